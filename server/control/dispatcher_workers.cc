@@ -98,9 +98,9 @@ void Dispatcher::Synchronize(const SynchronizeRequest& request, Reply<Synchroniz
     status = absl::InvalidArgumentError("a worker needs an id and an incarnation");
   }
   if (!status.ok()) return core->Say<SynchronizeReply>(done, status);
-  const absl::StatusOr<Fleet::Seen> seen = core->fleet.See(request, core->now, core->options.lease_ttl);
+  const absl::StatusOr<WorkerEntry*> seen = core->fleet.See(request, core->now, core->options.lease_ttl);
   if (!seen.ok()) return core->Say<SynchronizeReply>(done, seen.status());
-  const WorkerEntry& worker = *seen->worker;
+  const WorkerEntry& worker = **seen;
   if (const auto older = core->TakeHeld(worker.id)) {
     core->Say<SynchronizeReply>(older->done,
                                 WithReason(absl::AbortedError("a newer call of this worker came"), "STALE_SEQ"));

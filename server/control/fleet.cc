@@ -12,7 +12,7 @@ constexpr size_t kFormerIncarnations = 8;
 
 }  // namespace
 
-absl::StatusOr<Fleet::Seen> Fleet::See(const SynchronizeRequest& request, absl::Duration now, absl::Duration term) {
+absl::StatusOr<WorkerEntry*> Fleet::See(const SynchronizeRequest& request, absl::Duration now, absl::Duration term) {
   const auto stale = [&](const std::string& what) {
     return WithReason(absl::AbortedError(absl::StrCat("worker ", request.worker, ": ", what)), "STALE_SEQ");
   };
@@ -55,7 +55,7 @@ absl::StatusOr<Fleet::Seen> Fleet::See(const SynchronizeRequest& request, absl::
   }
   // Only the first of a wave makes chains wait.
   if (is_new && now >= settles_ + kFleetSettles) settles_ = now + kFleetSettles;
-  return Seen{&worker, is_new};
+  return &worker;
 }
 
 const WorkerEntry* Fleet::Find(const std::string& id) const {

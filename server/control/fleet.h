@@ -43,14 +43,10 @@ struct WorkerEntry {
 // Not thread-safe. Pointers stay valid until the worker is forgotten.
 class Fleet {
  public:
-  struct Seen {
-    WorkerEntry* worker;
-    bool is_new;  // worker or incarnation
-  };
   // Records the state that the worker reports. ABORTED / STALE_SEQ for a lower seq, and for a former incarnation until
   // the present one has been silent for `term`. Not for ever, because after a restart of the server a late call of a
   // dead process may be mistaken for the newer incarnation.
-  absl::StatusOr<Seen> See(const SynchronizeRequest& request, absl::Duration now, absl::Duration term);
+  absl::StatusOr<WorkerEntry*> See(const SynchronizeRequest& request, absl::Duration now, absl::Duration term);
 
   const WorkerEntry* Find(const std::string& id) const;
   WorkerEntry* Find(const std::string& id) { return const_cast<WorkerEntry*>(std::as_const(*this).Find(id)); }

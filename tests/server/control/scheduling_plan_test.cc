@@ -33,7 +33,7 @@ class SchedulingPlanTest : public testing::Test {
     request.incarnation = id + "-1";
     request.host = "host-of-" + id;
     request.devices = {{"cpu", memory_bytes, slots}};
-    return tables_.fleet.See(request, kNow - kFleetSettles, limits::kLeaseTtl)->worker;
+    return tables_.fleet.See(request, kNow - kFleetSettles, limits::kLeaseTtl).value();
   }
 
   JobEntry* AddJob(const std::string& id, const JobSketch& sketch = {}) {

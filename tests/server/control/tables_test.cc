@@ -179,15 +179,15 @@ SynchronizeRequest From(const std::string& incarnation, uint64_t seq) {
 
 TEST(Fleet, RefusesALowerSeqButNotARepeat) {
   Fleet fleet;
-  EXPECT_TRUE(fleet.See(From("one", 5), absl::ZeroDuration(), kTerm)->is_new);
-  EXPECT_FALSE(fleet.See(From("one", 5), absl::ZeroDuration(), kTerm)->is_new);
+  EXPECT_TRUE(fleet.See(From("one", 5), absl::ZeroDuration(), kTerm).ok());
+  EXPECT_TRUE(fleet.See(From("one", 5), absl::ZeroDuration(), kTerm).ok());
   EXPECT_EQ(ReasonOf(fleet.See(From("one", 4), absl::ZeroDuration(), kTerm).status()), "STALE_SEQ");
 }
 
 TEST(Fleet, RefusesAFormerIncarnationWhileThePresentOneSpeaks) {
   Fleet fleet;
   EXPECT_TRUE(fleet.See(From("one", 5), absl::ZeroDuration(), kTerm).ok());
-  EXPECT_TRUE(fleet.See(From("two", 1), absl::ZeroDuration(), kTerm)->is_new);
+  EXPECT_TRUE(fleet.See(From("two", 1), absl::ZeroDuration(), kTerm).ok());
   EXPECT_EQ(ReasonOf(fleet.See(From("one", 6), kTerm - absl::Seconds(1), kTerm).status()), "STALE_SEQ");
   EXPECT_EQ(fleet.Find("w")->incarnation, "two");
 }
@@ -195,17 +195,29 @@ TEST(Fleet, RefusesAFormerIncarnationWhileThePresentOneSpeaks) {
 // A server that was started anew heard "two" and then a belated call of "one", which is dead: "two" is not lost for it.
 TEST(Fleet, HearsAFormerIncarnationOnceThePresentOneIsSilent) {
   Fleet fleet;
-  EXPECT_TRUE(fleet.See(From("two", 1), absl::ZeroDuration(), kTerm)->is_new);
-  EXPECT_TRUE(fleet.See(From("one", 7), absl::Seconds(1), kTerm)->is_new);
+  EXPECT_TRUE(fleet.See(From("two", 1), absl::ZeroDuration(), kTerm).ok());
+  EXPECT_TRUE(fleet.See(From("one", 7), absl::Seconds(1), kTerm).ok());
   EXPECT_EQ(ReasonOf(fleet.See(From("two", 2), absl::Seconds(5), kTerm).status()), "STALE_SEQ");
-  EXPECT_TRUE(fleet.See(From("two", 3), absl::Seconds(1) + kTerm, kTerm)->is_new);
-  EXPECT_FALSE(fleet.See(From("two", 4), absl::Seconds(2) + kTerm, kTerm)->is_new);
+  EXPECT_TRUE(fleet.See(From("two", 3), absl::Seconds(1) + kTerm, kTerm).ok());
+  EXPECT_TRUE(fleet.See(From("two", 4), absl::Seconds(2) + kTerm, kTerm).ok());
   EXPECT_EQ(ReasonOf(fleet.See(From("one", 8), absl::Seconds(3) + kTerm, kTerm).status()), "STALE_SEQ");
+}
+
+TEST(Fleet, SettlesAMomentAfterTheFirstNewProcessOfAWave) {
+  Fleet fleet;
+  const auto settles = [&](const std::string& incarnation, int64_t ms) {
+    EXPECT_TRUE(fleet.See(From(incarnation, 1), absl::Milliseconds(ms), kTerm).ok());
+    return absl::ToInt64Milliseconds(fleet.settles());
+  };
+  EXPECT_EQ(settles("one", 5000), 5500);
+  EXPECT_EQ(settles("two", 5400), 5500);
+  EXPECT_EQ(settles("two", 7000), 5500) << "it is known";
+  EXPECT_EQ(settles("three", 7000), 7500);
 }
 
 TEST(Fleet, AddsUpDevicesAndForgetsTheSilent) {
   Fleet fleet;
-  const WorkerEntry* worker = fleet.See(From("one", 1), absl::Seconds(10), kTerm)->worker;
+  const WorkerEntry* worker = fleet.See(From("one", 1), absl::Seconds(10), kTerm).value();
   EXPECT_EQ(worker->chain_slots, 18);
   EXPECT_EQ(worker->device, "cpu,cuda:0");
   bool waits = true;

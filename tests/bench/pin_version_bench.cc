@@ -103,7 +103,8 @@ void PinVersion(benchmark::State& state) {
   PinnedJob job(state.range(0));
   const auto keeps = job.NewCatalog(DispatcherDrawCatalog::kMaxKeptBytes), reads = job.NewCatalog(0);
   const DrawQuery query{.job = PinnedJob::kJob, .members = state.range(1)};
-  StepInTurn(state, {{"kept", [&] { job.Pin(keeps.get(), query); }}, {"read", [&] { job.Pin(reads.get(), query); }}});
+  StepInTurn(state, {{"kept", [&] { job.Pin(keeps.get(), query); }}, {"read", [&] { job.Pin(reads.get(), query); }}},
+             StepTime::kThreadCpu);
 }
 BENCHMARK(PinVersion)->Name("predict/pin_version")->ArgsProduct({{4, 64, 1024}, {0, 1}})->UseRealTime();
 

@@ -133,6 +133,7 @@ TEST(LoadingCacheThreads, AGetAfterDropNeverGetsAnOlderValue) {
   const auto load = [&](const LoadingCache<int>::Done<LoadingCache<int>::Loaded>& done) {
     pool.Schedule([&, done] {
       const auto value = std::make_shared<const int>(stored);
+      PauseThread(absl::Microseconds(10));  // so that Drop may come between
       done(LoadingCache<int>::Loaded{value, 40});
     });
   };
@@ -150,6 +151,7 @@ TEST(LoadingCacheThreads, AGetAfterDropNeverGetsAnOlderValue) {
       const int now = ++stored;
       cache.Drop("key");
       dropped = now;
+      PauseThread(absl::Microseconds(10));
     }
   });
   std::thread other(read);

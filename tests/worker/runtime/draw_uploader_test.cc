@@ -89,7 +89,7 @@ TEST_F(DrawUploaderTest, PutsTheBytesThatTheRecordNames) {
 TEST_F(DrawUploaderTest, SendsASmallResumePointInlineAndABigOneAsAnObject) {
   Offer(1, 0);
   ProgressUpload big = Upload(2, 0);
-  big.resume_point.assign(static_cast<size_t>(limits::kInlineResumePointBytes), 'x');
+  big.commit.resume_point.inline_bytes.assign(static_cast<size_t>(limits::kInlineResumePointBytes), 'x');
   executor_.RunUntilIdle();
   EXPECT_EQ(chain().progress.resume_point->inline_bytes, "state at 1");
   ASSERT_TRUE(uploader_.Offer(lease_, &big));

@@ -5,15 +5,21 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "core/base/rng_key.h"
+#include "google/protobuf/reflection.h"
 #include "google/protobuf/util/json_util.h"
+#include "tests/core/wire/random_message.h"
 
 namespace chainfleet {
 namespace {
 
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
 constexpr int kChains = 4, kExamples = 12, kSide = 28;
 
-void Parse(const std::string& json, google::protobuf::Message* message) {
+void Parse(const std::string& json, Message* message) {
   if (!google::protobuf::util::JsonStringToMessage(json, message).ok()) message->Clear();
 }
 
@@ -48,7 +54,10 @@ v1::Job FixtureJob() {
     chain->mutable_stats()->set_energy(5000 + i);
     chain->mutable_stats()->set_step_size(3.3e-6);
   }
-  job.mutable_chains(2)->add_warnings("alpha is above what the curvature allows: try a learning rate below 0.1");
+  for (const int chain : {0, 2, 3}) {
+    job.mutable_chains(chain)->add_warnings(
+        absl::StrFormat("step size 3.3e-06 is above the stability bound 1.%de-06 of the curvature", chain));
+  }
   return job;
 }
 
@@ -154,7 +163,7 @@ v1::Evaluation FixtureEvaluation() {
   return evaluation;
 }
 
-// A noisy path about `centre`.
+// A noisy path about `centre`, in two windows of steps with none traced between them.
 v1::Traces FixtureTraces(const std::string& quantity, double centre, double spread, double apart) {
   v1::Traces traces;
   traces.set_quantity(quantity);
@@ -165,7 +174,7 @@ v1::Traces FixtureTraces(const std::string& quantity, double centre, double spre
     for (int i = 0; i < 400; ++i) {
       state = 0.6 * state +
               0.8 * NormalDouble(RngKey{11}, RngStream::kInit, static_cast<uint64_t>(i), static_cast<uint32_t>(chain));
-      trace->add_steps(1407 + 10 * i);
+      trace->add_steps((i < 200 ? 1407 : 2407) + 8 * i);
       trace->add_values(centre + spread * (state + apart * chain));
     }
   }
@@ -188,6 +197,61 @@ v1::DatasetRowValues FixtureRows() {
   return rows;
 }
 
+void FillNumberScores(v1::Evaluation* evaluation) {
+  for (const char* what : {"single theta", "all"}) {
+    v1::Scores* scores = evaluation->add_scores();
+    scores->set_what(what);
+    scores->set_num_draws(16);
+    scores->set_rmse(what == std::string("all") ? 0.31 : 0.36);
+    scores->set_nll(0.4);
+    scores->set_coverage_90(0.88);
+  }
+}
+
+// Normal errors of the deviation that is predicted, so that intervals hold what they promise.
+PredictedRows FixturePredictedRows() {
+  constexpr double kQuantiles[] = {-0.253, 0.253, -0.524, 0.524, -0.842, 0.842,
+                                   -1.282, 1.282, -1.645, 1.645, -1.96,  1.96};  // of N(0, 1) at PredictedLevels()
+  PredictedRows found;
+  for (int i = 0; i < 300; ++i) {
+    const double mean = 100 + 0.5 * i, deviation = 5 + 0.05 * i;
+    found.rows.push_back(2 * i);
+    found.actual.add_targets(static_cast<float>(
+        mean + deviation * NormalDouble(RngKey{12}, RngStream::kInit, static_cast<uint64_t>(i), uint32_t{0})));
+    found.predicted.mutable_scores()->add_mean(mean);
+    for (const double quantile : kQuantiles) found.predicted.add_quantiles(mean + deviation * quantile);
+  }
+  return found;
+}
+
+// Puts `text` into every string, and `number` into every double, that is set.
+void Replace(const std::string* text, const double* number, Message* message) {
+  const google::protobuf::Reflection* reflection = message->GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection->ListFields(*message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    const int n = field->is_repeated() ? reflection->FieldSize(*message, field) : 0;
+    if (field->is_map()) continue;
+    if (field->type() == FieldDescriptor::TYPE_STRING && text != nullptr) {
+      for (int i = 0; i < n; ++i) reflection->SetRepeatedString(message, field, i, *text);
+      if (!field->is_repeated()) reflection->SetString(message, field, *text);
+    } else if (field->type() == FieldDescriptor::TYPE_DOUBLE && number != nullptr) {
+      for (int i = 0; i < n; ++i) reflection->SetRepeatedDouble(message, field, i, *number);
+      if (!field->is_repeated()) reflection->SetDouble(message, field, *number);
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      for (int i = 0; i < n; ++i) Replace(text, number, reflection->MutableRepeatedMessage(message, field, i));
+      if (!field->is_repeated()) Replace(text, number, reflection->MutableMessage(message, field));
+    }
+  }
+}
+
+void ReplaceIn(const std::string* text, const double* number, ReportContents* contents) {
+  Replace(text, number, &contents->job);
+  Replace(text, number, &*contents->evaluation);
+  for (v1::Traces& traces : contents->traces) Replace(text, number, &traces);
+  if (contents->predicted_rows) Replace(text, number, &contents->predicted_rows->predicted);
+}
+
 }  // namespace
 
 ReportContents WholeReport() {
@@ -197,8 +261,55 @@ ReportContents WholeReport() {
   contents.traces = {FixtureTraces("energy", 5000, 8, 0.05), FixtureTraces("theta.norm", 42, 0.02, 1.5)};
   contents.example_rows = FixtureRows();
   contents.num_classes = 10;
+  contents.class_names = {"T-shirt", "Trouser", "Pullover", "Dress", "Coat",
+                          "Sandal",  "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
   contents.server_version = "0.1.0";
   contents.made_at = absl::FromUnixSeconds(1'773'480'500);
+  return contents;
+}
+
+ReportContents NumbersReport() {
+  ReportContents contents = WholeReport();
+  v1::Evaluation& evaluation = *contents.evaluation;
+  evaluation.clear_scores();
+  evaluation.clear_ood_dataset();
+  evaluation.clear_corrupted();
+  evaluation.clear_curve();
+  evaluation.clear_examples();
+  FillNumberScores(&evaluation);
+  contents.example_rows.Clear();
+  contents.class_names.clear();
+  contents.num_classes = 0;
+  contents.predicted_rows = FixturePredictedRows();
+  return contents;
+}
+
+ReportContents HostileReport(const std::string& text) {
+  ReportContents contents = WholeReport();
+  ReplaceIn(&text, nullptr, &contents);
+  contents.evaluation->mutable_scores(4)->set_what("all");
+  contents.class_names.assign(10, text);
+  contents.server_version = text;
+  return contents;
+}
+
+ReportContents ReportOf(double number) {
+  ReportContents contents = WholeReport();
+  contents.predicted_rows = FixturePredictedRows();
+  ReplaceIn(nullptr, &number, &contents);
+  return contents;
+}
+
+ReportContents RandomReport(uint64_t seed) {
+  RandomMessage random(seed);
+  ReportContents contents;
+  contents.job = random.Make<v1::Job>();
+  contents.point = random.Below(3);
+  contents.evaluation = random.Make<v1::Evaluation>();
+  contents.traces = {random.Make<v1::Traces>(), random.Make<v1::Traces>()};
+  contents.example_rows = random.Make<v1::DatasetRowValues>();
+  contents.predicted_rows = {{1, 2}, random.Make<v1::DatasetRowValues>(), random.Make<v1::PredictResponse>()};
+  contents.num_classes = random.Below(12);
   return contents;
 }
 

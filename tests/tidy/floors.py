@@ -34,7 +34,6 @@ LIBRARIES = {
     "civetweb": (r"CivetServer", r"core/metrics/"),
     "spdlog": (r"spdlog/", r"core/base/"),
     "zlib, libzip, libblosc, libzstd": (r"(zlib|zip|blosc|zstd)\.h", r"core/formats/"),
-    "libpng": (r"png\.h", r"client/cli/report/"),
     "yaml-cpp": (r"yaml-cpp/", r"(client/cli/|(server|worker)/main\.cc)"),
     "CLI11": (r"CLI/", r"(client/cli/|(server|worker)/main\.cc)"),
     "Abseil": (r"absl/", r""),

@@ -11,10 +11,10 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/output_file.h"
-#include "client/cli/report/example_pictures.h"
 #include "client/cli/report/page.h"
 #include "client/cli/terminal.h"
 #include "client/cli/verbs/verbs.h"
+#include "client/cli/views/evaluation_view.h"
 #include "client/cli/views/table.h"
 #include "core/base/limits.h"
 #include "core/domain/sweep_spec.h"
@@ -27,10 +27,11 @@ namespace {
 constexpr int kCurvePoints = 24;
 constexpr size_t kMostTraces = 8;                            // the first quantities
 constexpr int64_t kRowBytes = limits::kMaxMessageBytes / 2;  // of one call for rows
+constexpr int64_t kPredictedRows = 500;
 
 struct ReportOptions {
   std::string job, output, point, dataset, ood, evaluation;
-  std::vector<std::string> corruptions;
+  std::vector<std::string> corruptions, class_names;
   bool flatness = false;
 };
 
@@ -108,9 +109,14 @@ absl::StatusOr<v1::Evaluation> Evaluate(Client* client, const ReportOptions& opt
   return evaluation;
 }
 
-// Returns the time of the request for a stored evaluation, else the end of time.
-absl::StatusOr<absl::Time> FillEvaluation(Client* client, const ReportOptions& options,
-                                          const std::vector<v1::Dataset>& datasets, ReportContents* contents) {
+// The time of the request for an evaluation, and the draws that it read.
+struct Asked {
+  absl::Time at = absl::InfiniteFuture();  // for one that was made just now
+  v1::DrawSelection selection;
+};
+
+absl::StatusOr<Asked> FillEvaluation(Client* client, const ReportOptions& options,
+                                     const std::vector<v1::Dataset>& datasets, ReportContents* contents) {
   std::optional<v1::EvaluationOperation> stored;
   if (!options.dataset.empty()) {
     CHAINFLEET_ASSIGN_OR_RETURN(contents->evaluation, Evaluate(client, options, datasets, contents->job));
@@ -130,9 +136,11 @@ absl::StatusOr<absl::Time> FillEvaluation(Client* client, const ReportOptions& o
       Note("no evaluation of this job is stored, so the page is without scores: name a data set with --dataset");
     }
   }
-  if (!stored) return absl::InfiniteFuture();
+  Asked asked;
+  asked.selection.set_point(options.point);
+  if (!stored) return asked;
   contents->evaluation = std::move(*stored->mutable_evaluation());
-  return FromProto(stored->created_at());
+  return Asked{FromProto(stored->created_at()), stored->request().selection()};
 }
 
 absl::Status FillTraces(Client* client, ReportContents* contents) {
@@ -153,12 +161,16 @@ absl::Status FillTraces(Client* client, ReportContents* contents) {
   return absl::OkStatus();
 }
 
+int64_t RowsPerCall(const v1::Dataset& dataset) {
+  int64_t row_bytes = dataset.input_type() == v1::UINT8 ? 1 : 4;
+  for (const int64_t side : dataset.input_shape()) row_bytes *= side;
+  return std::max<int64_t>(1, kRowBytes / row_bytes);
+}
+
 // Reads rows in calls that fit one message.
 absl::StatusOr<v1::DatasetRowValues> ReadRows(Client* client, const v1::Dataset& dataset,
                                               const std::vector<int64_t>& rows) {
-  int64_t row_bytes = dataset.input_type() == v1::UINT8 ? 1 : 4;
-  for (const int64_t side : dataset.input_shape()) row_bytes *= side;
-  const size_t most = std::clamp<int64_t>(kRowBytes / row_bytes, 1, limits::kMaxExampleRows);
+  const auto most = static_cast<size_t>(RowsPerCall(dataset));
   v1::DatasetRowValues all;
   for (size_t begin = 0; begin < rows.size(); begin += most) {
     const size_t end = std::min(rows.size(), begin + most);
@@ -173,28 +185,70 @@ absl::StatusOr<v1::DatasetRowValues> ReadRows(Client* client, const v1::Dataset&
   return all;
 }
 
-// Adds pictures of evaluated rows, and the number of classes. Leaves out a data set that was deleted, or that was
-// created after the evaluation was requested: another data set had its name then.
-void FillFromDatasets(Client* client, const std::vector<v1::Dataset>& datasets, absl::Time asked,
-                      ReportContents* contents) {
+// Some rows, evenly spaced over the data set, with what the evaluated draws predict of them.
+absl::StatusOr<PredictedRows> PredictRows(Client* client, const v1::Dataset& dataset, const v1::Evaluation& evaluation,
+                                          const v1::DrawSelection& selection) {
+  const int64_t most = std::min(kPredictedRows, RowsPerCall(dataset));
+  const int64_t n = std::min(most, dataset.num_rows());
+  PredictedRows found;
+  for (int64_t i = 0; i < n; ++i) found.rows.push_back(i * dataset.num_rows() / n);
+  CHAINFLEET_ASSIGN_OR_RETURN(found.actual, client->ReadRows(dataset.name(), found.rows));
+  v1::PredictRequest request;
+  request.set_job(evaluation.job_id());
+  *request.mutable_selection() = selection;
+  request.mutable_selection()->set_version(evaluation.version());
+  request.mutable_inputs()->set_type(found.actual.type());
+  *request.mutable_inputs()->mutable_shape() = found.actual.shape();
+  request.mutable_inputs()->set_data(found.actual.inputs());
+  const std::vector<double> levels = PredictedLevels();
+  request.mutable_quantiles()->Add(levels.begin(), levels.end());
+  CHAINFLEET_ASSIGN_OR_RETURN(found.predicted, client->Predict(request));
+  return found;
+}
+
+// The data set that was scored; null if it is gone, or was put since: then another one had its name.
+const v1::Dataset* ScoredDataset(const std::vector<v1::Dataset>& datasets, const v1::Evaluation& evaluation,
+                                 absl::Time asked) {
+  const v1::Dataset* scored = Find(datasets, evaluation.dataset());
+  if (scored == nullptr || FromProto(scored->created_at()) <= asked) return scored;
+  Note(absl::StrCat("without its rows: data set ", scored->name(),
+                    " was put after the evaluation was asked for, which was of an earlier one of this name"));
+  return nullptr;
+}
+
+// Pictures of what was evaluated, or predictions of numbers. The page does without them where rows cannot be read.
+void FillRows(Client* client, const std::vector<v1::Dataset>& datasets, const Asked& asked, ReportContents* contents) {
+  const v1::Evaluation& evaluation = *contents->evaluation;
+  const bool numbers = OfNumbers(evaluation);
+  if (!numbers && evaluation.examples().empty()) return;
+  const v1::Dataset* scored = ScoredDataset(datasets, evaluation, asked.at);
+  if (scored == nullptr) return;
+  if (numbers) {
+    auto predicted = PredictRows(client, *scored, evaluation, asked.selection);
+    if (!predicted.ok()) return Note(absl::StrCat("without predicted rows: ", predicted.status().message()));
+    contents->predicted_rows = *std::move(predicted);
+  } else if (IsPicture(scored->input_shape())) {
+    std::vector<int64_t> rows;
+    for (const v1::ExampleRow& example : evaluation.examples()) rows.push_back(example.row());
+    auto read = ReadRows(client, *scored, rows);
+    if (!read.ok()) return Note(absl::StrCat("without pictures: ", read.status().message()));
+    contents->example_rows = *std::move(read);
+  }
+}
+
+// The number of classes, and their names.
+absl::Status FillClasses(const ReportOptions& options, const std::vector<v1::Dataset>& datasets,
+                         ReportContents* contents) {
   if (const v1::Dataset* trained_on = Find(datasets, contents->job.spec().dataset().name())) {
     contents->num_classes = trained_on->num_classes();
   }
-  if (!contents->evaluation || contents->evaluation->examples().empty()) return;
-  const v1::Dataset* shown = Find(datasets, contents->evaluation->dataset());
-  if (shown == nullptr || !IsPicture(shown->input_shape())) return;
-  if (FromProto(shown->created_at()) > asked) {
-    return Note(absl::StrCat("without pictures: data set ", shown->name(),
-                             " was put after the evaluation was asked for, which was of an earlier one of this name"));
+  const auto names = static_cast<int64_t>(options.class_names.size());
+  if (names > 0 && contents->num_classes > 0 && names != contents->num_classes) {
+    return Usage(absl::StrCat("--class-names has ", names, " names, and job ", contents->job.id(), " has ",
+                              contents->num_classes, " classes"));
   }
-  std::vector<int64_t> rows;
-  for (const v1::ExampleRow& example : contents->evaluation->examples()) rows.push_back(example.row());
-  const auto read = ReadRows(client, *shown, rows);
-  if (read.ok()) {
-    contents->example_rows = *read;
-  } else {
-    Note(absl::StrCat("without pictures: ", std::string(read.status().message())));
-  }
+  contents->class_names = options.class_names;
+  return absl::OkStatus();
 }
 
 absl::Status Write(const std::string& output, const std::string& html) {
@@ -227,9 +281,10 @@ absl::Status Report(Invocation* run, const ReportOptions& options) {
     CHAINFLEET_ASSIGN_OR_RETURN(contents.point, PointAsked(contents.job, options.point));
   }
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<v1::Dataset> datasets, client.ListDatasets());
-  CHAINFLEET_ASSIGN_OR_RETURN(const absl::Time asked, FillEvaluation(&client, options, datasets, &contents));
+  CHAINFLEET_RETURN_IF_ERROR(FillClasses(options, datasets, &contents));
+  CHAINFLEET_ASSIGN_OR_RETURN(const Asked asked, FillEvaluation(&client, options, datasets, &contents));
   CHAINFLEET_RETURN_IF_ERROR(FillTraces(&client, &contents));
-  FillFromDatasets(&client, datasets, asked, &contents);
+  if (contents.evaluation) FillRows(&client, datasets, asked, &contents);
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::ServerInfo server, client.GetServerInfo());
   contents.server_version = server.version();
   contents.made_at = run->clock.Wall();
@@ -266,6 +321,9 @@ void AddReport(CLI::App* program, Invocation* run) {
   verb->add_flag("--flatness", options->flatness,
                  "Also the Fisher spectrum and the loss along lines, on the first 1,024 rows")
       ->needs(dataset);
+  verb->add_option("--class-names", options->class_names, "Names of classes 0, 1, ..., with commas between")
+      ->delimiter(',')
+      ->option_text("NAMES");
   verb->add_option("--evaluation", options->evaluation, "Of this stored evaluation")
       ->excludes(dataset)
       ->option_text("ID");

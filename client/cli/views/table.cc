@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/cli/views/markup.h"
 #include "core/base/check.h"
 
 namespace chainfleet {
@@ -49,26 +48,6 @@ std::string Table::Render(size_t max_rows) const {
   }
   if (shown < rows_.size()) absl::StrAppend(&text, "... and ", rows_.size() - shown, " more\n");
   return text;
-}
-
-std::string Table::RenderHtml() const {
-  const auto has_values = [&](size_t i) {
-    return rows_.empty() || std::any_of(rows_.begin(), rows_.end(), [i](const auto& row) { return row[i] != "-"; });
-  };
-  const auto line = [&](const std::string& tag, const auto& cell_of) {
-    std::string html = "<tr>";
-    for (size_t i = 0; i < columns_.size(); ++i) {
-      if (!has_values(i)) continue;
-      absl::StrAppend(&html, "<", tag, columns_[i].right ? " class=\"number\">" : ">", Escape(cell_of(i)), "</", tag,
-                      ">");
-    }
-    return html + "</tr>\n";
-  };
-  std::string html = "<table>\n<thead>";
-  html += line("th", [&](size_t i) { return columns_[i].header; });
-  html += "</thead>\n<tbody>\n";
-  for (const auto& row : rows_) html += line("td", [&](size_t i) { return row[i]; });
-  return html + "</tbody>\n</table>\n";
 }
 
 std::string Fixed(double value, int decimals) {

@@ -18,16 +18,15 @@ class Table {
   // Lines end in '\n'. If `max_rows` is not 0, prints at most that many rows and then the number of the rest.
   std::string Render(size_t max_rows = 0) const;
 
-  // A <table> of the same cells, escaped. Columns of numbers have the class "number"; columns without any value are
-  // left out.
-  std::string RenderHtml() const;
-
- private:
   struct Column {
     std::string header;
     bool right = false;
-    size_t width = 0;
+    size_t width = 0;  // of the widest cell
   };
+  const std::vector<Column>& columns() const { return columns_; }
+  const std::vector<std::vector<std::string>>& rows() const { return rows_; }
+
+ private:
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };

@@ -158,7 +158,6 @@ class FakeShardPort final : public ShardPort {
   std::vector<uint64_t> cancelled;
   int32_t most_in_flight = 0;            // on one worker
   absl::Duration shard_time, draw_time;  // that an answer takes, and each of its networks
-
   // Its open shards end with UNAVAILABLE, as when its stream breaks.
   void Break(const std::string& worker) {
     workers.erase(worker);

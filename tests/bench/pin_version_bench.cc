@@ -74,8 +74,8 @@ class PinnedJob {
     for (const ApplyResult& result : *results) CHAINFLEET_CHECK(result.status.ok()) << result.status.ToString();
   }
 
-  static change::CommitProgress CommitOf(const ChainId& chain, int64_t index) {
-    change::CommitProgress change{.worker = "w", .incarnation = "life"};
+  static ProgressCommit CommitOf(const ChainId& chain, int64_t index) {
+    ProgressCommit commit{.author = {"w", "host", "cpu", 1}, .incarnation = "life", .chain = chain, .lease_epoch = 1};
     Segment segment{.first_index = index * kDrawsOfSegment,
                     .kinds = {DrawKind::kTheta},
                     .object = {absl::StrCat("store/", chain.job, "/", chain.index, "/segments/e1-", DigestOf(index)),
@@ -84,11 +84,9 @@ class PinnedJob {
                     .parent_digest = index == 0 ? FirstParentDigest() : DigestOf(index - 1)};
     for (int64_t i = 0; i < kDrawsOfSegment; ++i) segment.steps.push_back(10 * (segment.first_index + i + 1));
     segment.weights.assign(kDrawsOfSegment, 1.0);
-    change.commit = {.chain = chain, .lease_epoch = 1};
-    change.commit.resume_point = {segment.steps.back(), "state", std::nullopt, DigestOf(0)};
-    change.commit.segment = segment;
-    change.record = {.chain = chain, .segment = segment, .worker = "w", .host = "host", .device_kind = "cpu"};
-    return change;
+    commit.resume_point = {segment.steps.back(), "state", std::nullopt, DigestOf(0)};
+    commit.segment = std::move(segment);
+    return commit;
   }
 
   FakeClock clock_;

@@ -278,6 +278,16 @@ TEST_F(WorkerSessionTest, RefusesAGrantThatCrossesWithADrain) {
   EXPECT_TRUE(worker_.session.drained());
 }
 
+TEST_F(WorkerSessionTest, ADrainEndsOnlyOnceTheServerKnowsOfIt) {
+  Start();
+  worker_.session.Drain();
+  worker_.held.End({chain_, 1});  // committed as handed back before the call that says so
+  EXPECT_FALSE(worker_.session.drained()) << "the server may grant the chain to this worker again";
+  executor_.RunUntilIdle();
+  EXPECT_TRUE(server_.requests.back().draining);
+  EXPECT_TRUE(worker_.session.drained());
+}
+
 TEST_F(WorkerSessionTest, AnOperatorsDrainHandsBackAndKeepsTheProcess) {
   Start();
   server_.drain = true;

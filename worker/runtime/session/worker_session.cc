@@ -77,7 +77,8 @@ void WorkerSession::Drain() {
 bool WorkerSession::drained() const {
   {
     MutexLock lock(&mutex_);
-    if (!draining_) return false;
+    const bool server_knows = first_draining_call_ && newest_reply_ >= *first_draining_call_;
+    if (!draining_ || (connected_ && !server_knows)) return false;
   }
   return held_->quiet();
 }
@@ -119,6 +120,7 @@ void WorkerSession::RunOnce() {
     MutexLock lock(&mutex_);
     request.store_incarnation = store_incarnation_;
     request.draining = drains();
+    if (request.draining && !first_draining_call_) first_draining_call_ = report.number;
     // While leases are held, a lost call must leave time for two more.
     deadline = lease_ttl_ / 3 * (report.chains.empty() ? 2 : 1);
     newest_call_ = std::max(newest_call_, report.number);

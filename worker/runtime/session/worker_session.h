@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,8 +44,9 @@ class WorkerSession {
   // Sends the next Synchronize now, or soon if one is in flight. Call when a chain ended or was released.
   void Wake();
 
-  // Hands every chain back and takes no more; drained() once the coordinator has them all. An operator's order in a
-  // reply also hands all chains back, but does not end the process: drained() stays false.
+  // Hands every chain back and takes no more. drained() once the coordinator has them all and knows of the drain, so
+  // that it grants none again, or cannot be reached. An operator's order in a reply also hands all chains back, but
+  // does not end the process: drained() stays false.
   void Drain();
   bool drained() const;
   // True if a step or prediction does not end: every chain was handed back, and the process should end.
@@ -96,6 +98,8 @@ class WorkerSession {
   bool again_ CHAINFLEET_GUARDED_BY(mutex_) = false;          // there is news since the newest call
   bool draining_ CHAINFLEET_GUARDED_BY(mutex_) = false;       // the process is to end
   bool told_to_drain_ CHAINFLEET_GUARDED_BY(mutex_) = false;  // an operator drains the worker; the process goes on
+  // Number of the first call that said so. Until it is answered, the server may still grant chains.
+  std::optional<uint64_t> first_draining_call_ CHAINFLEET_GUARDED_BY(mutex_);
   bool connected_ CHAINFLEET_GUARDED_BY(mutex_) = true;
   absl::Status status_ CHAINFLEET_GUARDED_BY(mutex_);
 };

@@ -1,0 +1,220 @@
+"""Calls to a server: deadlines, bounded retries, several addresses, the token, errors with their details.
+
+UNAVAILABLE is repeated with jittered backoff until the deadline, at the next address of the list. Every call is safe to
+repeat: those that create carry a request id. Safe to use from several threads.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, TypeVar
+
+import grpc
+from google.protobuf.message import DecodeError, Message
+
+from .errors import ChainfleetError, DeadlineExceeded, FieldViolation, Unavailable, class_of
+from .rpc import error_details_pb2, status_pb2
+
+_MAX_MESSAGE_BYTES = 16 << 20
+_OPTIONS = (
+    ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
+    # A watch may be silent for long; a server that is frozen or cut off is noticed by these pings alone.
+    ("grpc.keepalive_time_ms", 12_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    # The backoff is ours: the channel's own would answer attempts of the next seconds without trying.
+    ("grpc.initial_reconnect_backoff_ms", 50),
+    ("grpc.min_reconnect_backoff_ms", 1_000),
+    ("grpc.max_reconnect_backoff_ms", 200),
+    ("grpc.use_local_subchannel_pool", 1),
+)
+_LONGEST_WAIT = 1.0  # seconds between attempts
+_PATIENCE = 60.0  # seconds of a stream that had begun, without a word from any server
+TRANSFER_TIMEOUT = 1800.0  # seconds: the server decodes an upload before it answers
+
+Metadata = tuple[tuple[str, str], ...]
+ReplyT = TypeVar("ReplyT", bound=Message)
+ResultT = TypeVar("ResultT")
+AttemptT = TypeVar("AttemptT", covariant=True)
+
+
+class _Attempt(Protocol[AttemptT]):
+    def __call__(self, channel: grpc.Channel, *, timeout: float, metadata: Metadata) -> AttemptT: ...
+
+
+class Connection:
+    """The way to one server, or to several of which one leads. `timeout`: seconds of a call with all its attempts."""
+
+    def __init__(self, addresses: Sequence[str], token: str, timeout: float) -> None:
+        self.addresses, self.timeout = list(addresses), timeout
+        self._token = token
+        self._lock = threading.Lock()
+        self._channels: dict[str, grpc.Channel] = {}
+        self._current = 0
+
+    def call(self, method: str, request: Message, reply: type[ReplyT], timeout: float | None = None) -> ReplyT:
+        """The reply of `method`, such as JobService/GetJob, within `timeout` seconds."""
+
+        def attempt(channel: grpc.Channel, **options: Any) -> ReplyT:
+            made = channel.unary_unary(_path(method), type(request).SerializeToString, reply.FromString)
+            return made(request, **options)  # type: ignore[no-any-return]
+
+        return self._repeat(attempt, timeout or self.timeout)
+
+    def upload(self, method: str, messages: Callable[[], Iterator[Message]], reply: type[ReplyT]) -> ReplyT:
+        """The reply after all `messages`, which are made again for each attempt."""
+
+        def attempt(channel: grpc.Channel, **options: Any) -> ReplyT:
+            made = channel.stream_unary(_path(method), lambda message: message.SerializeToString(), reply.FromString)
+            return made(messages(), **options)  # type: ignore[no-any-return]
+
+        return self._repeat(attempt, TRANSFER_TIMEOUT)
+
+    def read(self, method: str, request: Message, reply: type[ReplyT], timeout: float | None = None) -> list[ReplyT]:
+        """All messages of a stream that ends by itself."""
+
+        def attempt(channel: grpc.Channel, **options: Any) -> list[ReplyT]:
+            made = channel.unary_stream(_path(method), type(request).SerializeToString, reply.FromString)
+            return list(made(request, **options))
+
+        return self._repeat(attempt, timeout or self.timeout)
+
+    def pages(self, method: str, request: Any, reply: type[Any], items: str) -> list[Any]:
+        """The `items` of all pages of a list call."""
+        found: list[Any] = []
+        request.page_size = 500
+        while True:
+            page = self.call(method, request, reply)
+            found.extend(getattr(page, items))
+            request.page_token = page.next_page_token
+            if not request.page_token:
+                return found
+
+    def watch(self, method: str, request: Any, reply: type[ReplyT], timeout: float | None) -> Iterator[ReplyT]:
+        """The messages of a stream that is opened again when it breaks; the caller ends it.
+
+        Raises Unavailable if no server was heard for a minute, DeadlineExceeded after `timeout` seconds.
+        """
+        end = time.monotonic() + timeout if timeout is not None else float("inf")
+        last_heard, patience, wait = time.monotonic(), self.timeout, 0.05
+        metadata = self._metadata()
+        while True:
+            address, channel = self._channel()
+            made = channel.unary_stream(_path(method), type(request).SerializeToString, reply.FromString)
+            call = made(request, timeout=max(0.001, min(end - time.monotonic(), 86_400.0)), metadata=metadata)
+            error: ChainfleetError = Unavailable(f"the server keeps ending {method}")
+            try:
+                for message in call:
+                    last_heard, patience, wait = time.monotonic(), _PATIENCE, 0.05
+                    yield message
+            except grpc.RpcError as broken:
+                error = self._failure(broken, address)
+            finally:
+                call.cancel()  # type: ignore[no-untyped-call]
+            now = time.monotonic()
+            if now >= end or not isinstance(error, (Unavailable, DeadlineExceeded)) or now - last_heard >= patience:
+                raise error
+            time.sleep(wait * random.uniform(0.5, 1))
+            wait = min(2 * wait, _LONGEST_WAIT)
+
+    def close(self) -> None:
+        """Closes the channels. A later call opens them again."""
+        with self._lock:
+            channels, self._channels = self._channels, {}
+        for channel in channels.values():
+            channel.close()
+
+    def _channel(self) -> tuple[str, grpc.Channel]:
+        with self._lock:
+            address = self.addresses[self._current % len(self.addresses)]
+            if address not in self._channels:
+                self._channels[address] = grpc.insecure_channel(address, options=_OPTIONS)
+            return address, self._channels[address]
+
+    def _metadata(self) -> Metadata:
+        """Of one call with all its attempts."""
+        request_id = ("x-request-id", uuid.uuid4().hex)
+        return (request_id, ("authorization", f"Bearer {self._token}")) if self._token else (request_id,)
+
+    def _repeat(self, attempt: _Attempt[ResultT], timeout: float) -> ResultT:
+        end = time.monotonic() + timeout
+        metadata, wait = self._metadata(), 0.05
+        outage: Unavailable | None = None
+        while True:
+            left = end - time.monotonic()
+            address, channel = self._channel()
+            try:
+                return attempt(channel, timeout=max(left, 0.001), metadata=metadata)
+            except grpc.RpcError as error:
+                failure = self._failure(error, address)
+            if isinstance(failure, DeadlineExceeded) and outage and left < 5:
+                raise outage  # the last attempt had no time left
+            if not isinstance(failure, Unavailable):
+                raise failure
+            outage = failure
+            pause = wait * random.uniform(0.5, 1)
+            if time.monotonic() + pause >= end:
+                raise failure
+            time.sleep(pause)
+            wait = min(2 * wait, _LONGEST_WAIT)
+
+    def _failure(self, error: Any, address: str) -> ChainfleetError:
+        """`error` as an exception of ours; the next call goes to the next address if this one did not answer."""
+        code, message = error.code().name, error.details() or ""
+        trailers = dict(error.trailing_metadata() or ())
+        reason, violations, request_id = _details(trailers.get("grpc-status-details-bin", b""))
+        from_server = bool(reason or request_id)
+        if code == "CANCELLED" and not from_server:
+            code, message = "UNAVAILABLE", "the server ended before it answered"
+        if code in ("UNAVAILABLE", "DEADLINE_EXCEEDED"):
+            self._move_on(address, drop=code == "UNAVAILABLE" and not from_server)
+        if code == "UNAVAILABLE" and not from_server:
+            places = ", ".join(self.addresses)
+            return Unavailable(
+                f"no chainfleet server answers at {places} ({message.rpartition('last error: UNKNOWN: ')[2]})",
+                hint="start one with `chainfleet up`, or say where it is: connect(address) or CHAINFLEET_ADDRESS",
+            )
+        if code == "UNIMPLEMENTED":
+            return class_of("FAILED_PRECONDITION", "VERSION_MISMATCH")(
+                f"the server at {address} does not know this call"
+            )
+        if code == "DEADLINE_EXCEEDED" and not from_server:
+            return DeadlineExceeded(
+                f"the server at {address} did not answer in time", hint="repeat it with a longer timeout"
+            )
+        made = class_of(code, reason)
+        return made(message, reason=reason, violations=violations, request_id=request_id)
+
+    def _move_on(self, address: str, drop: bool) -> None:
+        with self._lock:
+            if self.addresses[self._current % len(self.addresses)] == address:
+                self._current += 1
+            if drop:  # a channel that failed once answers with its last error until it is connected
+                self._channels.pop(address, None)
+
+
+def _path(method: str) -> str:
+    return f"/chainfleet.v1.{method}"
+
+
+def _details(trailer: bytes) -> tuple[str, list[FieldViolation], str]:
+    """(reason, field violations, request id) of a google.rpc.Status."""
+    reason, violations, request_id = "", [], ""
+    try:
+        for detail in status_pb2.Status.FromString(trailer).details:
+            kind = detail.type_url.rpartition(".")[2]
+            if kind == "ErrorInfo":
+                info = error_details_pb2.ErrorInfo.FromString(detail.value)
+                reason = info.reason if info.domain == "chainfleet" else reason
+            elif kind == "BadRequest":
+                wrong = error_details_pb2.BadRequest.FromString(detail.value).field_violations
+                violations = [FieldViolation(v.field, v.description) for v in wrong]
+            elif kind == "RequestInfo":
+                request_id = error_details_pb2.RequestInfo.FromString(detail.value).request_id
+    except DecodeError:
+        pass
+    return reason, violations, request_id

@@ -1,0 +1,167 @@
+"""Exceptions. Each has what happened, why as one word, and what to do.
+
+A refusal of the server is of two classes: one by its gRPC code (below) and one by its reason (`chainfleet.reasons`), so
+that `except NotFound` and `except DatasetNotFound` both catch it. Both are ChainfleetError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True)
+class FieldViolation:
+    """A field of a request that is wrong."""
+
+    path: str  # "sampler.emcmc.eta"
+    description: str
+
+
+class ChainfleetError(Exception):
+    """Everything that this package raises, but for wrong arguments in Python's own sense (TypeError).
+
+    message: what happened, to which object.
+    reason: one word for programs, as docs/reference/errors.md lists them; "" if there is none.
+    violations: the wrong fields of a job or a request, each with its path.
+    request_id: of the call in the server's log; "" if it did not reach a server.
+    hint: what to do; "" if the message says it.
+    """
+
+    code: ClassVar[str] = "UNKNOWN"
+    hint: str = ""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        reason: str = "",
+        violations: Sequence[FieldViolation] = (),
+        request_id: str = "",
+        hint: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.message, self.reason, self.request_id = message, reason, request_id
+        self.violations = tuple(violations)
+        if hint:
+            self.hint = hint
+
+    def __str__(self) -> str:
+        lines = [self.message]
+        lines += [f"  {v.path}: {v.description}" for v in self.violations if v.description not in self.message]
+        if self.hint:
+            lines.append(f"  what to do: {self.hint}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (self.code, self.reason, self.message, self.violations, self.request_id, self.hint)
+
+
+class InvalidArgument(ChainfleetError, ValueError):
+    """An argument, an array or a field of a job is wrong. Nothing was sent, or nothing was stored."""
+
+    code = "INVALID_ARGUMENT"
+
+
+class NotFound(ChainfleetError, LookupError):
+    """A job, data set, model, version or alias is not there, or belongs to another tenant."""
+
+    code = "NOT_FOUND"
+
+
+class AlreadyExists(ChainfleetError):
+    """Other content or another object has this name."""
+
+    code = "ALREADY_EXISTS"
+
+
+class FailedPrecondition(ChainfleetError):
+    """The state of the object forbids the call."""
+
+    code = "FAILED_PRECONDITION"
+
+
+class PermissionDenied(ChainfleetError, PermissionError):
+    """The token does not allow the call."""
+
+    code = "PERMISSION_DENIED"
+
+
+class Unauthenticated(ChainfleetError):
+    """The token is missing or unknown."""
+
+    code = "UNAUTHENTICATED"
+    hint = "pass token= to connect, or set CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE"
+
+
+class ResourceExhausted(ChainfleetError):
+    """A bound of the server, the tenant or a message, or a full disk."""
+
+    code = "RESOURCE_EXHAUSTED"
+
+
+class OutOfRange(ChainfleetError, IndexError):
+    """A row is not there."""
+
+    code = "OUT_OF_RANGE"
+
+
+class Aborted(ChainfleetError):
+    """Something else changed the object meanwhile."""
+
+    code = "ABORTED"
+
+
+class DataLoss(ChainfleetError):
+    """Bytes do not match their digest, or an object is gone."""
+
+    code = "DATA_LOSS"
+
+
+class Unavailable(ChainfleetError, ConnectionError):
+    """No server answers, or none that can answer this."""
+
+    code = "UNAVAILABLE"
+
+
+class DeadlineExceeded(ChainfleetError, TimeoutError):
+    """The call was not done in its time. The work may go on at the server."""
+
+    code = "DEADLINE_EXCEEDED"
+
+
+class Internal(ChainfleetError):
+    """A fault of the server; its log has the request id."""
+
+    code = "INTERNAL"
+
+
+class JobFailed(ChainfleetError):
+    """A job or an evaluation ended FAILED or CANCELLED."""
+
+    code = "JOB_FAILED"  # no code of gRPC: the call that said so was fine
+
+
+_BY_CODE: dict[str, type[ChainfleetError]] = {cls.code: cls for cls in ChainfleetError.__subclasses__()}
+
+
+@cache
+def class_of(code: str, reason: str) -> type[ChainfleetError]:
+    """The class of an error with this gRPC code, such as NOT_FOUND, and this reason."""
+    from .reasons import BY_REASON
+
+    by_code, by_reason = _BY_CODE.get(code, ChainfleetError), BY_REASON.get(reason)
+    if by_reason is None:
+        return by_code
+    if by_code is ChainfleetError:
+        return by_reason
+    return type(by_reason.__name__, (by_reason, by_code), {"__module__": by_reason.__module__, "code": code})
+
+
+def _rebuild(
+    code: str, reason: str, message: str, violations: Sequence[FieldViolation], request_id: str, hint: str
+) -> ChainfleetError:
+    cls = class_of(code, reason)
+    return cls(message, reason=reason, violations=violations, request_id=request_id, hint=hint)

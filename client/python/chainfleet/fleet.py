@@ -1,0 +1,152 @@
+"""A server and its workers."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from . import sampling, uploads
+from .addresses import find_token, parse_addresses
+from .connection import Connection
+from .errors import ChainfleetError, class_of
+from .job import Job
+from .likelihoods import Likelihood
+from .priors import Prior
+from .resources import Resources
+from .samplers import Sampler
+from .schedules import Schedule
+from .spec import fill
+from .specs import BurnIn, Collect, JobSpec, Model
+from .v1 import jobs_pb2
+from .version import __version__
+
+_CONNECT_TIMEOUT = 10.0  # seconds
+
+
+def connect(address: str | Sequence[str] | None = None, token: str | None = None, timeout: float = 30.0) -> Fleet:
+    """The fleet of the server at `address`: "host:port", or several of which one leads.
+
+    Without an address CHAINFLEET_ADDRESS says it, else it is 127.0.0.1:7400. Without a token CHAINFLEET_TOKEN says it,
+    or the file that CHAINFLEET_TOKEN_FILE names. `timeout`: seconds of one call with all its attempts.
+    Raises Unavailable if no server answers within 10 s, Unauthenticated, VersionMismatch for another release's server.
+    """
+    fleet = Fleet(Connection(parse_addresses(address), find_token(token), timeout))
+    try:
+        info = fleet.info(min(timeout, _CONNECT_TIMEOUT))
+    except ChainfleetError:
+        fleet.close()
+        raise
+    if info.version.split(".")[:2] != __version__.split(".")[:2]:
+        fleet.close()
+        raise class_of("FAILED_PRECONDITION", "VERSION_MISMATCH")(
+            f"the server is chainfleet {info.version}, this package is {__version__}",
+            reason="VERSION_MISMATCH",
+            hint=f"install the package of the server's release: chainfleet=={info.version}",
+        )
+    return fleet
+
+
+class Fleet(Resources):
+    """What one server offers. Made by `connect`; a context manager that closes its connection, no job.
+
+    Safe to use from several threads. Every method raises ChainfleetError.
+    """
+
+    def sample(
+        self,
+        model: Any,
+        data: Any = None,
+        *,
+        sampler: Sampler,
+        chains: int = 1,
+        epochs: int | None = None,
+        steps: int | None = None,
+        name: str | None = None,
+        likelihood: Likelihood | None = None,
+        prior: Prior | None = None,
+        learning_rate: Schedule | float | None = None,
+        step_size: Schedule | float | None = None,
+        temperature: float | None = None,
+        batch_size: int | None = None,
+        burn_in: BurnIn | None = None,
+        collect: Collect | None = None,
+        seed: int | None = None,
+        progress: bool = True,
+        **more: Any,
+    ) -> Job:
+        """Starts a job that samples the posterior of `model` given `data`, and returns at once.
+
+        model: a built-in network ("mlp"), a list of chainfleet.layers, a chainfleet.Model, a potential, or a
+        torch.nn.Module, which is sent as TorchScript (the server must allow modules).
+        data: (x, y), or the name of a data set. x [n, ...] is uint8 or float; y [n] holds integer classes, or floats to
+        predict. Arrays are sent once: the same arrays have the same name. Torch tensors and pandas frames will do.
+        epochs, steps: how long each chain runs; one of the two. more: other fields of chainfleet.JobSpec.
+
+        What is left out: learning_rate 0.01; prior Gaussian(precision=1); of floats likelihood Gaussian(learned=True);
+        with epochs, a draw at the end of each epoch of the second half of the run, or of each cycle.
+        Raises InvalidArgument, with every wrong field, before anything is sent where that can be known here.
+        """
+        given = {**more, "sampler": sampler, "chains": chains, "num_epochs": epochs, "num_steps": steps, "name": name}
+        given |= {"likelihood": likelihood, "prior": prior, "learning_rate": learning_rate, "step_size": step_size}
+        given |= {
+            "temperature": temperature,
+            "batch_size": batch_size,
+            "burn_in": burn_in,
+            "collect": collect,
+            "seed": seed,
+        }
+        arrays = None if data is None or isinstance(data, str) else sampling.data_of(data, likelihood)
+        dataset = sampling.dataset_name(arrays) if arrays else data or ""
+        chosen, module = sampling.model_of(model), b""
+        if chosen is None:
+            module = uploads.torchscript(model)
+            chosen = Model(torchscript=uploads.model_name(module))
+        request = self._request(sampling.job_spec(given, chosen, dataset, arrays))
+        if arrays:
+            self.upload_once(dataset, arrays, progress)
+        if module and chosen.torchscript not in [stored.name for stored in self.models()]:
+            self.upload_model(str(chosen.torchscript), module, progress)
+        return self._create(request)
+
+    def submit(self, spec: JobSpec, *, request_id: str = "") -> Job:
+        """Starts the job of `spec`. The same `request_id` again gives the same job."""
+        return self._create(self._request(spec, request_id))
+
+    def validate(self, spec: JobSpec) -> jobs_pb2.Job:
+        """All checks of the server, and what the job would be; nothing is stored."""
+        request = self._request(spec)
+        request.validate_only = True
+        return self.connection.call("JobService/CreateJob", request, jobs_pb2.Job)
+
+    def job(self, name: str = "@latest") -> Job:
+        """A job by id, by name (the newest of that name), or the newest of all. Raises NotFound."""
+        found = self.connection.call("JobService/GetJob", jobs_pb2.GetJobRequest(name=name), jobs_pb2.Job)
+        return Job(self, found.id)
+
+    def jobs(self, state: str = "") -> list[jobs_pb2.Job]:
+        """All jobs, newest first, without their chains; of one state, such as "RUNNING"."""
+        request = jobs_pb2.ListJobsRequest(state=state)
+        return self.connection.pages("JobService/ListJobs", request, jobs_pb2.ListJobsResponse, "jobs")
+
+    def _request(self, spec: JobSpec, request_id: str = "") -> jobs_pb2.CreateJobRequest:
+        # Always one: a repeat after a lost reply must not make a second job.
+        request = jobs_pb2.CreateJobRequest(request_id=request_id or uuid.uuid4().hex)
+        fill(request.spec, spec)
+        return request
+
+    def _create(self, request: jobs_pb2.CreateJobRequest) -> Job:
+        return Job(self, self.connection.call("JobService/CreateJob", request, jobs_pb2.Job).id)
+
+    def close(self) -> None:
+        """Closes the connection; jobs go on."""
+        self.connection.close()
+
+    def __enter__(self) -> Fleet:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<chainfleet at {', '.join(self.connection.addresses)}>"

@@ -1,0 +1,69 @@
+"""What notebooks show. Every name and reason that came from elsewhere is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+from . import text
+from .v1 import jobs_pb2, types_pb2
+
+if TYPE_CHECKING:
+    from .prediction import Prediction
+
+_SHOWN_ROWS = 10
+
+
+def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table of cells that are escaped here; numbers are at the right."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    body = "".join("<tr>" + "".join(_cell(cell) for cell in row) + "</tr>" for row in rows)
+    return f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f'<td style="text-align:right">{value:.4g}</td>'
+    if isinstance(value, int):
+        return f'<td style="text-align:right">{value:,}</td>'
+    return f"<td>{escape(str(value))}</td>"
+
+
+def job(state: jobs_pb2.Job) -> str:
+    """State, progress and chains of a job."""
+    rows = [
+        (
+            chain.id.index,
+            types_pb2.ChainState.Name(chain.state),
+            chain.step,
+            chain.total_steps,
+            chain.num_draws,
+            chain.reason,
+        )
+        for chain in state.chains
+    ]
+    return table(text.progress(state), ("chain", "state", "step", "of", "draws", "reason"), rows)
+
+
+def prediction(made: Prediction) -> str:
+    """The first rows with their scores and Monte Carlo errors."""
+    names = [name for name in made.scores if made.scores[name].ndim == 1]
+    classes = "mean_probability" in made.scores
+    header = ["row", *(["class"] if classes else []), *(name.replace("_", " ") for name in names)]
+    rows = [
+        [row, *([int(made.predicted_class[row])] if classes else []), *(_with_error(made, name, row) for name in names)]
+        for row in range(min(len(made), _SHOWN_ROWS))
+    ]
+    more = f", the first {_SHOWN_ROWS} of {len(made):,} rows" if len(made) > _SHOWN_ROWS else ""
+    place = f" at {made.point}" if made.point else ""
+    caption = (
+        f"{made.job} version {made.version}{place}: average of {made.draws_used} of {made.draws_in_version} draws{more}"
+    )
+    return table(caption, header, rows)
+
+
+def _with_error(made: Prediction, name: str, row: int) -> str:
+    error = made.error(name)[row]
+    value = f"{made.scores[name][row]:.4g}"
+    return value if error != error else f"{value} ± {error:.1g}"

@@ -1,0 +1,252 @@
+"""A job: what chains of a posterior are doing, and what their draws say."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import html, prediction, text
+from .arrays import Array, check_inputs
+from .draws import Draws
+from .errors import FailedPrecondition, InvalidArgument, JobFailed
+from .v1 import jobs_pb2, predict_pb2, types_pb2
+
+if TYPE_CHECKING:
+    from .fleet import Fleet
+
+PREDICT_TIMEOUT = 60.0  # seconds of each request
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Traced values of a quantity of one chain: steps int64 [m], values float64 [m]."""
+
+    chain: int
+    point: int
+    steps: Array
+    values: Array
+
+
+class Job:
+    """A job of a fleet. Methods ask the server; nothing is remembered but the id and how inputs are stored.
+
+    Every method raises ChainfleetError: NotFound if the job was deleted, Unavailable if no server answers.
+    """
+
+    def __init__(self, fleet: Fleet, job_id: str) -> None:
+        self.id = job_id
+        self._fleet, self._connection = fleet, fleet.connection
+        self._known: jobs_pb2.Job | None = None
+
+    def describe(self) -> jobs_pb2.Job:
+        """Everything that the server says of the job: spec, state, chains, diagnostics, report."""
+        return self._connection.call("JobService/GetJob", jobs_pb2.GetJobRequest(name=self.id), jobs_pb2.Job)
+
+    def state(self) -> str:
+        """PENDING, RUNNING, PAUSED, SUCCEEDED, SUCCEEDED_EARLY, FAILED, CANCELLED or DELETING."""
+        return jobs_pb2.Job.State.Name(self.describe().state)
+
+    def watch(self, timeout: float | None = None) -> Iterator[jobs_pb2.Job]:
+        """The job now and after each change, until it has ended. Raises DeadlineExceeded after `timeout` seconds."""
+        request = jobs_pb2.WatchJobRequest(name=self.id)
+        for state in self._connection.watch("JobService/WatchJob", request, jobs_pb2.Job, timeout):
+            yield state
+            if state.state in text.FINAL:
+                return
+
+    def wait(self, timeout: float | None = None, progress: bool = True) -> Job:
+        """Returns the job when it has SUCCEEDED, or SUCCEEDED_EARLY. `progress`: a line on a terminal's standard error.
+
+        Raises JobFailed with the reasons of its chains, DeadlineExceeded after `timeout` seconds. Ctrl-C leaves the job
+        running and says how to find it again.
+        """
+        newest = jobs_pb2.Job(id=self.id)
+        with text.line(progress) as line, text.goes_on(f"fleet.job({self.id!r})"):
+            for newest in self.watch(timeout):
+                line.show(text.progress(newest))
+        if newest.state not in (jobs_pb2.Job.SUCCEEDED, jobs_pb2.Job.SUCCEEDED_EARLY):
+            raise JobFailed(text.outcome(newest))
+        return self
+
+    def pause(self) -> None:
+        """Stops the chains at a resume point and frees their workers. Raises FailedPrecondition after its end."""
+        self._set_intent(jobs_pb2.Job.PAUSE)
+
+    def resume(self) -> None:
+        """Goes on after pause. Raises FailedPrecondition if the job has ended."""
+        self._set_intent(jobs_pb2.Job.RUN)
+
+    def abort(self) -> None:
+        """Ends the job early; its draws are kept and served (SUCCEEDED_EARLY)."""
+        self._set_intent(jobs_pb2.Job.FINISH)
+
+    def cancel(self) -> None:
+        """Ends the job and its predictions; draws() still reads its draws until it is deleted."""
+        self._set_intent(jobs_pb2.Job.CANCEL)
+
+    def delete(self) -> None:
+        """Deletes the job with its draws. Raises FailedPrecondition (IN_USE) while an alias names a version of it."""
+        self._set_intent(jobs_pb2.Job.DELETE)
+
+    def scale(self, chains: int) -> None:
+        """More chains, up to `chains` in all."""
+        self._connection.call(
+            "JobService/ScaleJob", jobs_pb2.ScaleJobRequest(name=self.id, chains=chains), jobs_pb2.Job
+        )
+
+    def predict(
+        self,
+        x: Any,
+        *,
+        quantiles: Sequence[float] = (),
+        members: bool = False,
+        anytime: bool = False,
+        min_draws: int = 0,
+        priority: str = "",
+        timeout: float = PREDICT_TIMEOUT,
+        **selection: Any,
+    ) -> prediction.Prediction:
+        """The average over committed draws for rows x [n, ...], of the type and shape of the training data.
+
+        quantiles: levels in (0, 1), of jobs that predict numbers. members: also what each draw says. anytime: as many
+        draws as fit into `timeout`, at least `min_draws`. priority: "low", "normal" or "high". selection: which draws,
+        see chainfleet.prediction.select: kinds, version, newest, every, max_draws, chains, point, include_failed.
+        Raises InvalidArgument before anything is sent if x does not fit; NoDraws, NoServingWorker.
+        """
+        inputs = self._fit(x)
+        wrong = [level for level in quantiles if not 0 < level < 1]
+        if wrong:
+            raise InvalidArgument(f"quantiles: {wrong[0]} is not a level above 0 and below 1")
+        request = predict_pb2.PredictRequest(
+            job=self.id,
+            selection=prediction.select(**selection),
+            min_draws=min_draws,
+            anytime=anytime,
+            member_probabilities=members,
+            quantiles=quantiles,
+            priority=priority,
+        )
+        return prediction.predict(self._connection, request, inputs, timeout)
+
+    def standardise(self, x: Any) -> Array:
+        """What the network sees of rows x: float32 [n, ...], by mean and deviation of the training data."""
+        return prediction.standardise(self._fit(x), self._described())
+
+    def draws(self) -> Draws:
+        """The committed draws, read when they are asked for; of theta first, draws()["theta_a"] for the others."""
+        request = jobs_pb2.ListSegmentsRequest(job=self.id)
+        return Draws(
+            self._connection,
+            self._connection.pages("JobService/ListSegments", request, jobs_pb2.ListSegmentsResponse, "segments"),
+        )
+
+    def traces(self, quantity: str = "energy") -> list[Trace]:
+        """The newest traced values of a quantity, at most 1,000 of each chain.
+
+        Raises NotTraced, whose message lists the quantities.
+        """
+        request = jobs_pb2.GetTracesRequest(job=self.id, quantity=quantity)
+        reply = self._connection.call("JobService/GetTraces", request, jobs_pb2.Traces)
+        return [Trace(c.chain, c.point, np.array(c.steps, np.int64), np.array(c.values)) for c in reply.chains]
+
+    def snapshot(self) -> jobs_pb2.Snapshot:
+        """Makes a version of the draws committed so far. Raises NoDraws."""
+        return self._connection.call(
+            "JobService/CreateSnapshot", jobs_pb2.CreateSnapshotRequest(job=self.id), jobs_pb2.Snapshot
+        )
+
+    def snapshots(self) -> list[jobs_pb2.Snapshot]:
+        """The versions by number."""
+        request = jobs_pb2.ListSnapshotsRequest(job=self.id)
+        return self._connection.pages("JobService/ListSnapshots", request, jobs_pb2.ListSnapshotsResponse, "snapshots")
+
+    def delete_snapshot(self, version: int) -> None:
+        """Deletes a version, not its draws."""
+        request = jobs_pb2.DeleteSnapshotRequest(job=self.id, version=version)
+        self._connection.call("JobService/DeleteSnapshot", request, jobs_pb2.DeleteSnapshotResponse)
+
+    def evaluate(
+        self,
+        data: Any,
+        *,
+        ood: Any = None,
+        calibration: Any = None,
+        timeout: float | None = None,
+        progress: bool = True,
+        **more: Any,
+    ) -> predict_pb2.Evaluation:
+        """Scores against `data`: arrays (x, y) or the name of a data set; accuracy, NLL, ECE, Brier, RMSE, ...
+
+        ood: rows that are out of distribution. calibration: held-out rows to fit a temperature on. more: fields of
+        EvaluateRequest, such as ece_bins, corruptions, flatness, curve_points. Ctrl-C leaves the evaluation running;
+        evaluations() finds it again.
+        """
+        spec = self._described().spec
+        numbers = "gaussian" in (spec.likelihood.WhichOneof("kind") or "") or (
+            spec.model.potential.WhichOneof("kind") == "linear_regression"
+        )
+        names = [
+            self._fleet.dataset_of(part, numbers, progress) if part is not None else ""
+            for part in (data, ood, calibration)
+        ]
+        request = predict_pb2.EvaluateRequest(
+            job=self.id,
+            dataset=names[0],
+            ood_dataset=names[1],
+            calibration_dataset=names[2],
+            request_id=uuid.uuid4().hex,
+            **more,
+        )
+        started = self._connection.call("PredictService/StartEvaluation", request, predict_pb2.EvaluationOperation)
+        return self._fleet.wait_evaluation(started.id, timeout, progress)
+
+    def evaluations(self) -> list[predict_pb2.EvaluationOperation]:
+        """The newest evaluations, without results; fleet.evaluation(id) has one with its result."""
+        request = predict_pb2.ListEvaluationsRequest(job=self.id)
+        reply = predict_pb2.ListEvaluationsResponse
+        return self._connection.pages("PredictService/ListEvaluations", request, reply, "evaluations")
+
+    def _set_intent(self, intent: jobs_pb2.Job.Intent) -> None:
+        request = jobs_pb2.SetIntentRequest(name=self.id, intent=intent)
+        job = self._connection.call("JobService/SetIntent", request, jobs_pb2.Job)
+        if intent in (jobs_pb2.Job.RUN, jobs_pb2.Job.PAUSE) and job.state in text.FINAL:
+            raise FailedPrecondition(f"job {self.id} has already ended ({jobs_pb2.Job.State.Name(job.state)})")
+
+    def _described(self) -> jobs_pb2.Job:
+        """As describe(), remembered: only for what never changes."""
+        if self._known is None:
+            self._known = self.describe()
+        return self._known
+
+    def _fit(self, x: Any) -> Array:
+        """`x` as the job's inputs are. Raises InvalidArgument with both shapes or types."""
+        inputs, wanted = check_inputs(x, "x"), self._described().inputs
+        if not wanted.shape:
+            raise InvalidArgument(
+                f"job {self.id} has no data set, so it predicts nothing", hint="read its draws: job.draws()"
+            )
+        shape = list(wanted.shape)
+        if list(inputs.shape[1:]) == shape[1:] and shape[:1] == [1]:
+            inputs = inputs[:, None]  # grey images without their channel
+        if list(inputs.shape[1:]) != shape:
+            hint = (
+                "pass x[None] for one row" if list(inputs.shape) == shape else "pass rows as those of the training data"
+            )
+            raise InvalidArgument(f"x has shape {list(inputs.shape)}, job {self.id} takes {['n', *shape]}", hint=hint)
+        if (wanted.type == types_pb2.UINT8) != (inputs.dtype == np.uint8):
+            learned, given = ("uint8", inputs.dtype) if wanted.type == types_pb2.UINT8 else ("float32", "uint8")
+            hint = (
+                "pass the raw bytes 0 to 255" if learned == "uint8" else "pass x.astype(numpy.float32), as in training"
+            )
+            raise InvalidArgument(f"x is {given}, job {self.id} learned from {learned} inputs", hint=hint)
+        return inputs
+
+    def __repr__(self) -> str:
+        return f"<chainfleet job {self.id}>"
+
+    def _repr_html_(self) -> str:
+        return html.job(self.describe())

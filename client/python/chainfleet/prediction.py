@@ -1,0 +1,251 @@
+"""Bayesian model averages: what the draws of a job say of new rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from . import html
+from .arrays import Array
+from .connection import Connection
+from .errors import InvalidArgument
+from .v1 import jobs_pb2, predict_pb2, types_pb2
+
+_REQUEST_BYTES = 1 << 20  # of inputs
+_REPLY_BYTES = 8 << 20
+_FIRST_ROWS = 256  # of the first request, whose reply says how large a row's reply is
+_PER_CLASS = ("mean_probability", "log_probability")
+
+
+@dataclass(frozen=True)
+class Member:
+    """What each draw of one chain and kind says. S draws, n rows, K classes.
+
+    weights: float64 [S]. probabilities: float32 [S, n, K]; of numbers mean and variance: float32 [S, n].
+    """
+
+    chain: int
+    kind: str
+    weights: Array
+    probabilities: Array | None = None
+    mean: Array | None = None
+    variance: Array | None = None
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """An average over draws for n rows.
+
+    scores: float64 arrays by name; [n], or [n, K] of K classes. Entropies are in nats.
+    errors: Monte Carlo standard error of each score, of the same shape; empty where the draws are too few to tell.
+    quantiles: float64 [n, Q] of the predictive distribution of numbers at `quantile_levels`; None unless asked for.
+    members: what single draws say; empty unless asked for.
+    job, version, point: which draws were averaged, `draws_used` of `draws_in_version`.
+    """
+
+    job: str
+    version: int
+    draws_used: int
+    draws_in_version: int
+    scores: Mapping[str, Array]
+    errors: Mapping[str, Array]
+    point: str = ""
+    quantile_levels: tuple[float, ...] = ()
+    quantiles: Array | None = None
+    quantile_errors: Array | None = None
+    members: tuple[Member, ...] = field(default=(), repr=False)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.scores.values())))
+
+    def score(self, name: str) -> Array:
+        """A score by name. Raises AttributeError that lists what there is."""
+        if name not in self.scores:
+            raise AttributeError(f"this prediction has no {name}; it has {', '.join(self.scores)}")
+        return self.scores[name]
+
+    def error(self, name: str) -> Array:
+        """Monte Carlo standard error of a score, of the score's shape. NaN if it is unknown."""
+        known = self.errors.get(name)
+        return np.full_like(self.score(name), np.nan) if known is None else known
+
+    @property
+    def mean_probability(self) -> Array:
+        """Probability of each class [n, K]: the mean over draws."""
+        return self.score("mean_probability")
+
+    @property
+    def log_probability(self) -> Array:
+        """Logarithm of mean_probability [n, K]."""
+        return self.score("log_probability")
+
+    @property
+    def max_probability(self) -> Array:
+        """Largest probability of a row [n]."""
+        return self.score("max_probability")
+
+    @property
+    def predicted_class(self) -> Array:
+        """Likeliest class of each row, int64 [n]."""
+        classes: Array = np.argmax(self.mean_probability, axis=1)
+        return classes
+
+    @property
+    def predictive_entropy(self) -> Array:
+        """Entropy of mean_probability [n], nats: all of the uncertainty."""
+        return self.score("predictive_entropy")
+
+    @property
+    def expected_entropy(self) -> Array:
+        """Mean entropy of single draws [n], nats: uncertainty that more data of this kind would not remove."""
+        return self.score("expected_entropy")
+
+    @property
+    def mutual_information(self) -> Array:
+        """predictive_entropy - expected_entropy [n], nats: how much the draws disagree."""
+        return self.score("mutual_information")
+
+    @property
+    def variation_ratio(self) -> Array:
+        """1 - share of draws whose likeliest class is the most frequent one [n]."""
+        return self.score("variation_ratio")
+
+    @property
+    def mean(self) -> Array:
+        """Predicted number [n], in the targets' own units."""
+        return self.score("mean")
+
+    @property
+    def variance_aleatoric(self) -> Array:
+        """Mean of the draws' variances [n]: noise of the targets."""
+        return self.score("variance_aleatoric")
+
+    @property
+    def variance_epistemic(self) -> Array:
+        """Variance of the draws' means [n]: how much the draws disagree."""
+        return self.score("variance_epistemic")
+
+    @property
+    def variance(self) -> Array:
+        """Variance of the predictive distribution [n]: aleatoric and epistemic together."""
+        return self.variance_aleatoric + self.variance_epistemic
+
+    def _repr_html_(self) -> str:
+        return html.prediction(self)
+
+
+def select(
+    kinds: Sequence[str] | str = (),
+    version: int = 0,
+    newest: int = 0,
+    every: int = 0,
+    max_draws: int = 0,
+    chains: Sequence[int] = (),
+    point: str = "",
+    include_failed: bool = False,
+) -> predict_pb2.DrawSelection:
+    """Which draws to average; the defaults take all of the newest version.
+
+    kinds: "theta", "theta_a" or both. newest: only so many of each chain. every: of those every k-th.
+    max_draws: at most so many in all. chains: only these. point: of a sweep. include_failed: failed chains, too.
+    """
+    names = [kinds] if isinstance(kinds, str) else kinds
+    return predict_pb2.DrawSelection(
+        kinds=[_kind(name) for name in names],
+        version=version,
+        members=newest,
+        every=every,
+        max_draws=max_draws,
+        chains=chains,
+        point=point,
+        include_failed=include_failed,
+    )
+
+
+def _kind(name: str) -> types_pb2.DrawKind:
+    if name not in ("theta", "theta_a"):
+        raise InvalidArgument(f"kinds: {name!r} is neither theta nor theta_a")
+    return types_pb2.THETA if name == "theta" else types_pb2.THETA_A
+
+
+def predict(connection: Connection, request: predict_pb2.PredictRequest, inputs: Array, timeout: float) -> Prediction:
+    """All rows of `inputs`, in requests below the bound of a message, each on the version of the first one's reply."""
+    request.inputs.type = types_pb2.UINT8 if inputs.dtype == np.uint8 else types_pb2.FLOAT32
+    row_bytes = max(1, inputs[0].nbytes)
+    rows = max(1, min(_REQUEST_BYTES // row_bytes, 1 if request.member_probabilities else _FIRST_ROWS))
+    replies: list[predict_pb2.PredictResponse] = []
+    begin = 0
+    while begin < len(inputs):
+        part = inputs[begin : begin + rows]
+        del request.inputs.shape[:]
+        request.inputs.shape.extend(part.shape)
+        request.inputs.data = part.tobytes()
+        reply = connection.call("PredictService/Predict", request, predict_pb2.PredictResponse, timeout)
+        replies.append(reply)
+        begin += len(part)
+        request.job, request.selection.version = reply.job_id, reply.version
+        rows = max(1, min(_REQUEST_BYTES // row_bytes, _REPLY_BYTES * len(part) // max(1, reply.ByteSize())))
+    return _join(replies, tuple(request.quantiles))
+
+
+def standardise(inputs: Array, job: jobs_pb2.Job) -> Array:
+    """What the network sees of `inputs`: float32, (x * scale - mean) / stddev along the first axis of a row."""
+    stored = job.inputs
+    scale = np.float32(1 / 255) if stored.type == types_pb2.UINT8 else np.float32(1)
+    along = (-1,) + (1,) * (len(stored.shape) - 1)
+    mean = np.array(stored.normalisation.mean or [0.0], np.float32).reshape(along)
+    stddev = np.array(stored.normalisation.stddev or [1.0], np.float32).reshape(along)
+    seen: Array = (inputs.astype(np.float32) * scale - mean) / stddev
+    return seen
+
+
+def _join(replies: Sequence[predict_pb2.PredictResponse], levels: tuple[float, ...]) -> Prediction:
+    first = replies[0]
+    rows, classes = sum(reply.num_rows for reply in replies), first.num_classes
+
+    def arrays(part: str) -> dict[str, Array]:
+        joined = {}
+        for name in predict_pb2.PredictiveScores.DESCRIPTOR.fields_by_name:
+            values = [np.array(getattr(getattr(reply, part), name), np.float64) for reply in replies]
+            shape = (rows, classes) if name in _PER_CLASS else (rows,)
+            if all(len(value) for value in values):
+                joined[name] = np.concatenate(values).reshape(shape)
+        return joined
+
+    def quantiles(name: str) -> Array | None:
+        values = [np.array(getattr(reply, name), np.float64) for reply in replies]
+        return np.concatenate(values).reshape(rows, len(levels)) if levels and all(map(len, values)) else None
+
+    return Prediction(
+        job=first.job_id,
+        version=first.version,
+        draws_used=first.draws_used,
+        draws_in_version=first.draws_in_version,
+        scores=arrays("scores"),
+        errors=arrays("errors"),
+        point=first.point,
+        quantile_levels=levels,
+        quantiles=quantiles("quantiles"),
+        quantile_errors=quantiles("quantile_errors"),
+        members=tuple(_member(parts, classes) for parts in zip(*(reply.members for reply in replies), strict=True)),
+    )
+
+
+def _member(parts: Sequence[predict_pb2.Members], classes: int) -> Member:
+    """The same chain and kind of all replies, rows one after the other."""
+    draws = len(parts[0].weights)
+
+    def rows(name: str, *row: int) -> Array | None:
+        values = [np.array(getattr(part, name), np.float32).reshape(draws, -1, *row) for part in parts]
+        return np.concatenate(values, axis=1) if values[0].size else None
+
+    return Member(
+        chain=parts[0].chain.index,
+        kind=types_pb2.DrawKind.Name(parts[0].kind).lower(),
+        weights=np.array(parts[0].weights, np.float64),
+        probabilities=rows("probabilities", classes) if classes else None,
+        mean=None if classes else rows("mean"),
+        variance=None if classes else rows("variance"),
+    )

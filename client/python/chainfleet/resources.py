@@ -1,0 +1,158 @@
+"""What a server keeps beside jobs: data sets, models, aliases, workers, evaluations."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import text, uploads
+from .arrays import Data, check_data, check_pair
+from .connection import Connection
+from .errors import DeadlineExceeded, JobFailed
+from .v1 import jobs_pb2, predict_pb2, types_pb2
+
+if TYPE_CHECKING:
+    from .job import Job
+
+
+class Resources:
+    """The part of Fleet that is not about jobs."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def put_dataset(
+        self, name: str, x: Any, y: Any, *, numbers: bool | None = None, progress: bool = True
+    ) -> types_pb2.Dataset:
+        """Uploads x [n, ...] and y [n] under a name. numbers: whether y is numbers to predict; default: by its type."""
+        data = check_data(x, y, numbers)
+        with text.line(progress) as line:
+            return uploads.put_data(self.connection, name, data, line.show_bytes)
+
+    def put_files(
+        self, name: str, *files: str | os.PathLike[str], target: str = "", numbers: bool = False, progress: bool = True
+    ) -> types_pb2.Dataset:
+        """Uploads files (IDX, CIFAR, npy pair, npz, Zarr, CSV) under a name; URIs are read by the server itself.
+
+        target: the column of a CSV, by name or number; "": the last. numbers: the targets are numbers to predict.
+        """
+        with text.line(progress) as line:
+            return uploads.put_files(self.connection, name, files, target, numbers, line.show_bytes)
+
+    def datasets(self) -> list[types_pb2.Dataset]:
+        """The data sets by name."""
+        request = jobs_pb2.ListDatasetsRequest()
+        return self.connection.pages("JobService/ListDatasets", request, jobs_pb2.ListDatasetsResponse, "datasets")
+
+    def rows(self, dataset: str, rows: Sequence[int]) -> jobs_pb2.DatasetRowValues:
+        """Rows of a data set as they are stored, at most 15 MiB. Raises OutOfRange."""
+        request = jobs_pb2.ReadRowsRequest(dataset=dataset, rows=rows)
+        return self.connection.call("JobService/ReadRows", request, jobs_pb2.DatasetRowValues)
+
+    def delete_dataset(self, name: str) -> None:
+        """Raises FailedPrecondition (IN_USE) that names the jobs that use it."""
+        request = jobs_pb2.DeleteDatasetRequest(name=name)
+        self.connection.call("JobService/DeleteDataset", request, jobs_pb2.DeleteDatasetResponse)
+
+    def put_model(self, name: str, model: Any, *, progress: bool = True) -> types_pb2.StoredModel:
+        """Uploads a torch.nn.Module, or a TorchScript file by its path, for Model(torchscript=name)."""
+        return self.upload_model(name, uploads.torchscript(model), progress)
+
+    def models(self) -> list[types_pb2.StoredModel]:
+        """The stored TorchScript modules by name."""
+        request = jobs_pb2.ListModelsRequest()
+        return self.connection.pages("JobService/ListModels", request, jobs_pb2.ListModelsResponse, "models")
+
+    def delete_model(self, name: str) -> None:
+        """Raises FailedPrecondition (IN_USE) that names the jobs that use it."""
+        request = jobs_pb2.DeleteModelRequest(name=name)
+        self.connection.call("JobService/DeleteModel", request, jobs_pb2.DeleteModelResponse)
+
+    def set_alias(self, alias: str, job: Job | str, version: int = 0) -> jobs_pb2.Alias:
+        """Makes `alias` mean a version of a job, in one step; 0: the newest now."""
+        request = jobs_pb2.SetAliasRequest(name=alias, job=job if isinstance(job, str) else job.id, version=version)
+        return self.connection.call("JobService/SetAlias", request, jobs_pb2.Alias)
+
+    def aliases(self) -> list[jobs_pb2.Alias]:
+        """The aliases by name."""
+        request = jobs_pb2.ListAliasesRequest()
+        return self.connection.pages("JobService/ListAliases", request, jobs_pb2.ListAliasesResponse, "aliases")
+
+    def delete_alias(self, alias: str) -> None:
+        """Deletes the name, not the version."""
+        request = jobs_pb2.DeleteAliasRequest(name=alias)
+        self.connection.call("JobService/DeleteAlias", request, jobs_pb2.DeleteAliasResponse)
+
+    def workers(self) -> list[jobs_pb2.Worker]:
+        """The workers by id."""
+        request = jobs_pb2.ListWorkersRequest()
+        return self.connection.pages("JobService/ListWorkers", request, jobs_pb2.ListWorkersResponse, "workers")
+
+    def drain(self, worker: str, deadline: float = 300.0) -> jobs_pb2.Worker:
+        """Has a worker hand its chains back within `deadline` seconds, before maintenance."""
+        request = jobs_pb2.DrainWorkerRequest(worker=worker, deadline_seconds=deadline)
+        return self.connection.call("JobService/DrainWorker", request, jobs_pb2.Worker)
+
+    def evaluations(self) -> list[predict_pb2.EvaluationOperation]:
+        """The newest evaluations of all jobs, without results."""
+        request = predict_pb2.ListEvaluationsRequest()
+        reply = predict_pb2.ListEvaluationsResponse
+        return self.connection.pages("PredictService/ListEvaluations", request, reply, "evaluations")
+
+    def evaluation(self, evaluation_id: str) -> predict_pb2.EvaluationOperation:
+        """An evaluation with its state and, once it SUCCEEDED, its result."""
+        request = predict_pb2.GetEvaluationRequest(id=evaluation_id)
+        return self.connection.call("PredictService/GetEvaluation", request, predict_pb2.EvaluationOperation)
+
+    def cancel_evaluation(self, evaluation_id: str) -> predict_pb2.EvaluationOperation:
+        """Ends an evaluation; one that has ended stays as it is."""
+        request = predict_pb2.GetEvaluationRequest(id=evaluation_id)
+        return self.connection.call("PredictService/CancelEvaluation", request, predict_pb2.EvaluationOperation)
+
+    def wait_evaluation(
+        self, evaluation_id: str, timeout: float | None = None, progress: bool = True
+    ) -> predict_pb2.Evaluation:
+        """The result of an evaluation once there is one. Raises JobFailed with its error, DeadlineExceeded."""
+        end = time.monotonic() + timeout if timeout is not None else float("inf")
+        wait = 0.05
+        with text.line(progress) as line, text.goes_on(f"fleet.wait_evaluation({evaluation_id!r})"):
+            while (found := self.evaluation(evaluation_id)).state == predict_pb2.EvaluationOperation.RUNNING:
+                line.show(f"evaluating: {found.progress.rows_done:,} of {found.progress.rows_total:,} rows")
+                if time.monotonic() + wait > end:
+                    raise DeadlineExceeded(
+                        f"evaluation {evaluation_id} still runs", hint="wait_evaluation finds it again"
+                    )
+                time.sleep(wait)
+                wait = min(2 * wait, 1.0)
+        if found.state != predict_pb2.EvaluationOperation.SUCCEEDED:
+            ended = predict_pb2.EvaluationOperation.State.Name(found.state)
+            raise JobFailed(f"evaluation {evaluation_id} ended {ended}: {found.error}")
+        return found.evaluation
+
+    def info(self, timeout: float | None = None) -> jobs_pb2.ServerInfo:
+        """Version and identity of the server."""
+        return self.connection.call(
+            "JobService/GetServerInfo", jobs_pb2.GetServerInfoRequest(), jobs_pb2.ServerInfo, timeout
+        )
+
+    def dataset_of(self, data: Any, numbers: bool | None, progress: bool = True) -> str:
+        """The name of a data set: `data` itself, or that of the pair (x, y), which is uploaded unless it is there."""
+        if isinstance(data, str):
+            return data
+        arrays = check_pair(data, numbers)
+        name = uploads.name_by_content("data", arrays.digest())
+        self.upload_once(name, arrays, progress)
+        return name
+
+    def upload_once(self, name: str, data: Data, progress: bool) -> None:
+        """Uploads arrays unless there is a data set of this name, which says what is in it."""
+        if name not in [stored.name for stored in self.datasets()]:
+            with text.line(progress) as line:
+                uploads.put_data(self.connection, name, data, line.show_bytes)
+
+    def upload_model(self, name: str, content: bytes, progress: bool) -> types_pb2.StoredModel:
+        """Uploads the bytes of a TorchScript file."""
+        with text.line(progress) as line:
+            return uploads.put_model(self.connection, name, content, line.show_bytes)

@@ -1,0 +1,87 @@
+"""From what a user hands to `Fleet.sample` to the message of a job."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from . import likelihoods, priors, samplers, schedules
+from .arrays import Data, check_pair
+from .errors import InvalidArgument
+from .layers import Layer
+from .potentials import Potential
+from .specs import Collect, DatasetRef, JobSpec, Model
+from .uploads import name_by_content
+
+DEFAULT_LEARNING_RATE = 0.01
+DEFAULT_PRIOR = priors.Gaussian(precision=1.0)
+_OF_NUMBERS = (likelihoods.Gaussian, likelihoods.HeteroscedasticGaussian)
+_OWN_DRAWS = (samplers.SWA, samplers.SWAG, samplers.MCDropout, samplers.Laplace)  # these draw when their training ends
+
+
+def model_of(model: Any) -> Model | None:
+    """A name, a list of layers, a potential or a Model as a Model; None for anything else, as a torch module."""
+    if isinstance(model, Model):
+        return model
+    if isinstance(model, str):
+        return Model(builtin=model)
+    if isinstance(model, Potential):
+        return Model(potential=model)
+    if isinstance(model, Sequence):
+        wrong = [item for item in model if not isinstance(item, Layer)]
+        if wrong or not model:
+            what = f"{wrong[0]!r} is none" if wrong else "an empty list holds none"
+            raise InvalidArgument(f"model: {what} of the classes of chainfleet.layers")
+        return Model(layers=tuple(model))
+    return None
+
+
+def data_of(data: Any, likelihood: likelihoods.Likelihood | None) -> Data:
+    """(x, y) as they are stored; what y means follows from the likelihood, without one from y's type.
+
+    Raises InvalidArgument, see chainfleet.arrays.check_data.
+    """
+    return check_pair(data, numbers=None if likelihood is None else isinstance(likelihood, _OF_NUMBERS))
+
+
+def dataset_name(data: Data) -> str:
+    """The name under which arrays that nobody named are stored."""
+    return name_by_content("data", data.digest())
+
+
+def job_spec(given: dict[str, Any], model: Model, dataset: str, data: Data | None) -> JobSpec:
+    """The job of `given` fields, with what `Fleet.sample` adds to them."""
+    known = {field.name for field in fields(JobSpec)}
+    for name in given.keys() - known:
+        close = difflib.get_close_matches(name, {*known, "epochs", "steps"}, 1)
+        raise TypeError(f"sample() has no argument {name!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+    spec = JobSpec(model=model, dataset=DatasetRef(name=dataset) if dataset else None, **given)
+    if spec.preset is None:
+        spec = _with_defaults(spec, data)
+    return replace(spec, name=spec.name or _name_of(spec))
+
+
+def _with_defaults(spec: JobSpec, data: Data | None) -> JobSpec:
+    if spec.learning_rate is None and spec.step_size is None:
+        spec = replace(spec, learning_rate=DEFAULT_LEARNING_RATE)
+    if spec.dataset is not None and spec.prior is None:
+        spec = replace(spec, prior=DEFAULT_PRIOR)
+    if data is not None and data.numbers and spec.likelihood is None and not (spec.model and spec.model.potential):
+        spec = replace(spec, likelihood=likelihoods.Gaussian(learned=True))
+    if spec.collect is None and spec.num_epochs and not isinstance(spec.sampler, _OWN_DRAWS):
+        schedule = spec.learning_rate if spec.step_size is None else spec.step_size
+        cycles = (schedule.cycles or 1) if isinstance(schedule, schedules.Cyclical) else 1
+        spec = replace(spec, collect=Collect(last_epochs_of_cycle=max(1, spec.num_epochs // cycles // 2)))
+    return spec
+
+
+def _name_of(spec: JobSpec) -> str:
+    """ "mlp-emcmc": a name for a job that nobody named."""
+    model = (spec.model and (spec.model.builtin or spec.model.torchscript)) or "network"
+    model = spec.model.potential.kind if spec.model and spec.model.potential else model
+    kind = spec.sampler.kind if spec.sampler else "job"
+    text = re.sub(r"[^a-z0-9]+", "-", f"{model[:30]}-{kind}".lower()).strip("-")
+    return text if text[:1].isalpha() else f"job-{text}"

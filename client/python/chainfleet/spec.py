@@ -1,0 +1,83 @@
+"""What the dataclasses that describe a job have in common: how they become messages."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar
+
+from google.protobuf.message import Message
+
+from .errors import FieldViolation, InvalidArgument
+
+
+class Spec:
+    """A part of a job. A field that is None is left to the server, whose default the docstring says.
+
+    Sequences may be lists, tuples or NumPy arrays of one axis.
+    """
+
+    kind: ClassVar[str] = ""  # which field of the parent's choice this is
+
+
+def fill(message: Message, spec: Spec, path: str = "") -> None:
+    """Writes the fields of `spec` that are not None into `message`.
+
+    Raises InvalidArgument that names the field, such as sampler.emcmc.eta, if a value has a wrong type.
+    """
+    message.SetInParent()
+    for field in dataclasses.fields(spec):  # type: ignore[arg-type]
+        value = getattr(spec, field.name)
+        if value is not None:
+            _set(message, field.name, value, f"{path}.{field.name}".lstrip("."))
+
+
+def _set(message: Message, name: str, value: Any, path: str) -> None:
+    here = getattr(message, name)
+    if isinstance(value, Spec):
+        _fill_choice(here, value, path)
+    elif isinstance(here, Message):  # a schedule is a number, too
+        _set(here, "constant", value, f"{path}.constant")
+    else:
+        try:
+            _set_plain(message, name, value, path)
+        except InvalidArgument:
+            raise  # of an item inside
+        except (TypeError, ValueError, AttributeError) as error:
+            raise _wrong(path, f"{value!r} is not allowed here ({error})") from None
+
+
+def _set_plain(message: Message, name: str, value: Any, path: str) -> None:
+    here = getattr(message, name)
+    if hasattr(here, "add"):  # a list of messages
+        for index, item in enumerate(value):
+            if not isinstance(item, Spec):
+                raise _wrong(f"{path}[{index}]", f"{item!r} is none of the classes of chainfleet.layers")
+            _fill_choice(here.add(), item, f"{path}[{index}]")
+    elif hasattr(here, "extend"):
+        if isinstance(value, str):
+            raise _wrong(path, f"{value!r} is not allowed here, a list is needed")
+        here.extend([_plain(item) for item in value])
+    elif hasattr(here, "update"):
+        here.update({key: _plain(item) for key, item in value.items()})
+    else:
+        setattr(message, name, _plain(value))
+
+
+def _fill_choice(message: Message, spec: Spec, path: str) -> None:
+    family = type(spec).__bases__[0] if spec.kind else type(spec)
+    if family.__name__ != message.DESCRIPTOR.name:
+        wanted = message.DESCRIPTOR.name
+        raise _wrong(path, f"{type(spec).__module__}.{type(spec).__name__} is not allowed here, a {wanted} is needed")
+    if spec.kind:
+        fill(getattr(message, spec.kind), spec, f"{path}.{spec.kind}")
+    else:
+        fill(message, spec, path)
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's scalars as Python's."""
+    return value.item() if hasattr(value, "item") else value
+
+
+def _wrong(path: str, description: str) -> InvalidArgument:
+    return InvalidArgument(f"{path}: {description}", violations=(FieldViolation(path, description),))

@@ -1,0 +1,137 @@
+"""Data sets and modules on their way to the server."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from .arrays import Data, chunks
+from .connection import Connection
+from .errors import InvalidArgument, NotFound
+from .v1 import jobs_pb2, types_pb2
+
+_CHUNK_BYTES = 512 << 10
+OnSent = Callable[[int, int], None]  # bytes sent so far, and in all
+
+
+def put_data(connection: Connection, name: str, data: Data, on_sent: OnSent) -> types_pb2.Dataset:
+    """Uploads arrays as the data set `name`."""
+    files = data.files()
+    total = sum(len(header) + values.nbytes for header, values in files.values())
+
+    def messages() -> Iterator[jobs_pb2.PutDatasetRequest]:
+        sent = 0
+        yield _header(name, len(files), data.numbers, "")
+        for file, (header, values) in files.items():
+            start = jobs_pb2.PutDatasetRequest.FileStart(file_name=file, size_bytes=len(header) + values.nbytes)
+            yield jobs_pb2.PutDatasetRequest(file=start)
+            for chunk in chunks((header, values), _CHUNK_BYTES):
+                yield jobs_pb2.PutDatasetRequest(data=chunk)
+                sent += len(chunk)
+                on_sent(sent, total)
+
+    return connection.upload("JobService/PutDataset", messages, types_pb2.Dataset)
+
+
+def put_files(
+    connection: Connection,
+    name: str,
+    files: Sequence[str | os.PathLike[str]],
+    target: str,
+    numbers: bool,
+    on_sent: OnSent,
+) -> types_pb2.Dataset:
+    """Uploads files, or has the server read those that are URIs, as the data set `name`."""
+    sources = [str(file) for file in files]
+    sizes = {source: _size_of(source) for source in sources if "://" not in source}
+    total = sum(sizes.values())
+
+    def messages() -> Iterator[jobs_pb2.PutDatasetRequest]:
+        sent = 0
+        yield _header(name, len(sources), numbers, target)
+        for source in sources:
+            uri = "" if source in sizes else source
+            start = jobs_pb2.PutDatasetRequest.FileStart(
+                file_name=source.rpartition("/")[2], size_bytes=sizes.get(source, 0), uri=uri
+            )
+            yield jobs_pb2.PutDatasetRequest(file=start)
+            for chunk in [] if uri else _read(source):
+                yield jobs_pb2.PutDatasetRequest(data=chunk)
+                sent += len(chunk)
+                on_sent(sent, total)
+
+    return connection.upload("JobService/PutDataset", messages, types_pb2.Dataset)
+
+
+def put_model(connection: Connection, name: str, content: bytes, on_sent: OnSent) -> types_pb2.StoredModel:
+    """Uploads a TorchScript file as the model `name`."""
+
+    def messages() -> Iterator[jobs_pb2.PutModelRequest]:
+        sent = 0
+        yield jobs_pb2.PutModelRequest(header=jobs_pb2.PutModelRequest.Header(name=name, size_bytes=len(content)))
+        for chunk in chunks((content,), _CHUNK_BYTES):
+            yield jobs_pb2.PutModelRequest(data=chunk)
+            sent += len(chunk)
+            on_sent(sent, len(content))
+
+    return connection.upload("JobService/PutModel", messages, types_pb2.StoredModel)
+
+
+def torchscript(model: Any) -> bytes:
+    """A torch.nn.Module or ScriptModule, or the path of a file, as a TorchScript file.
+
+    Raises InvalidArgument with TorchScript's words if the module cannot be scripted, NotFound without the file.
+    """
+    if isinstance(model, (str, os.PathLike)):
+        _size_of(model)
+        return Path(model).read_bytes()
+    torch = sys.modules.get("torch")  # whoever has a module has imported it
+    if torch is None or not isinstance(model, torch.nn.Module):
+        raise InvalidArgument(
+            f"a model is a name, a list of layers or a torch.nn.Module, not {type(model).__name__}",
+            hint='for example "mlp", or [chainfleet.layers.Linear(outputs=50), chainfleet.layers.ReLU(), ...]',
+        )
+    try:
+        scripted = model if isinstance(model, torch.jit.ScriptModule) else torch.jit.script(model)
+    except (RuntimeError, torch.jit.frontend.NotSupportedError) as error:
+        hint = "write forward with what TorchScript knows, or pass torch.jit.trace(model, example)"
+        raise InvalidArgument(f"torch.jit.script does not take this module: {error}", hint=hint) from None
+    buffer = io.BytesIO()
+    torch.jit.save(scripted, buffer)
+    return buffer.getvalue()
+
+
+def name_by_content(prefix: str, digest: str) -> str:
+    """A name for an upload that nobody named: the same content has the same name."""
+    return f"{prefix}-{digest[:32]}"
+
+
+def model_name(content: bytes) -> str:
+    """The name of a module that nobody named."""
+    return name_by_content("module", hashlib.sha256(content).hexdigest())
+
+
+def _header(name: str, num_files: int, numbers: bool, target: str) -> jobs_pb2.PutDatasetRequest:
+    kind = types_pb2.FLOAT32_TARGETS if numbers else types_pb2.LABELS
+    header = jobs_pb2.PutDatasetRequest.Header(name=name, num_files=num_files, target=target, target_type=kind)
+    return jobs_pb2.PutDatasetRequest(header=header)
+
+
+def _size_of(path: str | os.PathLike[str]) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError as error:
+        raise NotFound(
+            f"cannot read {os.fspath(path)}: {error.strerror}", hint="name a file of this machine, or a URI"
+        ) from None
+
+
+def _read(path: str) -> Iterator[bytes]:
+    with open(path, "rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            yield chunk

@@ -1,0 +1,81 @@
+"""Arrays are checked before anything is sent, and files hold what NumPy reads again."""
+import io
+import os
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+
+import python_package  # noqa: F401  first: it says where the next ones are
+import chainfleet as cf
+import numpy
+from chainfleet import arrays
+
+X, Y = numpy.arange(12.0).reshape(4, 3), numpy.array([0, 1, 2, 1])
+
+
+class Checked(unittest.TestCase):
+    def refused(self, words, x=X, y=Y, numbers=None):
+        with self.assertRaisesRegex(cf.errors.InvalidArgument, words) as caught:
+            arrays.check_data(x, y, numbers)
+        self.assertTrue(caught.exception.hint, "a remedy")
+        return str(caught.exception)
+
+    def test_types_become_those_of_the_server(self):
+        for given, stored in ((numpy.uint8, "|u1"), (numpy.float64, "<f4"), (">f8", "<f4"), (numpy.float16, "<f4"), (numpy.int64, "<f4"), (bool, "<f4")):
+            self.assertEqual(arrays.check_data(X.astype(given), Y).x.dtype.str, stored)
+        self.assertEqual(arrays.check_data(X.tolist(), Y.tolist()).y.dtype.str, "<i4")
+        self.assertTrue(arrays.check_data(X, Y.astype(float)).numbers)
+        self.assertTrue(arrays.check_data(X, Y, numbers=True).numbers)
+
+    def test_wrong_values_are_refused_with_a_remedy(self):
+        self.refused("Python objects", x=X.astype(object))
+        self.refused("text", y=numpy.array(["a", "b", "c", "d"]))
+        self.refused("complex", x=X + 1j)
+        self.refused(r"x\[2\] holds NaN", x=numpy.where(X == 7, numpy.nan, X))
+        self.refused(r"x\[3\] holds", x=numpy.where(X == 11, 1e300, X))
+        self.refused(r"y\[1\] holds", y=numpy.array([0, numpy.inf, 1, 2]))
+        self.refused("2\\^24", x=(X + 2**25).astype(numpy.int64))
+        self.refused(r"y\[3\] is -1", y=numpy.array([0, 1, 2, -1]))
+        self.refused("65535", y=numpy.array([0, 1, 2, 65536]))
+
+    def test_wrong_shapes_are_refused_with_a_remedy(self):
+        self.refused("4 rows, y has 3", y=Y[:3])
+        self.assertIn("y.ravel()", self.refused(r"\[4, 1\]", y=Y[:, None]))
+        self.assertIn("x[:, None]", self.refused(r"x has shape \[12\]", x=X.ravel()))
+        self.refused("holds nothing", x=X[:0], y=Y[:0])
+        self.refused("the same length|Python objects", x=[[1.0], [1.0, 2.0]])
+
+    def test_a_frame_is_an_array_and_its_text_columns_are_named(self):
+        frame = types.SimpleNamespace(columns=["a"], dtypes={"a": X.dtype, "b": numpy.dtype(object)}, to_numpy=lambda: X)
+        self.refused("columns b of x", x=frame)
+        del frame.dtypes["b"]
+        numpy.testing.assert_array_equal(arrays.check_data(frame, Y).x, X)
+
+    def test_the_package_does_not_import_torch(self):
+        with tempfile.TemporaryDirectory() as folder:
+            open(os.path.join(folder, "torch.py"), "w").close()  # an import of torch would succeed
+            script = "import sys, chainfleet; sys.exit('torch' in sys.modules)"
+            path = os.pathsep.join([folder, *sys.path])
+            done = subprocess.run([sys.executable, "-B", "-c", script], env={**os.environ, "PYTHONPATH": path}, timeout=60)
+        self.assertEqual(done.returncode, 0)
+
+
+class Files(unittest.TestCase):
+    def test_chunks_are_a_file_that_numpy_reads(self):
+        data = arrays.check_data(X[:, ::-1], Y)
+        for name, values in (("x.npy", data.x), ("y.npy", data.y)):
+            parts = list(arrays.chunks(data.files()[name], 50))
+            self.assertLessEqual(max(map(len, parts)), 50)
+            numpy.testing.assert_array_equal(numpy.load(io.BytesIO(b"".join(parts))), values)
+
+    def test_the_digest_tells_values_types_and_shapes_apart(self):
+        same = arrays.check_data(X.copy(), Y.astype(numpy.int8)).digest()
+        self.assertEqual(arrays.check_data(X, Y).digest(), same)
+        others = [arrays.check_data(*pair).digest() for pair in ((X + 1, Y), (X, Y + 1), (X, Y * 1.0), (X[:, None], Y), (X.astype("u1"), Y))]
+        self.assertEqual(len({same, *others}), 6)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,206 @@
+"""Calls against servers of the test's own: retries, addresses, deadlines, the token, errors with their details."""
+import concurrent.futures
+import contextlib
+import io
+import pickle
+import threading
+import unittest
+import unittest.mock
+
+import python_package  # noqa: F401  first: it says where the next ones are
+import chainfleet as cf
+import grpc
+import numpy
+from chainfleet import addresses, arrays, connection, uploads
+from chainfleet.rpc import error_details_pb2, status_pb2
+from chainfleet.v1 import jobs_pb2, types_pb2
+from google.protobuf import any_pb2
+from real_server import free_ports
+
+REQUESTS = {"GetJob": jobs_pb2.GetJobRequest, "PutDataset": jobs_pb2.PutDatasetRequest, "WatchJob": jobs_pb2.WatchJobRequest,
+            "ListAliases": jobs_pb2.ListAliasesRequest}
+
+
+class Server(grpc.GenericRpcHandler):
+    """Answers each method as `answers` says: a function of request and context, by the method's name."""
+
+    def __init__(self, **answers):
+        self.answers, self.metadata = answers, []
+        self.server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
+        self.server.add_generic_rpc_handlers((self,))
+        self.address = f"127.0.0.1:{self.server.add_insecure_port('127.0.0.1:0')}"
+        self.server.start()
+
+    def service(self, details):
+        name = details.method.rpartition("/")[2]
+
+        def answer(request, context):
+            self.metadata.append(dict(context.invocation_metadata()))
+            return self.answers[name](request, context)
+
+        kind = {"PutDataset": grpc.stream_unary_rpc_method_handler, "WatchJob": grpc.unary_stream_rpc_method_handler}
+        return kind.get(name, grpc.unary_unary_rpc_method_handler)(answer, REQUESTS[name].FromString, lambda reply: reply.SerializeToString())
+
+
+def refuse(context, code, message, *details):
+    status = status_pb2.Status(message=message)
+    for name, detail in details:
+        status.details.append(any_pb2.Any(type_url=f"type.googleapis.com/google.rpc.{name}", value=detail.SerializeToString()))
+    context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
+    context.abort(code, message)
+
+
+def reason(name):
+    return "ErrorInfo", error_details_pb2.ErrorInfo(reason=name, domain="chainfleet")
+
+
+class Served(unittest.TestCase):
+    def serve(self, **answers):
+        server = Server(**answers)
+        self.addCleanup(server.server.stop, 0)
+        return server
+
+    def connect(self, *servers, token="", timeout=10):
+        made = connection.Connection([getattr(server, "address", server) for server in servers], token, timeout)
+        self.addCleanup(made.close)
+        return made
+
+
+class Calls(Served):
+    def get(self, connected):
+        return connected.call("JobService/GetJob", jobs_pb2.GetJobRequest(name="a"), jobs_pb2.Job)
+
+    def test_a_call_has_the_token_and_an_id(self):
+        server = self.serve(GetJob=lambda request, context: jobs_pb2.Job(id=request.name))
+        self.assertEqual(self.get(self.connect(server, token="secret")).id, "a")
+        self.assertEqual(server.metadata[0]["authorization"], "Bearer secret")
+        self.assertEqual(len(server.metadata[0]["x-request-id"]), 32)
+
+    def test_a_refusal_has_its_code_reason_fields_and_hint(self):
+        wrong = error_details_pb2.BadRequest()
+        wrong.field_violations.add(field="chains", description="must be 1 or more")
+        server = self.serve(GetJob=lambda request, context: refuse(
+            context, grpc.StatusCode.INVALID_ARGUMENT, "no", reason("INVALID_FIELD"), ("BadRequest", wrong),
+            ("RequestInfo", error_details_pb2.RequestInfo(request_id="7"))))
+        with self.assertRaises(cf.reasons.InvalidField) as caught:
+            self.get(self.connect(server))
+        for error in (caught.exception, pickle.loads(pickle.dumps(caught.exception))):
+            self.assertIsInstance(error, cf.errors.InvalidArgument)
+            self.assertIsInstance(error, ValueError)
+            self.assertEqual((error.code, error.reason, error.request_id), ("INVALID_ARGUMENT", "INVALID_FIELD", "7"))
+            self.assertEqual(error.violations, (cf.FieldViolation("chains", "must be 1 or more"),))
+            self.assertIn("chains: must be 1 or more\n  what to do: ", str(error))
+        self.assertEqual(len(server.metadata), 1, "it is not repeated")
+
+    def test_unavailable_is_repeated_at_the_next_address(self):
+        standby = self.serve(GetJob=lambda request, context: refuse(context, grpc.StatusCode.UNAVAILABLE, "no", reason("NOT_LEADER")))
+        leader = self.serve(GetJob=lambda request, context: jobs_pb2.Job(id="found"))
+        dead = f"127.0.0.1:{free_ports(1)[0]}"
+        self.assertEqual(self.get(self.connect(dead, standby, leader)).id, "found")
+        self.assertEqual(standby.metadata[0]["x-request-id"], leader.metadata[0]["x-request-id"], "one call in the logs")
+
+    def test_no_server_is_said_with_the_addresses_after_the_timeout(self):
+        dead = f"127.0.0.1:{free_ports(1)[0]}"
+        with self.assertRaises(ConnectionError) as caught:
+            self.get(self.connect(dead, timeout=0.5))
+        self.assertIn(dead, str(caught.exception))
+        self.assertIn("chainfleet up", str(caught.exception))
+
+    def test_a_call_ends_at_its_deadline(self):
+        server = self.serve(GetJob=lambda request, context: context.add_callback(done.set) and done.wait(20) and jobs_pb2.Job())
+        done = threading.Event()
+        with self.assertRaises(TimeoutError):
+            self.get(self.connect(server, timeout=0.3))
+
+    def test_all_pages_are_asked_for(self):
+        pages = {"": jobs_pb2.ListAliasesResponse(aliases=[jobs_pb2.Alias(name="a")], next_page_token="2"),
+                 "2": jobs_pb2.ListAliasesResponse(aliases=[jobs_pb2.Alias(name="b")])}
+        server = self.serve(ListAliases=lambda request, context: pages[request.page_token])
+        self.assertEqual([alias.name for alias in cf.Fleet(self.connect(server)).aliases()], ["a", "b"])
+
+    def test_an_upload_begins_anew_after_an_outage(self):
+        seen = []
+
+        def put(requests, context):
+            first = not seen
+            seen.append([])
+            for request in requests:
+                seen[-1].append(request)
+                if first and len(seen[-1]) == 3:
+                    refuse(context, grpc.StatusCode.UNAVAILABLE, "no", reason("STORE_FAULT"))
+            return types_pb2.Dataset(name="d")
+
+        data = arrays.check_data(numpy.zeros((300_000, 2)), numpy.zeros(300_000))
+        made = uploads.put_data(self.connect(self.serve(PutDataset=put)), "d", data, lambda sent, total: None)
+        self.assertEqual((made.name, len(seen)), ("d", 2))
+        header, *rest = seen[1]
+        self.assertEqual((header.header.num_files, header.header.target_type), (2, types_pb2.FLOAT32_TARGETS))
+        sizes = [request.file.size_bytes for request in rest if request.WhichOneof("part") == "file"]
+        self.assertEqual(sum(sizes), sum(len(request.data) for request in rest))
+
+
+class Watches(Served):
+    def job(self, server):
+        return cf.Job(cf.Fleet(self.connect(server)), "j")
+
+    def test_a_watch_that_breaks_goes_on(self):
+        states = [[jobs_pb2.Job.RUNNING], [jobs_pb2.Job.RUNNING, jobs_pb2.Job.SUCCEEDED]]
+
+        def watch(request, context):
+            for state in states[len(server.metadata) - 1]:
+                yield jobs_pb2.Job(id="j", state=state)
+            if len(server.metadata) == 1:
+                context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
+
+        server = self.serve(WatchJob=watch)
+        self.assertEqual([state.state for state in self.job(server).watch()], [2, 2, 4])
+
+    def test_wait_ends_with_the_reasons_of_failed_chains(self):
+        failed = jobs_pb2.Job(id="j", state=jobs_pb2.Job.FAILED)
+        for index in (0, 1):
+            failed.chains.add(id=types_pb2.ChainId(index=index), state=types_pb2.DIVERGED, reason="energy is not finite")
+        with self.assertRaisesRegex(cf.JobFailed, "chains 0, 1 DIVERGED: energy is not finite"):
+            self.job(self.serve(WatchJob=lambda request, context: iter([failed]))).wait()
+
+    def test_an_interrupt_says_how_to_find_the_job_again(self):
+        job = self.job(self.serve(WatchJob=lambda request, context: iter([jobs_pb2.Job(id="j")])))
+        job.watch = lambda timeout: (_ for _ in ()).throw(KeyboardInterrupt)
+        said = io.StringIO()
+        with self.assertRaises(KeyboardInterrupt), contextlib.redirect_stderr(said):
+            job.wait()
+        self.assertIn("fleet.job('j')", said.getvalue())
+
+    def test_a_watch_ends_at_its_deadline(self):
+        def watch(request, context):
+            yield jobs_pb2.Job(id="j", state=jobs_pb2.Job.RUNNING)
+            done = threading.Event()
+            context.add_callback(done.set)
+            done.wait(20)
+
+        with self.assertRaises(cf.errors.DeadlineExceeded):
+            self.job(self.serve(WatchJob=watch)).wait(timeout=0.5)
+
+
+class Addresses(unittest.TestCase):
+    def test_one_several_or_those_of_the_environment(self):
+        self.assertEqual(addresses.parse_addresses("a:1, [::1]:2"), ["a:1", "[::1]:2"])
+        self.assertEqual(addresses.parse_addresses(["a:1", "b:2"]), ["a:1", "b:2"])
+        with unittest.mock.patch.dict("os.environ", {"CHAINFLEET_ADDRESS": "c:3"}):
+            self.assertEqual(addresses.parse_addresses(None), ["c:3"])
+        for wrong in ("a", "a:0", "a:99999", "http://a:1", ""):
+            with self.assertRaisesRegex(cf.errors.InvalidArgument, "host:port"):
+                addresses.parse_addresses(wrong)
+
+    def test_a_token_is_one_word(self):
+        with unittest.mock.patch.dict("os.environ", {"CHAINFLEET_TOKEN": "t", "CHAINFLEET_TOKEN_FILE": "/nowhere"}):
+            self.assertEqual((addresses.find_token(None), addresses.find_token("u")), ("t", "u"))
+        with unittest.mock.patch.dict("os.environ", {"CHAINFLEET_TOKEN": "", "CHAINFLEET_TOKEN_FILE": "/nowhere"}):
+            with self.assertRaisesRegex(cf.errors.InvalidArgument, "CHAINFLEET_TOKEN_FILE"):
+                addresses.find_token(None)
+        with self.assertRaises(cf.errors.InvalidArgument) as caught:
+            addresses.find_token("two words")
+        self.assertNotIn("two", str(caught.exception), "a token is not shown")
+
+
+if __name__ == "__main__":
+    unittest.main()

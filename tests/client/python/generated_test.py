@@ -1,0 +1,53 @@
+"""The generated files of the Python package are those of the .proto files, and every call of the service has a method."""
+import ast
+import dataclasses
+import os
+import unittest
+
+import python_package  # first: it says where the next ones are
+import generate
+from chainfleet import prediction, specs
+from chainfleet.v1 import job_spec_pb2, jobs_pb2, predict_pb2
+
+
+def sources():
+    folder = os.path.join(python_package.PACKAGE, "chainfleet")
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".py"):
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                yield name, file.read()
+
+
+class Generated(unittest.TestCase):
+    def test_no_file_lags_behind_the_schema(self):
+        for name, text in generate.files().items():
+            with open(os.path.join(generate.PACKAGE, name), encoding="utf-8") as file:
+                self.assertEqual(file.read(), text, f"{name}: run tests/client/python/generate.py")
+
+    def test_each_key_of_a_job_file_is_a_field(self):
+        fields = {field.name for field in dataclasses.fields(specs.JobSpec)}
+        self.assertEqual(fields, set(job_spec_pb2.JobSpec.DESCRIPTOR.fields_by_name))
+
+    def test_each_score_is_a_property(self):
+        for name in predict_pb2.PredictiveScores.DESCRIPTOR.fields_by_name:
+            self.assertIsInstance(getattr(prediction.Prediction, name, None), property, name)
+
+
+class Calls(unittest.TestCase):
+    def test_each_public_call_has_a_method_with_its_types(self):
+        services = [*jobs_pb2.DESCRIPTOR.services_by_name.values(), *predict_pb2.DESCRIPTOR.services_by_name.values()]
+        methods = {f"{service.name}/{method.name}": method for service in services for method in service.methods}
+        del methods["PredictService/Evaluate"]  # as StartEvaluation, but its result is lost with the connection
+        calls = [node for _, text in sources() for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and node.args
+                 and isinstance(node.args[0], ast.Constant) and node.args[0].value in methods]
+        self.assertEqual({call.args[0].value for call in calls}, set(methods))
+        for call in calls:
+            method, (_, request, reply, *_) = methods[call.args[0].value], call.args
+            if isinstance(request, ast.Call):
+                self.assertEqual(request.func.attr, method.input_type.name)
+            if isinstance(reply, ast.Attribute):
+                self.assertEqual(reply.attr, method.output_type.name)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,128 @@
+"""The dataclasses of the Python package that say what a job is, from job_spec.proto and the specs of core/domain."""
+
+import textwrap
+
+import job_file
+
+# What a choice between messages is called, and the module that has a class for each.
+CHOICES = {"Sampler": "samplers", "Schedule": "schedules", "Prior": "priors", "Likelihood": "likelihoods",
+           "Potential": "potentials", "Layer": "layers"}
+ABOUT = {"samplers": "How chains move: one sampler a job.", "schedules": "Step sizes over a run. A plain number is a constant one.",
+         "priors": "Densities of the parameters before the data.", "likelihoods": "How outputs of the network explain targets.",
+         "potentials": "Posteriors of closed form, without a network.", "layers": "Layers of a network of one's own."}
+ACRONYMS = {"sgld": "SGLD", "emcmc": "EMCMC", "sgd": "SGD", "sghmc": "SGHMC", "sam": "SAM", "bsam": "BSAM", "mala": "MALA",
+            "hmc": "HMC", "mh": "MH", "swa": "SWA", "swag": "SWAG", "mc": "MC", "frn": "FRN", "relu": "ReLU"}
+SCALARS = {"double": "float", "int32": "int", "int64": "int", "uint64": "int", "bool": "bool", "string": "str"}
+WIDTH = 118
+
+
+def camel(name):
+    return "".join(ACRONYMS.get(word, word.capitalize()) for word in name.split("_"))
+
+
+class Key:
+    """A row of the table of a job file's keys."""
+
+    def __init__(self, kind, default, allowed, words):
+        self.kind, self.default, self.allowed, self.words = kind, default, allowed, words
+
+
+def _inner(field, scopes):
+    return next((scope.messages[field.kind] for scope in reversed(scopes) if field.kind in scope.messages), None)
+
+
+def _type(field, inner, key, module):
+    """(annotation, whether it may be left out)."""
+    if inner is None:
+        if field.kind.startswith("map"):
+            return "Mapping[str, float] | None", True
+        kind = SCALARS[field.kind]
+        if kind == "str" and key.allowed:
+            kind = "Literal[" + ", ".join(f'"{value}"' for value in key.allowed.split(", ")) + "]"
+        if field.label == "repeated":
+            return f"Sequence[{kind}] | None", True
+        return (kind, False) if key.default == "required" else (f"{kind} | None", True)
+    name = inner.name
+    home = CHOICES.get(name)
+    kind = name if home in (None, module) else f"{home}.{name}"
+    if field.label == "repeated":
+        return f"Sequence[{kind}] | None", True
+    return f"{kind} | float | None" if name == "Schedule" else f"{kind} | None", True
+
+
+def _described(field, key):
+    """What the docstring says about a field."""
+    default = key.default if key.default not in ("", "required") else ""
+    words = "" if "(default)" in key.words else key.words.replace("`", "")
+    parts = [words, key.allowed and f"allowed: {key.allowed}", default and f"default: {default}"]
+    text = "; ".join(part.rstrip(".") for part in parts if part)
+    return f"{field.name}: {text}." if text else f"{field.name}."
+
+
+def _class(name, base, message, words, keys, prefix, scopes, module, extra=""):
+    """The text of one dataclass."""
+    words = (words or f"{name}.").replace("`", "").replace("\\", "")
+    doc = textwrap.wrap(words.rstrip(".") + ".", WIDTH - 8)
+    fields, about = [], []
+    for field in message.fields:
+        key = keys.get(prefix + field.name, Key("", "", "", ""))
+        annotation, optional = _type(field, _inner(field, (*scopes, message)), key, module)
+        fields.append(f"    {field.name}: {annotation}" + (" = None" if optional else ""))
+        about += textwrap.wrap(_described(field, key), WIDTH - 8, initial_indent="    ", subsequent_indent="      ")
+    body = "\n".join(f"    {line}" if line else "" for line in [*doc, *([""] + [a[4:] for a in about] if about else [])])
+    body = body.strip()
+    closing = '"""' if "\n" not in body else '\n    """'
+    text = f'@dataclass(frozen=True, kw_only=True)\nclass {name}({base}):\n    """{body}{closing}\n'
+    return text + "".join(f"\n{line}" for line in [extra, *fields] if line).replace("\n\n", "\n") + ("\n" if extra or fields else "")
+
+
+def _choice_module(choice, module, keys, root):
+    """The module with a class for each message of a choice."""
+    message = root.messages[choice]
+    prefix = {"Layer": "model.layers[].", "Potential": "model.potential.", "Schedule": "learning_rate."}.get(choice, choice.lower() + ".")
+    text = f'\n\nclass {choice}(Spec):\n    """One of the classes of this module."""\n'
+    for field in message.fields:
+        inner = _inner(field, (root, message))
+        if inner is None:
+            continue  # a schedule's constant is a plain number
+        key = keys[prefix + field.name]
+        text += "\n\n" + _class(camel(field.name), choice, inner, key.words, keys, prefix + field.name + ".", (root, message), module,
+                                f'    kind: ClassVar[str] = "{field.name}"')
+    return _imports(text, ABOUT[module], [])
+
+
+def _imports(text, about, modules):
+    names = [name for name in ("Mapping", "Sequence") if name + "[" in text]
+    lines = ["from __future__ import annotations", ""]
+    if names:
+        lines.append(f"from collections.abc import {', '.join(names)}")
+    lines.append("from dataclasses import dataclass")
+    typing = [name for name in ("ClassVar", "Literal") if name + "[" in text]
+    if typing:
+        lines.append(f"from typing import {', '.join(typing)}")
+    lines.append("")
+    if modules:
+        lines.append(f"from . import {', '.join(modules)}")
+    lines.append("from .spec import Spec")
+    return f'"""{about}"""\n\n' + "\n".join(lines) + "\n" + text
+
+
+def _specs_module(keys, root):
+    """Everything else of a job file, JobSpec last."""
+    text = ""
+    for name, message in root.messages.items():
+        if name in CHOICES:
+            continue
+        field = next(f for f in root.fields if f.kind == name)
+        text += "\n\n" + _class(name, "Spec", message, message.words or keys[field.name].words, keys, field.name + ".", (root,), "specs")
+    text += "\n\n" + _class("JobSpec", "Spec", root, "A job, as a job file says it", keys, "", (), "specs")
+    used = sorted(module for module in CHOICES.values() if f"{module}." in text)
+    return _imports(text, "What a job is, but for its samplers, schedules, priors, likelihoods, potentials and layers.", used)
+
+
+def modules():
+    """{file: text}, without a header."""
+    specs, root = job_file.Specs(), job_file.parse_proto(job_file.read(job_file.PROTO))
+    keys = {key: Key(*rest) for key, *rest in job_file.rows(specs, root, specs.structs["JobSpec"])}
+    made = {module + ".py": _choice_module(choice, module, keys, root) for choice, module in CHOICES.items()}
+    return made | {"specs.py": _specs_module(keys, root)}

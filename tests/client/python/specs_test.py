@@ -1,0 +1,92 @@
+"""Specs as messages, and what `sample` makes of its arguments."""
+import unittest
+
+import python_package  # noqa: F401  first: it says where the next ones are
+import chainfleet as cf
+import numpy
+from chainfleet import sampling
+from chainfleet.spec import fill
+from chainfleet.v1 import job_spec_pb2
+
+
+def message(**fields):
+    made = job_spec_pb2.JobSpec()
+    fill(made, cf.JobSpec(**fields))
+    return made
+
+
+class Messages(unittest.TestCase):
+    def test_fields_go_where_the_schema_has_them(self):
+        made = message(
+            name="a", sampler=cf.EMCMC(eta=4e-4), learning_rate=cf.Cyclical(initial=0.2, cycles=4), step_size=None,
+            prior=cf.priors.Gaussian(precision=25, layers={"fc1": numpy.float32(2)}), chains=numpy.int64(3), temperature=0.0,
+            model=cf.Model(layers=[cf.layers.Residual(branch=[cf.layers.ReLU()]), cf.layers.Linear()]),
+            collect=cf.Collect(every_steps=5, kinds=("theta",)), init=cf.Init(theta=numpy.arange(3.0)))
+        self.assertEqual(made.sampler.emcmc.eta, 4e-4)
+        self.assertEqual((made.learning_rate.cyclical.initial, made.learning_rate.cyclical.cycles), (0.2, 4))
+        self.assertEqual(dict(made.prior.gaussian.layers), {"fc1": 2.0})
+        self.assertEqual(made.model.layers[0].residual.branch[0].WhichOneof("kind"), "relu")
+        self.assertEqual(made.model.layers[1].WhichOneof("kind"), "linear")
+        self.assertEqual(list(made.init.theta), [0, 1, 2])
+        self.assertTrue(made.HasField("temperature"), "0 is not the default")
+        self.assertFalse(made.HasField("batch_size"), "what is left out is left to the server")
+
+    def test_a_number_is_a_constant_schedule_and_an_empty_sampler_is_one(self):
+        made = message(step_size=0.5, sampler=cf.RandomWalk())
+        self.assertEqual(made.step_size.constant, 0.5)
+        self.assertEqual(made.sampler.WhichOneof("kind"), "random_walk")
+
+    def test_a_wrong_value_is_named_with_its_path(self):
+        for path, fields in (("sampler.emcmc.eta", {"sampler": cf.EMCMC(eta="small")}),
+                             ("sampler", {"sampler": cf.priors.Laplace()}), ("burn_in", {"burn_in": cf.Collect()}),
+                             ("chains", {"chains": 1.5}), ("collect.kinds", {"collect": cf.Collect(kinds="theta")}),
+                             ("model.layers[1]", {"model": cf.Model(layers=[cf.layers.ReLU(), "relu"])})):
+            with self.assertRaises(cf.errors.InvalidArgument) as caught:
+                message(**fields)
+            self.assertEqual([violation.path for violation in caught.exception.violations], [path])
+            self.assertIsInstance(caught.exception, ValueError)
+
+    def test_specs_cannot_be_changed_and_compare_by_value(self):
+        with self.assertRaises(AttributeError):
+            cf.EMCMC().eta = 1
+        self.assertEqual(cf.EMCMC(eta=1), cf.EMCMC(eta=1))
+        with self.assertRaises(TypeError):
+            cf.Cyclical()  # initial is required
+
+
+class Sampling(unittest.TestCase):
+    x, y = numpy.zeros((4, 2)), numpy.arange(4) % 2
+
+    def spec(self, y=None, likelihood=None, **given):
+        data = sampling.data_of((self.x, self.y if y is None else y), likelihood)
+        return sampling.job_spec({"sampler": cf.EMCMC(), **given}, sampling.model_of("mlp"), "d", data)
+
+    def test_what_is_left_out_has_the_documented_values(self):
+        spec = self.spec(num_epochs=12)
+        self.assertEqual((spec.name, spec.learning_rate, spec.collect), ("mlp-emcmc", 0.01, cf.Collect(last_epochs_of_cycle=6)))
+        self.assertEqual((spec.prior, spec.likelihood), (cf.priors.Gaussian(precision=1.0), None))
+        self.assertEqual(self.spec(num_epochs=12, learning_rate=cf.Cyclical(initial=1, cycles=4)).collect.last_epochs_of_cycle, 1)
+        self.assertIsNone(self.spec(num_epochs=12, sampler=cf.SWAG()).collect, "it draws when its training ends")
+        self.assertIsNone(self.spec(preset="csgmcmc").learning_rate, "a preset says it")
+
+    def test_targets_are_what_the_likelihood_takes(self):
+        self.assertEqual(self.spec(y=self.y + 0.5).likelihood, cf.likelihoods.Gaussian(learned=True))
+        self.assertTrue(sampling.data_of((self.x, self.y), cf.likelihoods.Gaussian(learned=True)).numbers)
+        with self.assertRaisesRegex(cf.errors.InvalidArgument, "needs classes"):
+            sampling.data_of((self.x, self.y + 0.5), cf.likelihoods.Categorical())
+
+    def test_models_are_names_layers_or_potentials(self):
+        self.assertEqual(sampling.model_of([cf.layers.Linear()]).layers, (cf.layers.Linear(),))
+        self.assertEqual(sampling.model_of(cf.potentials.Gaussian()).potential, cf.potentials.Gaussian())
+        self.assertIsNone(sampling.model_of(object()))
+        for wrong in ([], ["linear"]):
+            with self.assertRaisesRegex(cf.errors.InvalidArgument, "chainfleet.layers"):
+                sampling.model_of(wrong)
+
+    def test_an_unknown_argument_is_said_with_the_nearest_one(self):
+        with self.assertRaisesRegex(TypeError, "'epoch'; did you mean 'epochs'"):
+            self.spec(epoch=3)
+
+
+if __name__ == "__main__":
+    unittest.main()

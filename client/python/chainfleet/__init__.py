@@ -6,7 +6,7 @@
     job = fleet.sample("mlp", data=(x, y), sampler=cf.EMCMC(eta=4e-4), chains=4, epochs=12).wait()
     p = job.predict(x_new)  # p.mean_probability, p.mutual_information, p.error("mutual_information")
 
-Everything that goes wrong raises a ChainfleetError.
+docs/guides/python.md is a tutorial. Everything that goes wrong raises a ChainfleetError.
 """
 
 from . import errors, layers, likelihoods, potentials, priors, reasons, samplers, schedules, specs

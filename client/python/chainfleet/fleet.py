@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import sampling, uploads
@@ -83,8 +83,9 @@ class Fleet(Resources):
         predict. Arrays are sent once: the same arrays have the same name. Torch tensors and pandas frames will do.
         epochs, steps: how long each chain runs; one of the two. more: other fields of chainfleet.JobSpec.
 
-        What is left out: learning_rate 0.01; prior Gaussian(precision=1); of floats likelihood Gaussian(learned=True);
-        with epochs, a draw at the end of each epoch of the second half of the run, or of each cycle.
+        What is left out: learning_rate 0.01; prior Gaussian(precision=1); for floats likelihood Gaussian(learned=True);
+        batch_size 128, or all rows if there are fewer; with epochs, a draw at the end of each epoch of the second half
+        of the run, or of each cycle.
         Raises InvalidArgument, with every wrong field, before anything is sent where that can be known here.
         """
         given = {**more, "sampler": sampler, "chains": chains, "num_epochs": epochs, "num_steps": steps, "name": name}
@@ -103,11 +104,18 @@ class Fleet(Resources):
             module = uploads.torchscript(model)
             chosen = Model(torchscript=uploads.model_name(module))
         request = self._request(sampling.job_spec(given, chosen, dataset, arrays))
+        uploads_by_reason: dict[str, Callable[[], object]] = {}
         if arrays:
-            self.upload_once(dataset, arrays, progress)
-        if module and chosen.torchscript not in [stored.name for stored in self.models()]:
-            self.upload_model(str(chosen.torchscript), module, progress)
-        return self._create(request)
+            uploads_by_reason["DATASET_NOT_FOUND"] = lambda: self.upload(dataset, arrays, progress)
+        if module:
+            uploads_by_reason["MODEL_NOT_FOUND"] = lambda: self.upload_model(str(chosen.torchscript), module, progress)
+        while True:  # the server checks the fields first, so nothing is uploaded for a job that it refuses
+            try:
+                return self._create(request)
+            except ChainfleetError as error:
+                if error.reason not in uploads_by_reason:
+                    raise
+                uploads_by_reason.pop(error.reason)()
 
     def submit(self, spec: JobSpec, *, request_id: str = "") -> Job:
         """Starts the job of `spec`. The same `request_id` again gives the same job."""

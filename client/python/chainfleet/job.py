@@ -89,7 +89,10 @@ class Job:
         self._set_intent(jobs_pb2.Job.CANCEL)
 
     def delete(self) -> None:
-        """Deletes the job with its draws. Raises FailedPrecondition (IN_USE) while an alias names a version of it."""
+        """Deletes the job with its draws; its state is DELETING until they are gone.
+
+        Raises FailedPrecondition (IN_USE) while an alias names a version of it.
+        """
         self._set_intent(jobs_pb2.Job.DELETE)
 
     def scale(self, chains: int) -> None:

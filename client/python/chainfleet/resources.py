@@ -27,9 +27,7 @@ class Resources:
         self, name: str, x: Any, y: Any, *, numbers: bool | None = None, progress: bool = True
     ) -> types_pb2.Dataset:
         """Uploads x [n, ...] and y [n] under a name. numbers: whether y is numbers to predict; default: by its type."""
-        data = check_data(x, y, numbers)
-        with text.line(progress) as line:
-            return uploads.put_data(self.connection, name, data, line.show_bytes)
+        return self.upload(name, check_data(x, y, numbers), progress)
 
     def put_files(
         self, name: str, *files: str | os.PathLike[str], target: str = "", numbers: bool = False, progress: bool = True
@@ -143,14 +141,14 @@ class Resources:
             return data
         arrays = check_pair(data, numbers)
         name = uploads.name_by_content("data", arrays.digest())
-        self.upload_once(name, arrays, progress)
+        if name not in [stored.name for stored in self.datasets()]:
+            self.upload(name, arrays, progress)
         return name
 
-    def upload_once(self, name: str, data: Data, progress: bool) -> None:
-        """Uploads arrays unless there is a data set of this name, which says what is in it."""
-        if name not in [stored.name for stored in self.datasets()]:
-            with text.line(progress) as line:
-                uploads.put_data(self.connection, name, data, line.show_bytes)
+    def upload(self, name: str, data: Data, progress: bool) -> types_pb2.Dataset:
+        """Uploads checked arrays as the data set `name`."""
+        with text.line(progress) as line:
+            return uploads.put_data(self.connection, name, data, line.show_bytes)
 
     def upload_model(self, name: str, content: bytes, progress: bool) -> types_pb2.StoredModel:
         """Uploads the bytes of a TorchScript file."""

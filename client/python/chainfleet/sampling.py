@@ -17,6 +17,7 @@ from .specs import Collect, DatasetRef, JobSpec, Model
 from .uploads import name_by_content
 
 DEFAULT_LEARNING_RATE = 0.01
+SERVER_BATCH_SIZE = 128  # default of batch_size in job_spec.proto
 DEFAULT_PRIOR = priors.Gaussian(precision=1.0)
 _OF_NUMBERS = (likelihoods.Gaussian, likelihoods.HeteroscedasticGaussian)
 _OWN_DRAWS = (samplers.SWA, samplers.SWAG, samplers.MCDropout, samplers.Laplace)  # these draw when their training ends
@@ -69,6 +70,8 @@ def _with_defaults(spec: JobSpec, data: Data | None) -> JobSpec:
         spec = replace(spec, learning_rate=DEFAULT_LEARNING_RATE)
     if spec.dataset is not None and spec.prior is None:
         spec = replace(spec, prior=DEFAULT_PRIOR)
+    if data is not None and spec.batch_size is None and len(data.x) < SERVER_BATCH_SIZE:
+        spec = replace(spec, batch_size=len(data.x))
     if data is not None and data.numbers and spec.likelihood is None and not (spec.model and spec.model.potential):
         spec = replace(spec, likelihood=likelihoods.Gaussian(learned=True))
     if spec.collect is None and spec.num_epochs and not isinstance(spec.sampler, _OWN_DRAWS):

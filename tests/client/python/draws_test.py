@@ -1,7 +1,9 @@
 """Draws are read when they are asked for, and compared with their records."""
 import hashlib
 import json
+import types
 import unittest
+import unittest.mock
 
 import python_package  # noqa: F401  first: it says where the next ones are
 import chainfleet as cf
@@ -81,6 +83,15 @@ class Read(unittest.TestCase):
                 found.get(chain, draw)
         with self.assertRaisesRegex(cf.errors.InvalidArgument, "it keeps theta, theta_a"):
             found["theta_b"]
+
+    def test_a_state_dict_has_tensors_by_name_and_needs_torch(self):
+        with unittest.mock.patch.dict("sys.modules", {"torch": types.SimpleNamespace(from_numpy=lambda array: ("tensor", array))}):
+            (kind, values), = self.store.draws()["theta_a"].state_dict(0, 2).values()
+        self.assertEqual((kind, values.dtype, values.flags.writeable), ("tensor", numpy.float32, True))
+        numpy.testing.assert_array_equal(values, [[-12, -13, -14], [-15, -16, -17]])
+        with unittest.mock.patch.dict("sys.modules", {"torch": None}):
+            with self.assertRaisesRegex(cf.errors.InvalidArgument, "needs torch"):
+                self.store.draws().state_dict(0, 0)
 
     def test_a_stack_has_room_for_the_longest_chain(self):
         stacked = self.store.draws().stack()

@@ -3,6 +3,7 @@ import unittest
 
 import python_package  # noqa: F401  first: it says where the next ones are
 import chainfleet as cf
+import generate
 import numpy
 from chainfleet import sampling
 from chainfleet.spec import fill
@@ -66,8 +67,12 @@ class Sampling(unittest.TestCase):
         self.assertEqual((spec.name, spec.learning_rate, spec.collect), ("mlp-emcmc", 0.01, cf.Collect(last_epochs_of_cycle=6)))
         self.assertEqual((spec.prior, spec.likelihood), (cf.priors.Gaussian(precision=1.0), None))
         self.assertEqual(self.spec(num_epochs=12, learning_rate=cf.Cyclical(initial=1, cycles=4)).collect.last_epochs_of_cycle, 1)
+        self.assertEqual((spec.batch_size, self.spec(batch_size=2).batch_size), (4, 2), "all rows where there are fewer than 128")
         self.assertIsNone(self.spec(num_epochs=12, sampler=cf.SWAG()).collect, "it draws when its training ends")
         self.assertIsNone(self.spec(preset="csgmcmc").learning_rate, "a preset says it")
+
+    def test_the_default_batch_size_is_that_of_the_schema(self):
+        self.assertIn(f"optional int64 batch_size = 9;    // default {sampling.SERVER_BATCH_SIZE}\n", generate.job_file.read("proto/chainfleet/v1/job_spec.proto"))
 
     def test_targets_are_what_the_likelihood_takes(self):
         self.assertEqual(self.spec(y=self.y + 0.5).likelihood, cf.likelihoods.Gaussian(learned=True))

@@ -1,0 +1,144 @@
+"""The Python package as a user has it, against a real server and a real worker."""
+import doctest
+import io
+import os
+import socket
+import unittest
+import unittest.mock
+
+import fleet as fleets
+import python_package  # noqa: F401  first: it says where the next ones are
+import chainfleet as cf
+import numpy
+
+
+class Package(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.started = fleets.Fleet(workers=1)
+        cls.addClassCleanup(cls.started.close)
+        cls.started.up()
+        cls.fleet = cf.connect(cls.started.address)
+        cls.addClassCleanup(cls.fleet.close)
+        source = numpy.random.default_rng(7)
+        cls.x = source.normal(size=(600, 4)).astype(numpy.float32)
+        cls.y = (cls.x[:, 0] + cls.x[:, 1] > 0).astype(int)
+        cls.job = cls.fleet.sample(cf.Model(builtin="mlp", hidden=[16]), data=(cls.x[:500], cls.y[:500]), sampler=cf.EMCMC(eta=4e-4),
+                                   chains=2, epochs=20, learning_rate=0.1, seed=3)
+        cls.states = list(cls.job.watch(timeout=120))
+        cls.job.wait(timeout=60)
+
+    def test_a_watch_ends_with_all_steps_of_both_chains(self):
+        last = self.states[-1]
+        self.assertEqual((self.job.state(), last.state, last.steps_done), ("SUCCEEDED", cf.v1.jobs_pb2.Job.SUCCEEDED, last.steps_total))
+        self.assertEqual([len(chains) for chains in (last.chains, self.job.describe().chains)], [2, 2])
+        steps = [state.steps_done for state in self.states]
+        self.assertEqual(steps, sorted(steps))
+
+    def test_predictions_are_arrays_and_better_than_chance(self):
+        made = self.job.predict(self.x[500:])
+        self.assertEqual((made.mean_probability.shape, made.mutual_information.shape), ((100, 2), (100,)))
+        numpy.testing.assert_allclose(made.mean_probability.sum(axis=1), 1, atol=1e-6)
+        self.assertGreater((made.predicted_class == self.y[500:]).mean(), 0.9)
+        self.assertEqual(made.error("mutual_information").shape, (100,))
+        self.assertEqual(made.draws_used, made.draws_in_version)
+
+    def test_draws_are_the_network_that_predicts(self):
+        """The average over draws, computed here, is what the server says of the same draws."""
+        draws, total, weight = self.job.draws(), 0, 0
+        self.assertEqual((draws.chains, draws.kinds, len(draws)), ((0, 1), ("theta", "theta_a"), 2 * 10))
+        seen = self.job.standardise(self.x[500:])
+        for draw in draws:
+            layers = list(draw.parameters.values())
+            hidden = numpy.maximum(seen @ layers[0].T + layers[1], 0)
+            logits = hidden @ layers[2].T + layers[3]
+            odds = numpy.exp(logits - logits.max(axis=1, keepdims=True))
+            total = total + draw.weight * odds / odds.sum(axis=1, keepdims=True)
+            weight += draw.weight
+        made = self.job.predict(self.x[500:], kinds="theta")
+        numpy.testing.assert_allclose(made.mean_probability, total / weight, atol=1e-5)
+
+    def test_traces_versions_aliases_and_workers(self):
+        self.assertEqual([trace.chain for trace in self.job.traces("energy")], [0, 1])
+        version = self.job.snapshot().version
+        self.assertIn(version, [snapshot.version for snapshot in self.job.snapshots()])
+        self.fleet.set_alias("best", self.job, version)
+        self.assertEqual([(alias.name, alias.job_id) for alias in self.fleet.aliases()], [("best", self.job.id)])
+        self.fleet.delete_alias("best")
+        self.assertEqual(len(self.fleet.workers()), 1)
+        self.assertEqual(self.fleet.job().id, self.job.id)
+        self.assertIn(500, [dataset.num_rows for dataset in self.fleet.datasets()])
+
+    def test_an_evaluation_scores_held_out_rows(self):
+        made = self.job.evaluate((self.x[500:], self.y[500:]))
+        self.assertEqual(self.job.evaluations()[0].state, cf.v1.predict_pb2.EvaluationOperation.SUCCEEDED)
+        self.assertGreater(max(score.accuracy for score in made.scores), 0.9)
+
+    def test_a_job_is_paused_resumed_cancelled_and_deleted(self):
+        job = self.fleet.sample("mlp", data=(self.x, self.y), sampler=cf.SGLD(), steps=10_000_000, collect=cf.Collect(every_steps=1000),
+                                progress=False)
+        for verb, state in ((job.pause, "PAUSED"), (job.resume, "RUNNING"), (job.cancel, "CANCELLED")):
+            verb()
+            self.assertIn(state, [cf.v1.jobs_pb2.Job.State.Name(found.state) for found in self.until(job, state)])
+        with self.assertRaises(cf.errors.FailedPrecondition):
+            job.resume()
+        job.delete()
+        self.assertNotIn(job.id, [found.id for found in self.fleet.jobs() if found.state != cf.v1.jobs_pb2.Job.DELETING])
+
+    @staticmethod
+    def until(job, state):
+        for found in job.watch(timeout=60):
+            yield found
+            if cf.v1.jobs_pb2.Job.State.Name(found.state) == state:
+                return
+
+    def test_a_wrong_shape_is_refused_before_anything_is_sent(self):
+        before = [dataset.name for dataset in self.fleet.datasets()]
+        with self.assertRaisesRegex(cf.errors.InvalidArgument, r"\[100, 3\].*\['n', 4\]"):
+            self.job.predict(self.x[500:, :3])
+        with self.assertRaisesRegex(cf.errors.InvalidArgument, "600 rows, y has 599"):
+            self.fleet.sample("mlp", data=(self.x, self.y[1:]), sampler=cf.SGLD(), epochs=1)
+        self.assertEqual([dataset.name for dataset in self.fleet.datasets()], before)
+
+    def test_an_unknown_job_has_a_class_and_a_request_id(self):
+        with self.assertRaisesRegex(cf.errors.NotFound, "nobody") as caught:
+            self.fleet.job("nobody")
+        self.assertTrue(caught.exception.request_id)
+
+    def test_wrong_fields_are_named_and_nothing_is_stored(self):
+        before = len(self.fleet.jobs()), len(self.fleet.datasets())
+        with self.assertRaises(cf.errors.InvalidArgument) as caught:
+            self.fleet.sample("mlp", data=(self.x[:123], self.y[:123]), sampler=cf.EMCMC(eta=-1), epochs=1, temperature=-1)
+        paths = {violation.path for violation in caught.exception.violations}
+        self.assertEqual(paths, {"sampler.emcmc.eta", "temperature"})
+        self.assertEqual((len(self.fleet.jobs()), len(self.fleet.datasets())), before)
+
+    def test_no_server_is_an_error_with_a_remedy(self):
+        with socket.socket() as taken:  # bound, but nothing listens
+            taken.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            with self.assertRaisesRegex(cf.errors.Unavailable, f"no chainfleet server answers at {address}") as caught:
+                cf.connect(address, timeout=1)
+        self.assertIn("chainfleet up", caught.exception.hint)
+
+
+class Guide(unittest.TestCase):
+    """The tutorial: its Python blocks run in order, as typed, and print what it shows."""
+
+    def test_each_block_runs_and_prints_what_the_guide_shows(self):
+        started = fleets.Fleet(workers=2)
+        self.addCleanup(started.close)
+        started.up()
+        with open(os.path.join(python_package.ROOT, "docs/guides/python.md"), encoding="utf-8") as file:
+            session = file.read()
+        flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+        test = doctest.DocTestParser().get_doctest(session, {}, "python.md", "docs/guides/python.md", 0)
+        self.assertGreater(len(test.examples), 20)
+        said = io.StringIO()
+        with unittest.mock.patch.dict(os.environ, {"CHAINFLEET_ADDRESS": started.address}):
+            result = doctest.DocTestRunner(optionflags=flags, verbose=False).run(test, out=said.write)
+        self.assertEqual(result.failed, 0, said.getvalue() + started.logs())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -55,8 +55,6 @@ from .specs import (
 )
 from .version import __version__
 
-Client = Fleet  # another name of the same
-
 __all__ = [
     "BSAM",
     "EMCMC",
@@ -73,7 +71,6 @@ __all__ = [
     "BatchedMH",
     "BurnIn",
     "ChainfleetError",
-    "Client",
     "Collect",
     "Cyclical",
     "DatasetRef",

@@ -1,4 +1,4 @@
-"""Arrays of users, checked before anything is sent: NumPy, lists, torch tensors, pandas frames."""
+"""Checks the arrays that a user gives, before anything is sent: NumPy, lists, torch tensors, pandas frames."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Data:
 
     @property
     def numbers(self) -> bool:
-        """Whether numbers are to be predicted, and not classes."""
+        """True if y holds numbers to predict, False if y holds classes."""
         return self.y.dtype.kind == "f"
 
     def digest(self) -> str:

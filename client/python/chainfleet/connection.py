@@ -47,7 +47,7 @@ class _Attempt(Protocol[AttemptT]):
 
 
 class Connection:
-    """The way to one server, or to several of which one leads. `timeout`: seconds of a call with all its attempts."""
+    """Calls one server, or several of which one leads. `timeout`: seconds for a call, including its retries."""
 
     def __init__(self, addresses: Sequence[str], token: str, timeout: float) -> None:
         self.addresses, self.timeout = list(addresses), timeout
@@ -136,7 +136,7 @@ class Connection:
             return address, self._channels[address]
 
     def _metadata(self) -> Metadata:
-        """Of one call with all its attempts."""
+        """The metadata of one call. Its retries send the same request id."""
         request_id = ("x-request-id", uuid.uuid4().hex)
         return (request_id, ("authorization", f"Bearer {self._token}")) if self._token else (request_id,)
 

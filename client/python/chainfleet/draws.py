@@ -1,4 +1,4 @@
-"""The kept draws of a job, read lazily and checked on the way."""
+"""The kept draws of a job, read when they are asked for, and checked."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FIRST_PARENT = "0" * 64
 class Draw:
     """One draw of one chain. parameters: float32 by name, each of its parameter's shape.
 
-    weight: kept steps that the draw stands for; 1 but for Metropolis chains. Averages over draws are weighted by it.
+    weight: number of kept steps that the draw stands for; 1 except for Metropolis chains. Weight averages by it.
     """
 
     chain: int

@@ -21,7 +21,7 @@ class FieldViolation:
 
 
 class ChainfleetError(Exception):
-    """Everything that this package raises, but for wrong arguments in Python's own sense (TypeError).
+    """Base class of every error of this package. An unknown or missing argument is Python's TypeError.
 
     message: what happened, to which object.
     reason: one word for programs, as docs/reference/errors.md lists them; "" if there is none.

@@ -28,7 +28,7 @@ def connect(address: str | Sequence[str] | None = None, token: str | None = None
     """The fleet of the server at `address`: "host:port", or several of which one leads.
 
     Without an address CHAINFLEET_ADDRESS says it, else it is 127.0.0.1:7400. Without a token CHAINFLEET_TOKEN says it,
-    or the file that CHAINFLEET_TOKEN_FILE names. `timeout`: seconds of one call with all its attempts.
+    or the file that CHAINFLEET_TOKEN_FILE names. `timeout`: seconds for one call, including its retries.
     Raises Unavailable if no server answers within 10 s, Unauthenticated, VersionMismatch for another release's server.
     """
     fleet = Fleet(Connection(parse_addresses(address), find_token(token), timeout))
@@ -48,7 +48,9 @@ def connect(address: str | Sequence[str] | None = None, token: str | None = None
 
 
 class Fleet(Resources):
-    """What one server offers. Made by `connect`; a context manager that closes its connection, no job.
+    """The jobs, data and workers of one server. `connect` makes it.
+
+    As a context manager it closes its connection at the end; jobs go on.
 
     Safe to use from several threads. Every method raises ChainfleetError.
     """

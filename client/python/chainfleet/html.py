@@ -1,4 +1,4 @@
-"""What notebooks show. Every name and reason that came from elsewhere is escaped."""
+"""HTML that notebooks show. Every name and reason is escaped."""
 
 from __future__ import annotations
 

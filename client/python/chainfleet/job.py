@@ -1,4 +1,4 @@
-"""A job: what chains of a posterior are doing, and what their draws say."""
+"""A job: its state, its draws, and predictions with them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Job:
         self._known: jobs_pb2.Job | None = None
 
     def describe(self) -> jobs_pb2.Job:
-        """Everything that the server says of the job: spec, state, chains, diagnostics, report."""
+        """The job as the server knows it: spec, state, chains, diagnostics, report."""
         return self._connection.call("JobService/GetJob", jobs_pb2.GetJobRequest(name=self.id), jobs_pb2.Job)
 
     def state(self) -> str:
@@ -136,11 +136,11 @@ class Job:
         return prediction.predict(self._connection, request, inputs, timeout)
 
     def standardise(self, x: Any) -> Array:
-        """What the network sees of rows x: float32 [n, ...], by mean and deviation of the training data."""
+        """The inputs of the network for rows x: float32 [n, ...], standardised by the training data."""
         return prediction.standardise(self._fit(x), self._described())
 
     def draws(self) -> Draws:
-        """The committed draws, read when they are asked for; of theta first, draws()["theta_a"] for the others."""
+        """The committed draws, read when they are asked for. draws() has kind theta, draws()["theta_a"] the other."""
         request = jobs_pb2.ListSegmentsRequest(job=self.id)
         return Draws(
             self._connection,

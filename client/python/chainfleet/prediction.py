@@ -1,4 +1,4 @@
-"""Bayesian model averages: what the draws of a job say of new rows."""
+"""Bayesian model averages: predictions for new rows with the draws of a job."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PER_CLASS = ("mean_probability", "log_probability")
 
 @dataclass(frozen=True)
 class Member:
-    """What each draw of one chain and kind says. S draws, n rows, K classes.
+    """The predictions of each draw of one chain and kind. S draws, n rows, K classes.
 
     weights: float64 [S]. probabilities: float32 [S, n, K]; of numbers mean and variance: float32 [S, n].
     """
@@ -41,7 +41,7 @@ class Prediction:
     scores: float64 arrays by name; [n], or [n, K] of K classes. Entropies are in nats.
     errors: Monte Carlo standard error of each score, of the same shape; empty where the draws are too few to tell.
     quantiles: float64 [n, Q] of the predictive distribution of numbers at `quantile_levels`; None unless asked for.
-    members: what single draws say; empty unless asked for.
+    members: predictions of single draws; empty unless asked for.
     job, version, point: which draws were averaged, `draws_used` of `draws_in_version`.
     """
 
@@ -191,7 +191,7 @@ def predict(connection: Connection, request: predict_pb2.PredictRequest, inputs:
 
 
 def standardise(inputs: Array, job: jobs_pb2.Job) -> Array:
-    """What the network sees of `inputs`: float32, (x * scale - mean) / stddev along the first axis of a row."""
+    """The inputs of the network: float32, (x * scale - mean) / stddev along the first axis of a row."""
     stored = job.inputs
     scale = np.float32(1 / 255) if stored.type == types_pb2.UINT8 else np.float32(1)
     along = (-1,) + (1,) * (len(stored.shape) - 1)

@@ -1,4 +1,4 @@
-"""What a server keeps beside jobs: data sets, models, aliases, workers, evaluations."""
+"""The objects of a server that are not jobs: data sets, models, aliases, workers, evaluations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what a user hands to `Fleet.sample` to the message of a job."""
+"""Turns the arguments of `Fleet.sample` into the spec of a job."""
 
 from __future__ import annotations
 

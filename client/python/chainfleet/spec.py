@@ -1,4 +1,4 @@
-"""What the dataclasses that describe a job have in common: how they become messages."""
+"""The base class of the dataclasses that describe a job, and how they become messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a terminal shows of a job."""
+"""Lines about a job, for a terminal."""
 
 from __future__ import annotations
 

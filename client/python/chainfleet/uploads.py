@@ -1,4 +1,4 @@
-"""Data sets and modules on their way to the server."""
+"""Uploads data sets and modules."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def torchscript(model: Any) -> bytes:
     if isinstance(model, (str, os.PathLike)):
         _size_of(model)
         return Path(model).read_bytes()
-    torch = sys.modules.get("torch")  # whoever has a module has imported it
+    torch = sys.modules.get("torch")  # a caller who has a module has imported torch
     if torch is None or not isinstance(model, torch.nn.Module):
         raise InvalidArgument(
             f"a model is a name, a list of layers or a torch.nn.Module, not {type(model).__name__}",

@@ -117,7 +117,7 @@ def _specs_module(keys, root):
         text += "\n\n" + _class(name, "Spec", message, message.words or keys[field.name].words, keys, field.name + ".", (root,), "specs")
     text += "\n\n" + _class("JobSpec", "Spec", root, "A job, as a job file says it", keys, "", (), "specs")
     used = sorted(module for module in CHOICES.values() if f"{module}." in text)
-    return _imports(text, "What a job is, but for its samplers, schedules, priors, likelihoods, potentials and layers.", used)
+    return _imports(text, "The parts of a job, without its samplers, schedules, priors, likelihoods, potentials and layers.", used)
 
 
 def modules():

@@ -99,7 +99,7 @@ TEST_F(ScriptedMlpParity, AChainGoesTheWayOfTheBuiltInAndPredictsTheSame) {
   };
   const auto predict = [&](const ModelSpec& model, const std::vector<float>& draw) {
     const auto plan = std::make_shared<PredictPlan>(
-        PredictPlan{"parity-aaaaaa", model, {1, 28, 28}, 10, data_->description().normalisation, {}});
+        PredictPlan{"parity-aaaaaa", model, {1, 28, 28}, Classes{10}, data_->description().normalisation, {}});
     const auto predictor = Predictor::Create(plan, "cpu", file_);
     EXPECT_TRUE(predictor.ok()) << predictor.status();
     const DrawStack stack = {{"parity-aaaaaa", 2}, DrawKind::kTheta, {1}, {std::make_shared<std::vector<float>>(draw)}};

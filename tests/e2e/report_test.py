@@ -1,5 +1,7 @@
 """Reports in a real browser: every chart is drawn, nothing is asked of a network, the console has nothing to say."""
+import json
 import os
+import re
 import subprocess
 import unittest
 
@@ -22,31 +24,28 @@ chains: 4
 collect: {last_epochs_of_cycle: 1, kinds: [theta, theta_a]}
 seed: 7
 """
-# A figure, what is drawn in it (a chart, a table or pictures), and whether its words fit.
+# A figure, what is drawn in it (charts, a table or pictures), and what the charts say to those who do not see them.
 FIGURES = """
 [...document.querySelectorAll('figure')].map(figure => {
   const box = element => { const r = element.getBoundingClientRect();
                            return {x: r.x + scrollX, y: r.y + scrollY, width: r.width, height: r.height}; };
-  const drawn = figure.querySelector('svg:not(.key), table, ul.examples, dl');
-  const marks = [...figure.querySelectorAll('svg:not(.key) :is(path, rect, circle)')].filter(mark => {
-    const r = mark.getBBox(); return r.width > 1 || r.height > 1; });
-  const outside = [...figure.querySelectorAll('svg:not(.key) text')].filter(text => {
-    const t = text.getBoundingClientRect(), f = figure.getBoundingClientRect();
-    return t.left < f.left || t.right > f.right || t.top < f.top || t.bottom > f.bottom; });
-  return {id: figure.id, box: box(figure), drawn: drawn && box(drawn), marks: marks.length, chart: !!figure.querySelector('svg:not(.key)'),
-          outside: outside.map(text => text.textContent), caption: figure.querySelector('figcaption').textContent.length};
-})
-"""
-# Words of one drawing that lie on each other.
-OVERLAPS = """
-[...document.querySelectorAll('svg:not(.key)')].flatMap(svg => {
-  const words = [...svg.querySelectorAll('text')].map(text => [text.textContent, text.getBoundingClientRect()]);
-  return words.flatMap(([a, r], i) => words.slice(i + 1).filter(([b, s]) =>
-    r.left < s.right - 1 && s.left < r.right - 1 && r.top < s.bottom - 3 && s.top < r.bottom - 3).map(([b, s]) => a + ' / ' + b));
+  const charts = [...figure.querySelectorAll('.canvas canvas')];
+  const drawn = charts.length ? charts : [figure.querySelector('table, ul.examples, dl')];
+  return {id: figure.id, drawn: drawn.map(box), labels: charts.map(chart => chart.getAttribute('aria-label').length),
+          caption: figure.querySelector('figcaption').textContent.length};
 })
 """
 WHOLE = ["scores", "reliability", "entropy", "curve", "examples", "corruptions", "severity", "fisher", "lines", "diagnostics",
          "trace-energy", "trace-theta-norm", "chains", "job"]
+OF_NUMBERS = ["scores", "predicted", "residuals", "coverage", "fisher", "lines", "diagnostics", "trace-energy",
+              "trace-theta-norm", "chains", "job"]
+HOSTILE = "</script><script>alert(1)</script>"
+
+
+def document(path):
+    """The JSON document in a report."""
+    with open(path) as f:
+        return json.loads(re.search(r'<script type="application/json" id="report">(.*?)</script>', f.read(), re.S).group(1))
 
 
 def colors(browser, region):
@@ -68,14 +67,14 @@ class InABrowser(unittest.TestCase):
         self.assertEqual([figure["id"] for figure in found], figures)
         for figure in found:
             with self.subTest(figure=figure["id"]):
-                self.assertGreater(figure["drawn"]["width"], 200)
-                self.assertGreater(figure["drawn"]["height"], 60)
                 self.assertGreater(figure["caption"], 20)
-                self.assertEqual(figure["outside"], [])
-                if figure["chart"]:
-                    self.assertGreater(figure["marks"], 0)
-                self.assertGreater(colors(browser, figure["drawn"]), 8, "blank, or nearly")
-        self.assertEqual(browser.evaluate(OVERLAPS), [])
+                for label in figure["labels"]:
+                    self.assertGreater(label, 15)
+                for drawn in figure["drawn"]:
+                    self.assertGreater(drawn["width"], 100)
+                    self.assertGreater(drawn["height"], 60)
+                    self.assertGreater(colors(browser, drawn), 8, "blank, or nearly")
+        self.assertNotIn("[object", browser.evaluate("document.body.innerText"))
         self.assertLessEqual(browser.evaluate("document.documentElement.scrollWidth"), 1280, "the page is broader than the window")
         keep = os.environ.get("CHAINFLEET_KEEP_PICTURES")  # a folder to put pictures of the pages into, to look at them
         if keep:
@@ -86,15 +85,20 @@ class InABrowser(unittest.TestCase):
 class Page(InABrowser):
     def setUp(self):
         super().setUp()
-        self.folder = self.browser.profile
-        self.path = os.path.join(self.folder, "report.html")
-        with open(self.path, "wb") as f:
-            f.write(subprocess.run([PAGE], check=True, capture_output=True).stdout)
+        self.path = self.page("whole")
+
+    def page(self, *arguments):
+        path = os.path.join(self.browser.profile, arguments[0] + ".html")
+        with open(path, "wb") as f:
+            f.write(subprocess.run([PAGE, *arguments], check=True, capture_output=True).stdout)
+        return path
 
     def test_every_chart_of_a_whole_report_is_drawn(self):
         self.check(self.path, WHOLE)
-        pictures = self.browser.evaluate("[...document.images].map(i => i.complete && i.naturalWidth)")
-        self.assertEqual(pictures, [28] * 24)
+        self.assertEqual(self.browser.evaluate("[...document.querySelectorAll('.examples canvas')].map(c => c.width)"), [28] * 24)
+
+    def test_every_chart_of_a_job_that_learns_numbers_is_drawn(self):
+        self.check(self.page("numbers"), OF_NUMBERS)
 
     def test_every_chart_is_drawn_at_night(self):
         self.browser.media(prefers_color_scheme="dark")
@@ -102,10 +106,30 @@ class Page(InABrowser):
         page = pixels(self.browser.picture({"x": 0, "y": 0, "width": 40, "height": 40}))
         self.assertLess(sum(page[20][5]), 200, "a page for the dark is dark")
 
-    def test_a_narrow_window_shows_one_chart_beside_the_other_no_more(self):
-        self.browser.call("Emulation.setDeviceMetricsOverride", width=420, height=900, deviceScaleFactor=1, mobile=False)
+    def test_a_phone_shows_one_chart_below_the_other(self):
+        self.browser.call("Emulation.setDeviceMetricsOverride", width=400, height=900, deviceScaleFactor=1, mobile=False)
+        for path in (self.path, self.page("numbers")):
+            self.browser.open(path)
+            self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), 400)
+
+    def test_names_that_are_scripts_are_shown_and_not_run(self):
+        self.browser.open(self.page("hostile", HOSTILE))
+        self.assertEqual(self.browser.complaints(), [])
+        self.assertEqual(self.browser.evaluate("document.scripts.length"), 3)
+        self.assertIn(HOSTILE, self.browser.evaluate("document.querySelector('h1').innerText"))
+
+    def test_values_that_are_no_numbers_are_drawn_around(self):
+        for number in ("nan", "inf", "-1e300"):
+            self.browser.open(self.page("number", number))
+            self.assertEqual(self.browser.complaints(), [], number)
+
+    def test_arrow_keys_walk_along_a_chart(self):
         self.browser.open(self.path)
-        self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), 420)
+        self.browser.evaluate("document.querySelector('#curve canvas').focus()")
+        active = "Chart.getChart(document.querySelector('#curve canvas')).getActiveElements().map(e => e.index).join()"
+        for key, index in (("ArrowRight", "0"), ("ArrowRight", "1"), ("ArrowLeft", "0")):
+            self.browser.evaluate(f"document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}'}}))")
+            self.assertEqual(self.browser.evaluate(active), index)
 
     def test_printed_it_is_black_on_white(self):
         self.browser.media(media="print", prefers_color_scheme="dark")
@@ -159,8 +183,8 @@ class Report(InABrowser):
 
         def report(*arguments):
             done = self.fleet.run("report", job, *arguments, "-o", self.path, check=True)
-            with open(self.path) as f:
-                return f.read().count("<img"), done.stderr
+            shown = document(self.path)
+            return len(shown["evaluation"]["examples"]) if shown["pictures"] else 0, done.stderr
 
         self.assertEqual(report()[0], 24)
         self.fleet.run("delete", "dataset", "shown", "--yes", check=True)
@@ -169,7 +193,7 @@ class Report(InABrowser):
         for arguments in ((), ("--evaluation", evaluation)):
             pictures, notes = report(*arguments)
             self.assertEqual(pictures, 0)
-            self.assertIn("without pictures: data set shown", notes)
+            self.assertIn("without its rows: data set shown", notes)
         self.assertEqual(report("--dataset", "shown")[0], 24)
 
     def test_what_is_typed_wrongly_is_refused(self):
@@ -188,8 +212,7 @@ class Report(InABrowser):
             self.assertEqual(refused.returncode, code, f"{arguments}: {refused.stderr}")
             self.assertIn(words, refused.stderr)
         self.fleet.run("report", job, "--point", "eta=0.01", "-o", self.path, check=True)
-        with open(self.path) as f:
-            self.assertIn("point eta=0.01", f.read())
+        self.assertEqual(document(self.path)["point"], "eta=0.01")
 
 
 if __name__ == "__main__":

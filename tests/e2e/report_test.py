@@ -30,8 +30,11 @@ FIGURES = """
   const box = element => { const r = element.getBoundingClientRect();
                            return {x: r.x + scrollX, y: r.y + scrollY, width: r.width, height: r.height}; };
   const charts = [...figure.querySelectorAll('.canvas canvas')];
+  const colors = chart => new Set(new Uint32Array(
+    chart.getContext('2d').getImageData(0, 0, chart.width, chart.height).data.buffer)).size;
   const drawn = charts.length ? charts : [figure.querySelector('table, ul.examples, dl')];
   return {id: figure.id, drawn: drawn.map(box), labels: charts.map(chart => chart.getAttribute('aria-label').length),
+          colors: charts.map(colors),
           caption: figure.querySelector('figcaption').textContent.length};
 })
 """
@@ -73,7 +76,9 @@ class InABrowser(unittest.TestCase):
                 for drawn in figure["drawn"]:
                     self.assertGreater(drawn["width"], 100)
                     self.assertGreater(drawn["height"], 60)
-                    self.assertGreater(colors(browser, drawn), 8, "blank, or nearly")
+                # Charts are asked themselves: a browser draws what is far below its window when it likes.
+                for count in figure["colors"] or [colors(browser, drawn) for drawn in figure["drawn"]]:
+                    self.assertGreater(count, 8, "blank, or nearly")
         self.assertNotIn("[object", browser.evaluate("document.body.innerText"))
         self.assertLessEqual(browser.evaluate("document.documentElement.scrollWidth"), 1280, "the page is broader than the window")
         keep = os.environ.get("CHAINFLEET_KEEP_PICTURES")  # a folder to put pictures of the pages into, to look at them

@@ -1,4 +1,5 @@
-// The document that the report's page draws, and that nothing gets out of it. tests/e2e/report_test.py looks at the page.
+// The document that the report's page draws, and that nothing gets out of it. tests/e2e/report_test.py looks at the
+// page.
 #include <cmath>
 #include <limits>
 #include <regex>
@@ -94,8 +95,8 @@ TEST(Report, NeedsNothingBesideItself) {
 
 TEST(Report, TextOfUsersStaysText) {
   const std::string page = RenderReport(WholeReport());
-  for (const std::string text :
-       {"</script><script>alert(1)</script>", "<!--<script>", "]]>\xe2\x80\xa8\xe2\x80\xa9'\"&\\", "\x01\n{{digests}}"}) {
+  for (const std::string text : {"</script><script>alert(1)</script>", "<!--<script>",
+                                 "]]>\xe2\x80\xa8\xe2\x80\xa9'\"&\\", "\x01\n{{digests}}"}) {
     const std::string hostile = RenderReport(HostileReport(text));
     EXPECT_EQ(DocumentIn(hostile).at("name"), text);
     EXPECT_EQ(Count(hostile, "<script"), Count(page, "<script"));

@@ -142,12 +142,10 @@ struct StopOrder {
   // kFenced: drop everything. kHandBack: commit a resume point with ends_as PENDING. kDrop: the job is cancelled, keep
   // nothing more.
   enum class How { kFenced, kHandBack, kDrop } how = How::kFenced;
-  std::string why;  // for people
   static void Fields(auto& self, auto&& visit) {
     visit("chain", self.chain);
     visit("lease_epoch", self.lease_epoch);
     visit("how", self.how);
-    visit("why", self.why);
   }
 };
 

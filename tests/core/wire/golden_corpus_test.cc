@@ -34,7 +34,7 @@ const std::map<std::string, std::string>& Digests() {
       {"Timestamp", "1b20877800ae78ad3707a925b79720279dff4cb59cd40c329ce7bca399436b91"},
       {"JobSpec", "4fa7d622fc76a189817ee329404daba51e257df0145ce0f32cefd875ac513be7"},
       {"SynchronizeRequest", "7daa212a3994568a33a40c6b16146cb1eb302acfe1e3eb87064ae0ddd657d53d"},
-      {"SynchronizeReply", "6fed8e38c5e03262ed4e967b7acf114b86e167ec86094df5ddbee83e1fefa48a"},
+      {"SynchronizeReply", "cd5073d67b1b8086bea9dfe97b580366ce7e1c37c43411416be8bd86e3e945ce"},
       {"JobPlan", "f8a1d217ce5d7d4ae85f347692178dc43d61cdc3bd6eae94575813d6bde9a58e"},
       {"CommitProgressRequest", "a0e355a26e1b5afa9605783323ca493ae21735dceed0c46b0bd759d3cb6a3e05"},
       {"Tensor", "6028b412ed333cc8476977b50af2fe8f72f0906db0b0b012661f6a5a15f7a224"},

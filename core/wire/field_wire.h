@@ -11,7 +11,8 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
-#include <memory>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>

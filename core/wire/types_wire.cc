@@ -5,8 +5,7 @@
 
 namespace chainfleet {
 
-// The proto's values are those of the enums, shifted by its UNSPECIFIED.
-v1::ChainState ToProto(ChainState state) { return static_cast<v1::ChainState>(static_cast<int>(state) + 1); }
+// The proto's values are those of the enum, shifted by its UNSPECIFIED.
 v1::InputType ToProto(InputType type) { return static_cast<v1::InputType>(static_cast<int>(type) + 1); }
 
 absl::StatusOr<std::vector<DrawKind>> KindsFromProto(const google::protobuf::RepeatedField<int>& proto) {

@@ -7,7 +7,6 @@
 #include "absl/time/time.h"
 #include "chainfleet/v1/types.pb.h"
 #include "core/base/status.h"
-#include "core/domain/chain_state.h"
 #include "core/domain/dataset.h"
 #include "core/domain/draw.h"
 #include "core/domain/progress_record.h"
@@ -15,7 +14,6 @@
 
 namespace chainfleet {
 
-v1::ChainState ToProto(ChainState state);
 v1::InputType ToProto(InputType type);
 // A list of kinds; the violation's path is "kinds".
 absl::StatusOr<std::vector<DrawKind>> KindsFromProto(const google::protobuf::RepeatedField<int>& proto);

@@ -66,7 +66,7 @@ absl::StatusOr<ChainDraws> ReadChain(StateStore* store, const ChainId& chain, in
   return draws;
 }
 
-// Of all chains of the point that have draws in the version, whatever their states are now.
+// Reads all chains of the point that have draws in the version, whatever their states are now.
 absl::StatusOr<KeptVersions::Loaded> ReadVersion(StateStore* store, const JobSpec& spec, const Snapshot& version,
                                                  int32_t point) {
   auto chains = std::make_shared<std::vector<ChainDraws>>();
@@ -80,7 +80,7 @@ absl::StatusOr<KeptVersions::Loaded> ReadVersion(StateStore* store, const JobSpe
   return KeptVersions::Loaded{std::move(chains), bytes};
 }
 
-// What the keys of all versions of the job begin with.
+// Returns the prefix of the keys of all versions of the job.
 std::string KeysOf(const std::string& job) { return absl::StrCat(job, "/"); }
 
 bool Failed(ChainState state) { return state == ChainState::kFailed || state == ChainState::kDiverged; }

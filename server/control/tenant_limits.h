@@ -18,7 +18,7 @@ struct TenantLimits {
   int64_t stored_bytes = kNone;
 };
 
-// What a tenant requests in addition to its holdings.
+// The jobs, chains and bytes that a tenant requests in addition to its holdings.
 struct TenantRequest {
   std::string tenant;
   std::string request_id;  // request id of the job, or empty; a job that exists already counts once

@@ -1,4 +1,4 @@
-// What it costs a prediction to learn its draws: from the records of a version that the catalog keeps, and read from
+// Measures how long a prediction takes to find its draws: in the records of a version that the catalog keeps, and in
 // SQLite in memory, as for the first call.
 #include <benchmark/benchmark.h>
 

@@ -23,7 +23,7 @@ using ::testing::Not;
 
 using Json = nlohmann::json;
 
-// What the page's script will read: the text between the tags, parsed.
+// Parses the text between the tags, as the page's script does.
 Json DocumentIn(const std::string& page) {
   const std::string tag = "<script type=\"application/json\" id=\"report\">";
   const size_t begin = page.find(tag) + tag.size();
@@ -36,7 +36,7 @@ size_t Count(const std::string& text, const std::string& word) {
   return count;
 }
 
-// Of one column of a table.
+// Returns the cells of one column of a table.
 std::vector<std::string> Column(const Json& table, const std::string& name) {
   std::vector<std::string> cells;
   for (size_t i = 0; i < table.at("columns").size(); ++i) {

@@ -17,12 +17,12 @@ struct TracePoint {
 // Cut where steps lie further apart than neighbours do: those between them were not traced, and no line may cross them.
 std::vector<std::vector<TracePoint>> TracedRuns(const std::vector<TracePoint>& points);
 
-// At most about `most` points that look alike: of each stretch of points the lowest and the highest, in their order.
-// Spikes stay.
+// Keeps about `most` points that look like all: the lowest and the highest of each stretch, in their order. Spikes
+// stay.
 std::vector<TracePoint> Thinned(const std::vector<TracePoint>& points, size_t most);
 
-// Of each quantity: its ends, and for each chain of the point steps, values (null where a line is broken) and the
-// counts of a histogram between the ends. A quantity without finite values is left out.
+// Gives each quantity's smallest and largest value and, for each chain of the point, its steps, its values (null where
+// the line breaks) and the counts of a histogram between the two. Leaves out a quantity without finite values.
 nlohmann::json TraceSeries(const std::vector<v1::Traces>& traces, int point);
 
 }  // namespace chainfleet

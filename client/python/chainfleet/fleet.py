@@ -85,7 +85,7 @@ class Fleet(Resources):
         predict. Arrays are sent once: the same arrays have the same name. Torch tensors and pandas frames will do.
         epochs, steps: how long each chain runs; one of the two. more: other fields of chainfleet.JobSpec.
 
-        What is left out: learning_rate 0.01; prior Gaussian(precision=1); for floats likelihood Gaussian(learned=True);
+        Arguments left out have these values: learning_rate 0.01; prior Gaussian(precision=1); for floats likelihood Gaussian(learned=True);
         batch_size 128, or all rows if there are fewer; with epochs, a draw at the end of each epoch of the second half
         of the run, or of each cycle.
         Raises InvalidArgument, with every wrong field, before anything is sent where that can be known here.

@@ -40,11 +40,11 @@ int64_t NumDraws(const ChainDraws& chain);
 int64_t NumDraws(const std::vector<ChainDraws>& chains);
 int64_t NumDraws(const PinnedDraws& draws);
 
-// Of the readable draws of each chain those that `query` asks for: of each chain the newest `members`, of these every
-// `every`-th counted back from the newest, of these at most `max_draws` over all chains. The last takes the newest of
-// each chain and is shared out evenly: no chain that has more gets two less than another, the first ones get the rest.
-// Chains and segments without a chosen draw are not copied. Deterministic in both arguments; a number of `query` that
-// is negative counts as 0, which is all, and one beyond what there is as that.
+// Selects the draws that `query` asks for among the readable ones: first the newest `members` of each chain, then every
+// `every`-th of these, counted back from the newest, then at most `max_draws` over all chains. The last step keeps the
+// newest draws and divides `max_draws` evenly: shares differ by at most one unless a chain has fewer draws, and the
+// first chains get the remainder. Does not copy chains and segments without a selected draw. Deterministic in both
+// arguments. A negative number in `query` counts as 0, which selects all; a number above the draws there are also does.
 std::vector<ChainDraws> SelectDraws(const DrawQuery& query, const std::vector<const ChainDraws*>& readable);
 
 // The averaged draws [first, first + count) of each chain, counted back from its newest.

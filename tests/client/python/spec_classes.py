@@ -4,7 +4,7 @@ import textwrap
 
 import job_file
 
-# What a choice between messages is called, and the module that has a class for each.
+# The name of each choice between messages, and the module that has a class for each alternative.
 CHOICES = {"Sampler": "samplers", "Schedule": "schedules", "Prior": "priors", "Likelihood": "likelihoods",
            "Potential": "potentials", "Layer": "layers"}
 ABOUT = {"samplers": "How chains move: one sampler a job.", "schedules": "Step sizes over a run. A plain number is a constant one.",

@@ -10,8 +10,8 @@
 
 namespace chainfleet {
 
-// Doubles from limits::kRetryInitial up to limits::kRetryMax; each wait is drawn from its upper half, so that a fleet
-// does not come back in step. Not thread-safe.
+// The wait doubles from limits::kRetryInitial up to limits::kRetryMax. Each wait is drawn from its upper half, so that
+// the workers of a fleet do not retry in step. Not thread-safe.
 class Backoff {
  public:
   explicit Backoff(RngKey key) : key_(key) {}

@@ -3,7 +3,7 @@
 namespace chainfleet {
 
 bool ByteShare::Add(int64_t bytes) {
-  // Never over the budget, not even for a moment: what is refused here must not make another be refused.
+  // Never exceed the budget, not even for a moment: a refused Add must not make another Add fail.
   int64_t held = pool_->held_bytes;
   do {
     if (bytes > pool_->max_bytes - held) return false;

@@ -1,4 +1,4 @@
-// A bound on the memory that several holders have together.
+// A bound on the memory that several holders use together.
 #pragma once
 
 #include <atomic>
@@ -7,13 +7,13 @@
 
 namespace chainfleet {
 
-// Thread-safe. Copies share one budget, which lives as long as any copy or share of it.
+// Thread-safe. Copies share one budget, which lives as long as any copy or share of the budget.
 class ByteBudget {
  public:
   explicit ByteBudget(int64_t max_bytes) : pool_(std::make_shared<Pool>(max_bytes)) {}
 
   int64_t max_bytes() const { return pool_->max_bytes; }
-  // Bytes held by all shares together.
+  // The bytes that all shares hold together.
   int64_t held_bytes() const { return pool_->held_bytes; }
 
  private:
@@ -26,7 +26,7 @@ class ByteBudget {
   std::shared_ptr<Pool> pool_;
 };
 
-// The bytes of one holder, given back by the destructor (on any thread). Only one thread at a time may call Add.
+// The bytes of one holder. The destructor gives them back, on any thread. Only one thread at a time may call Add.
 class ByteShare {
  public:
   explicit ByteShare(const ByteBudget& budget) : pool_(budget.pool_) {}

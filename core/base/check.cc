@@ -5,7 +5,7 @@
 
 namespace chainfleet::check_internal {
 
-// To stderr, not through the logger: the logger may be what is broken.
+// Writes to stderr, not through the logger, because the logger itself may be broken.
 Failure::~Failure() {
   std::fprintf(stderr, "%s:%d: check failed: %s %s\n", file_, line_, condition_, message_.str().c_str());
   std::fflush(stderr);

@@ -1,5 +1,5 @@
-// CHAINFLEET_CHECK(condition) << "context": a broken invariant ends the process, in every build. The lease expires and
-// another worker resumes, which is safer than going on. Never use it for input: return absl::Status.
+// CHAINFLEET_CHECK(condition) << "context" ends the process in every build when an invariant is broken. Another worker
+// resumes when the lease expires, which is safer than going on. Never check input so: return absl::Status.
 #pragma once
 
 #include <sstream>
@@ -7,7 +7,7 @@
 
 namespace chainfleet::check_internal {
 
-// Logs and aborts when it goes out of scope.
+// The destructor logs and aborts.
 class Failure {
  public:
   Failure(const char* file, int line, const char* condition) : file_(file), line_(line), condition_(condition) {}

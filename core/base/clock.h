@@ -1,4 +1,4 @@
-// Time as a parameter: nothing below floor 6 asks the system for it, so tests and the simulator step it by hand.
+// Time as a parameter: no code below floor 6 reads the system clock, so tests and the simulator step time by hand.
 #pragma once
 
 #include "absl/time/time.h"
@@ -10,14 +10,14 @@ class Clock {
  public:
   virtual ~Clock() = default;
 
-  // Time since an arbitrary origin; never goes backwards. For leases, deadlines, backoff.
+  // The time since an arbitrary origin; never goes backwards. For leases, deadlines and backoff.
   virtual absl::Duration Monotonic() const = 0;
 
-  // Calendar time; may jump. For display and retention only.
+  // The calendar time; may jump. For display and retention only.
   virtual absl::Time Wall() const = 0;
 };
 
-// CLOCK_MONOTONIC and CLOCK_REALTIME. Only mains and end-to-end tests make one.
+// Reads CLOCK_MONOTONIC and CLOCK_REALTIME. Only mains and end-to-end tests create one.
 class SystemClock final : public Clock {
  public:
   absl::Duration Monotonic() const override;

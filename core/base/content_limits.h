@@ -1,4 +1,4 @@
-// Bounds on user input and on lists of it, in addition to limits.h.
+// Bounds on user input and on lists of user input, in addition to limits.h.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace chainfleet::limits {
 inline constexpr int64_t kMaxSpecBytes = 3 * kMiB;  // a job spec as a message
 inline constexpr int64_t kPageBytes = 8 * kMiB;     // items of one page or reply after the first item
 inline constexpr int64_t kMaxChannels = 65536;      // channels of a data set: each has a mean and a deviation
-inline constexpr size_t kMaxViolations = 32;        // listed in one error
+inline constexpr size_t kMaxViolations = 32;        // violations listed in one error
 
 static_assert(kPageBytes + kMaxSpecBytes <= kMaxMessageBytes, "a page with its largest item fits into a message");
 

@@ -3,8 +3,8 @@
 
 namespace chainfleet {
 
-// Raises the soft limit of descriptors to the hard one, at most 65,536. The usual soft limit of 1,024 is less than a
-// fleet needs, and a process without descriptors fails in every call. Call once, at the start of main.
+// Raises the soft limit of descriptors to the hard limit, at most 65,536. The usual soft limit of 1,024 is too low for
+// a fleet, and every call fails in a process without free descriptors. Call once, at the start of main.
 void RaiseDescriptorLimit();
 
 }  // namespace chainfleet

@@ -13,7 +13,7 @@ struct DiskSpace {
   int64_t free_bytes = 0;  // available to this user
 };
 
-// The space on the disk that holds `folder`. Errors: NOT_FOUND, INTERNAL.
+// Returns the space on the disk that holds `folder`. Errors: NOT_FOUND, INTERNAL.
 absl::StatusOr<DiskSpace> DiskSpaceOf(const std::string& folder);
 
 }  // namespace chainfleet

@@ -31,7 +31,7 @@ struct BoundedExecutor::Queue {
     std::function<void()> task;
     {
       MutexLock lock(&queue->mutex);
-      if (queue->tasks.empty()) {  // another turn was quicker
+      if (queue->tasks.empty()) {  // another turn took the task
         ++queue->free_turns;
         return;
       }

@@ -1,4 +1,4 @@
-// Runs tasks. A parameter below floor 6: threads in production, one seeded loop in the simulator.
+// Runs tasks. The executor is a parameter below floor 6: threads in production, one seeded loop in the simulator.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace chainfleet {
 
-// Thread-safe. Tasks run in no promised order and never inside the call that schedules them.
+// Thread-safe. Tasks run in no promised order, and never inside the call that schedules them.
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -20,9 +20,9 @@ class Executor {
   virtual void ScheduleAfter(absl::Duration delay, std::function<void()> task) = 0;
 };
 
-// Runs at most `width` tasks at a time on another executor, started in order of arrival, so that blocking work leaves
-// threads to other work. Thread-safe. Tasks own the shared state: the object may be destroyed while tasks wait, and
-// these tasks still run.
+// Runs at most `width` tasks at a time on another executor, in order of arrival, so that blocking work leaves threads
+// to other work. Thread-safe. Tasks own the shared state: the object may be destroyed while tasks wait, and these tasks
+// still run.
 class BoundedExecutor : public Executor {
  public:
   // `width` >= 1.
@@ -35,7 +35,7 @@ class BoundedExecutor : public Executor {
   std::shared_ptr<Queue> queue_;
 };
 
-// Runs its tasks one at a time in order of arrival, so tasks need no lock against each other.
+// Runs its tasks one at a time in order of arrival, so the tasks need no lock against each other.
 class Strand final : public BoundedExecutor {
  public:
   explicit Strand(Executor* executor) : BoundedExecutor(executor, 1) {}

@@ -106,7 +106,7 @@ class DiskFileSystem final : public FileSystem {
   absl::Status RenameNew(const std::string& from, const std::string& to) override {
     if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return absl::OkStatus();
     if (errno != EINVAL) return ErrnoError("cannot rename to", to, errno);
-    // Some file systems know no RENAME_NOREPLACE; link + unlink refuses an existing target as well.
+    // Some file systems do not support RENAME_NOREPLACE; link + unlink rejects an existing target as well.
     if (::link(from.c_str(), to.c_str()) != 0) return ErrnoError("cannot link to", to, errno);
     if (::unlink(from.c_str()) != 0) return ErrnoError("cannot remove", from, errno);
     return absl::OkStatus();
@@ -168,7 +168,7 @@ FileSystem* RealFileSystem() {
 }
 
 absl::Status CreateFoldersSynced(const std::string& path) {
-  std::error_code error;  // of a folder that cannot be seen: creating says it better
+  std::error_code error;  // ignored: creating the folder gives a better error
   std::vector<std::string> parents;
   for (auto folder = std::filesystem::absolute(path, error); !std::filesystem::exists(folder, error);
        folder = folder.parent_path()) {

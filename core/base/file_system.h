@@ -1,4 +1,4 @@
-// Files as a parameter: the real ones here, a fake that forgets unsynced data in the simulator.
+// Files as a parameter: this header has the real ones, the simulator has a fake that forgets unsynced data.
 #pragma once
 
 #include <cstdint>
@@ -13,42 +13,42 @@ namespace chainfleet {
 
 using FileVisitor = std::function<absl::Status(const std::string& file)>;
 
-// Reason of an UNAVAILABLE caused by a disk, a mount or the host: the same call may succeed later.
+// The reason of an UNAVAILABLE that a disk, a mount or the host causes: the same call may succeed later.
 inline constexpr char kStoreFault[] = "STORE_FAULT";
 
 // Thread-safe. Errors: NOT_FOUND, ALREADY_EXISTS, RESOURCE_EXHAUSTED (full disk or quota), PERMISSION_DENIED,
-// UNAVAILABLE / STORE_FAULT (I/O error, stale or read-only mount, no descriptors), else INTERNAL; each names the path
-// and the system's own words.
+// UNAVAILABLE / STORE_FAULT (I/O error, stale or read-only mount, no descriptors), else INTERNAL. Each error names the
+// path and quotes the system's message.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
 
-  // Creates or truncates `path`, writes `bytes` and fsyncs the file (not its folder).
+  // Creates or truncates `path`, writes `bytes` and fsyncs the file, but not its folder.
   virtual absl::Status WriteSynced(const std::string& path, const std::string& bytes) = 0;
   virtual absl::StatusOr<std::string> Read(const std::string& path) const = 0;
-  // [offset, offset + length), shorter at the end of the file.
+  // Reads [offset, offset + length); returns fewer bytes at the end of the file.
   virtual absl::StatusOr<std::string> ReadRange(const std::string& path, int64_t offset, int64_t length) const = 0;
   virtual absl::StatusOr<int64_t> SizeBytes(const std::string& path) const = 0;
-  // ALREADY_EXISTS if `to` is there: never replaces.
+  // Returns ALREADY_EXISTS if `to` exists; never replaces a file.
   virtual absl::Status RenameNew(const std::string& from, const std::string& to) = 0;
-  // Replaces `to` if it is there.
+  // Replaces `to` if the file exists.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
   virtual absl::Status SyncFolder(const std::string& path) = 0;
   virtual absl::Status CreateFolders(const std::string& path) = 0;
   virtual absl::Status Remove(const std::string& path) = 0;
-  // INTERNAL if the folder is not empty.
+  // Returns INTERNAL if the folder is not empty.
   virtual absl::Status RemoveEmptyFolder(const std::string& path) = 0;
-  // Calls `visit` with the relative path of each file below `folder`. Stops at and returns the first error of `visit`.
-  // Files of one folder come together; there is no other order. A missing `folder` has no files.
+  // Calls `visit` with the relative path of each file below `folder`, and returns at the first error of `visit`. Files
+  // of one folder come together; there is no other order. A missing `folder` has no files.
   virtual absl::Status VisitFiles(const std::string& folder, const FileVisitor& visit) const = 0;
-  // The same, in byte order.
+  // Returns the paths that VisitFiles visits, in byte order.
   absl::StatusOr<std::vector<std::string>> ListFiles(const std::string& folder) const;
 };
 
-// The process's one view of the real disk.
+// Returns the process's one view of the real disk.
 FileSystem* RealFileSystem();
 
-// Creates the folder and its missing parents on the real disk, durably: a power cut does not remove them.
+// Creates the folder and its missing parents on the real disk. A power cut does not remove them.
 absl::Status CreateFoldersSynced(const std::string& path);
 
 // An exclusive advisory lock on `path`, held until destroyed. FAILED_PRECONDITION / IN_USE if another process holds it.

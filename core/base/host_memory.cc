@@ -14,7 +14,7 @@
 namespace chainfleet {
 namespace {
 
-// A file of /proc and /sys has no size that could be asked for first. Not a number ("max"): no limit.
+// Files of /proc and /sys report no size, so read the stream. A value that is not a number ("max") means no limit.
 int64_t LimitIn(const std::string& file) {
   std::string word;
   std::ifstream(file) >> word;
@@ -22,8 +22,8 @@ int64_t LimitIn(const std::string& file) {
   return absl::SimpleAtoi(word, &bytes) && bytes > 0 ? bytes : std::numeric_limits<int64_t>::max();
 }
 
-// The least limit of the group at `path` below `mount` and of its parents. In a container the path may be the host's,
-// and only the mount itself be there: that one is the container's group.
+// The least limit of the group at `path` below `mount` and of its parents. In a container, `path` may be the host's and
+// not exist; then `mount` itself is the container's group.
 int64_t LeastLimit(const std::string& mount, std::string path, const std::string& file) {
   int64_t least = LimitIn(mount + "/" + file);
   for (; path.size() > 1; path.resize(path.rfind('/'))) least = std::min(least, LimitIn(mount + path + "/" + file));

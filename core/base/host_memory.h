@@ -6,9 +6,9 @@
 
 namespace chainfleet {
 
-// Bytes: the least of the machine's memory and the limits of the control groups that this process is in, which a batch
-// job, a pod or a service has (memory.max of version 2, memory.limit_in_bytes of version 1, of each group up to the
-// root). A limit that cannot be read is none. `root` stands for / when /proc and /sys are read.
+// Returns the least of the machine's memory and the limits of the process's control groups, in bytes. Batch jobs, pods
+// and services set such limits (memory.max of version 2, memory.limit_in_bytes of version 1, up to the root group). An
+// unreadable limit counts as no limit. `root` replaces / when /proc and /sys are read.
 int64_t HostMemoryBytes(const std::string& root = "");
 
 }  // namespace chainfleet

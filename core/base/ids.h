@@ -1,4 +1,4 @@
-// Names of things. A job id is name + "-" + 6 base32 characters and is never reused; a chain is (job id, index).
+// Ids. A job id is name + "-" + 6 base32 characters and is never reused; a chain id is (job id, index).
 #pragma once
 
 #include <compare>
@@ -19,13 +19,13 @@ struct ChainId {
   auto operator<=>(const ChainId&) const = default;
 };
 
-// "fashion-emcmc-a1b2c3/2", for messages and logs.
+// Returns "fashion-emcmc-a1b2c3/2", for messages and logs.
 std::string ToString(const ChainId& id);
 
 // INVALID_ARGUMENT unless `name` is 1-63 of [a-z0-9-], starting with a letter and not ending in '-'. `what`: "job", ...
 absl::Status CheckName(const std::string& what, const std::string& name);
 
-// `name` + "-" + 6 characters of base32 (a-z, 2-7) from the low 30 bits of `random_bits`.
+// Returns `name` + "-" + 6 characters of base32 (a-z, 2-7) from the low 30 bits of `random_bits`.
 std::string MakeJobId(const std::string& name, uint64_t random_bits);
 
 }  // namespace chainfleet

@@ -1,5 +1,5 @@
-// Every bound of the system in one place: each wait, queue, message and retry has one, and each is named where it is
-// used.
+// Every bound of the system in one place. Each wait, queue, message and retry has a bound, and the code that applies
+// the bound names it.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ inline constexpr int kWaitingDatasetReads = 16;                 // queued reads 
 inline constexpr int64_t kDatasetShardBytes = 16 * kMiB;
 inline constexpr int64_t kMaxBlobBytes = int64_t{4} * 1024 * kMiB;
 
-// Segments: closed when the first of these bounds is reached.
+// A segment is closed when it reaches the first of these bounds.
 inline constexpr int64_t kSegmentBytes = 4 * kMiB;
 inline constexpr absl::Duration kSegmentAge = absl::Seconds(1);
 
@@ -36,11 +36,11 @@ inline constexpr absl::Duration kSyncInterval = absl::Seconds(5);
 inline constexpr absl::Duration kLeaseGrace = absl::Seconds(5);
 inline constexpr absl::Duration kLeaseMargin = absl::Seconds(2);  // a worker stops this long before its lease ends
 inline constexpr int kMaxAttemptsWithoutProgress = 6;
-inline constexpr int kCrashesUntilAlone = 2;  // crashes of workers that held the chain, since its last commit
+inline constexpr int kCrashesUntilAlone = 2;  // crashes of workers that held the chain, since the chain's last commit
 inline constexpr absl::Duration kAttemptDelay = absl::Milliseconds(500);  // after one attempt; doubles with each more
 inline constexpr absl::Duration kMaxAttemptDelay = absl::Seconds(30);
-// Pause of a worker between two chains that ran alone on it. A chain that is granted to it during the pause has time
-// to make its first resume point, see kResumePointInterval.
+// A worker pauses between two chains that run alone on it. A chain that is granted during the pause has time to make
+// its first resume point, see kResumePointInterval.
 inline constexpr absl::Duration kSoloRest = absl::Seconds(30);
 inline constexpr absl::Duration kHungStepFloor = absl::Minutes(5);
 inline constexpr int kHungStepFactor = 20;
@@ -68,12 +68,12 @@ inline constexpr int kRetentionBatch = 64;                           // segments
 
 // Worker.
 inline constexpr int64_t kUploadQueueBytes = 64 * kMiB;
-inline constexpr int kUploadAttempts = 8;  // attempts when bytes arrive wrong or go missing; outages are not counted
+inline constexpr int kUploadAttempts = 8;  // attempts when bytes arrive wrong or go missing; outages do not count
 inline constexpr absl::Duration kRetryInitial = absl::Milliseconds(100);
 inline constexpr absl::Duration kRetryMax = absl::Seconds(5);
-// A chain's first resume point at a worker comes after kResumePointInterval, with or without draws. Later ones are
-// spaced so that they take 1/kResumePointFactor of the time, but at most kMaxResumePointInterval apart, which bounds
-// the work that a chain loses with its worker.
+// A worker makes a chain's first resume point after kResumePointInterval, with or without draws. Later ones take
+// 1/kResumePointFactor of the time, but are at most kMaxResumePointInterval apart, which bounds the work that a chain
+// loses with its worker.
 inline constexpr absl::Duration kResumePointInterval = absl::Seconds(30);
 inline constexpr absl::Duration kMaxResumePointInterval = absl::Minutes(10);
 inline constexpr int kResumePointFactor = 100;
@@ -83,7 +83,7 @@ inline constexpr int64_t kDatasetCacheBytes = 2048 * kMiB;
 inline constexpr int64_t kModelCacheBytes = 512 * kMiB;
 inline constexpr int64_t kDiskCacheBytes = 8192 * kMiB;
 inline constexpr int kMaxQueuedShards = 16;
-inline constexpr int kMaxPredictors = 8;  // networks kept ready for shards
+inline constexpr int kMaxPredictors = 8;  // networks that a worker keeps ready for shards
 
 // Predictions.
 inline constexpr absl::Duration kPredictDeadline = absl::Seconds(60);
@@ -105,13 +105,13 @@ inline constexpr int64_t kMaxShardResultBytes = 256 * kMiB;  // reassembled resu
 inline constexpr int kMaxShardsInFlightPerWorker = 4;
 inline constexpr int kShardAttempts = 3;
 inline constexpr size_t kMaxWaitingShards = 1024;  // waiting shards of all predictions in the server
-inline constexpr size_t kRowBlocksInFlight = 2;  // row blocks of one call: one runs while the next waits on the worker
+inline constexpr size_t kRowBlocksInFlight = 2;    // row blocks of one call: one runs, the next waits
 inline constexpr int64_t kMinShardRows = 16;
 inline constexpr int64_t kMaxShardRows = 1024;
 inline constexpr int64_t kShardBytes = 4 * kMiB;         // a shard's inputs, and its sums of one chain and kind
 inline constexpr int64_t kShardForwardPasses = 1 << 15;  // rows x draws x kinds: bounds the delay of sampling
 
-// Bounds that rest on others.
+// Bounds that depend on other bounds.
 static_assert(kChunkBytes < kMaxMessageBytes && kInlineResumePointBytes < kMaxMessageBytes,
               "a chunk and an inline resume point each travel in one message");
 static_assert(kSegmentBytes < kUploadQueueBytes, "a full segment fits into the upload queue");

@@ -1,4 +1,4 @@
-// A byte-limited LRU cache of loaded values by key; concurrent requests for one key share one load.
+// A byte-limited LRU cache of loaded values by key. Concurrent requests for one key share one load.
 #pragma once
 
 #include <cstdint>
@@ -16,22 +16,22 @@
 
 namespace chainfleet {
 
-// Thread-safe. Values in use stay alive with their users; the limit counts what the cache itself holds. Errors go to
-// the waiting callers and are not kept: the next Get loads again. REQUIRES: outlives its loads.
+// Thread-safe. A value lives as long as its users; the limit counts only the values that the cache holds. Errors go to
+// the waiting callers and are not kept: the next Get loads again. REQUIRES: the cache outlives its loads.
 template <typename T>
 class LoadingCache {
  public:
   template <typename Value>
   using Done = std::function<void(absl::StatusOr<Value>)>;
-  // The result of a load: the value, which is then shared, and the bytes that it counts against the limit.
+  // The result of a load: the value, which the callers share, and the bytes that count against the limit.
   struct Loaded {
     std::shared_ptr<const T> value;
     int64_t bytes = 0;
   };
-  // Begins a load and calls back once, from any thread, never before it returns. Runs in Get, off the cache's lock.
+  // Starts a load. Calls back once, from any thread, never before Load returns. Runs in Get, off the cache's lock.
   using Load = std::function<void(Done<Loaded>)>;
 
-  // A value larger than the whole capacity is handed out but not kept. `executor` is not owned.
+  // Does not keep a value that is larger than the whole capacity. `executor` is not owned.
   LoadingCache(int64_t capacity_bytes, Executor* executor) : capacity_bytes_(capacity_bytes), executor_(executor) {}
 
   // Counts since the start: requested keys that were cached or being loaded, and keys that had to be loaded.
@@ -39,9 +39,9 @@ class LoadingCache {
     int64_t hits = 0, misses = 0;
   };
 
-  // `done` runs once, never inside this call: on the executor if the value is here, else where `load` calls back.
-  // `load` runs if the value is neither here nor being loaded, so all callers for one key must pass equivalent
-  // loads. Each waiting caller gets the load's error unchanged.
+  // `done` runs once, never inside this call: on the executor for a cached value, else where `load` calls back. `load`
+  // runs if the key is neither cached nor being loaded, so all callers for one key must pass equivalent loads. Each
+  // waiting caller gets the load's error unchanged.
   void Get(const std::string& key, const Load& load, Done<std::shared_ptr<const T>> done) {
     std::shared_ptr<Waiting> waiting;
     {
@@ -61,8 +61,8 @@ class LoadingCache {
     load([this, key, waiting](absl::StatusOr<Loaded> loaded) { OnLoaded(key, waiting, std::move(loaded)); });
   }
 
-  // Forgets the values whose keys begin with `prefix`. Loads of such keys that have begun answer the callers that wait
-  // for them and are not kept: a Get that begins after Drop never gets a value that was loaded before it.
+  // Forgets the values whose keys begin with `prefix`. Started loads of such keys answer their waiting callers and are
+  // not kept: a Get that begins after Drop never returns a value that was loaded before Drop.
   void Drop(const std::string& prefix) {
     std::vector<std::shared_ptr<const T>> dropped;  // destroyed off the lock
     MutexLock lock(&mutex_);
@@ -78,7 +78,7 @@ class LoadingCache {
     return counts_;
   }
 
-  // Bytes of the values in the cache, at most the capacity. Values that only their users still hold are not counted.
+  // Returns the bytes of the cached values, at most the capacity. Values that only their users hold do not count.
   int64_t held_bytes() const {
     MutexLock lock(&mutex_);
     return held_bytes_;
@@ -97,7 +97,7 @@ class LoadingCache {
     {
       MutexLock lock(&mutex_);
       const auto it = loading_.find(key);
-      if (it != loading_.end() && it->second == waiting) {  // else it was dropped
+      if (it != loading_.end() && it->second == waiting) {  // else Drop removed the load
         loading_.erase(it);
         if (loaded.ok() && loaded->bytes <= capacity_bytes_) evicted = Insert(key, *loaded);
       }

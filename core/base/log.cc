@@ -33,14 +33,14 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
-constexpr char32_t kNoCharacter = 0xfffd;  // stands for bytes that are not UTF-8
+constexpr char32_t kNoCharacter = 0xfffd;  // replaces bytes that are not UTF-8
 
 struct Character {
   char32_t code = kNoCharacter;
   size_t bytes = 1;
 };
 
-// The one that `text`, which has some, begins with.
+// Returns the first character of `text`. REQUIRES: `text` is not empty.
 Character First(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
   if (lead < 0x80) return {lead, 1};
@@ -57,14 +57,14 @@ Character First(std::string_view text) {
   return {code, bytes};
 }
 
-// True for terminal controls (C0, DEL and C1), line breaks and bidirectional characters, with which a line could show
-// something else than it says; and for bytes that are not UTF-8, which terminals show differently and JSON forbids.
+// True for terminal controls (C0, DEL and C1), line breaks and bidirectional characters, with which a line could
+// mislead its reader. True also for bytes that are not UTF-8: terminals differ on them, and JSON forbids them.
 bool IsEscaped(char32_t c) {
   return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x61c || c == 0x200e || c == 0x200f ||
          (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == kNoCharacter;
 }
 
-// `marked` characters get a backslash.
+// Also puts a backslash before each character of `marked`.
 std::string Escaped(std::string_view text, std::string_view marked = "") {
   std::string out;
   for (size_t at = 0; at < text.size();) {

@@ -1,4 +1,4 @@
-// Structured log lines on stderr: text on a terminal, one JSON object a line otherwise. A thin face of spdlog.
+// Structured log lines on stderr: text on a terminal, else one JSON object a line. Wraps spdlog.
 //
 //   Log(LogLevel::kInfo, "lease granted", {{"job", job}, {"chain", 3}, {"lease_epoch", 7}, {"worker", id}});
 //
@@ -37,14 +37,14 @@ struct LogField {
   }
 };
 
-// Call once, at the start of main, before any thread starts. `level`: debug, info, warning or error; anything else is
-// info.
+// Call once, at the start of main, before any thread starts. `level`: debug, info, warning or error. Any other value
+// means info.
 void InitLog(const std::string& program, const std::string& level);
 
-// Adds these fields to every later line that does not set them. Call after InitLog and before another thread logs.
+// Adds these fields to each later line that does not set them. Call after InitLog, before another thread logs.
 void AddToEveryLine(const std::vector<LogField>& fields);
 
-// True if lines of this level are written. Check it before building the fields of frequent lines.
+// Returns true if lines of this level are written. Check IsLogged before building the fields of frequent lines.
 // Thread-safe, as Log is.
 bool IsLogged(LogLevel level);
 

@@ -1,5 +1,5 @@
-// The one mutex of the tree: absl::Mutex, and under ThreadSanitizer also the annotations that Debian's uninstrumented
-// Abseil lacks (without them a correct program is reported). Raw absl::Mutex is banned by tests/tidy.
+// The only mutex of the tree: absl::Mutex, plus the ThreadSanitizer annotations that Debian's uninstrumented Abseil
+// lacks. Without these, TSan reports races in correct programs. tests/tidy bans the raw absl::Mutex.
 //
 //   MutexLock lock(&mutex_);
 //   while (queue_.empty()) not_empty_.Wait(&mutex_);
@@ -18,14 +18,14 @@
   } while (false)
 #endif
 
-// Annotations that clang's -Wthread-safety checks and gcc ignores: a member that is read and written only under `x`; a
-// function whose callers hold these mutexes.
+// Annotations that clang's -Wthread-safety checks and gcc ignores. GUARDED_BY: the member is read and written only
+// under `x`. REQUIRES: callers of the function hold these mutexes.
 #define CHAINFLEET_GUARDED_BY(x) ABSL_GUARDED_BY(x)
 #define CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(...) ABSL_EXCLUSIVE_LOCKS_REQUIRED(__VA_ARGS__)
 
 namespace chainfleet {
 
-// Not recursive: locking it twice in one thread deadlocks. Nobody may hold or wait for it when it is destroyed.
+// Not recursive: a second lock in one thread deadlocks. No thread may hold or wait for a mutex that is destroyed.
 class ABSL_LOCKABLE Mutex {
  public:
   Mutex() { CHAINFLEET_TSAN(__tsan_mutex_create(this, __tsan_mutex_not_static)); }
@@ -63,11 +63,11 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex* const mutex_;
 };
 
-// Waits may wake without a signal: always wait in a loop over the condition. Thread-safe; all concurrent waiters must
-// pass the same mutex.
+// A wait may return without a signal: always wait in a loop over the condition. Thread-safe; all concurrent waiters
+// must pass the same mutex.
 class CondVar {
  public:
-  // Releases `mutex`, sleeps, and holds it again on return.
+  // Releases `mutex`, sleeps, and locks `mutex` again before it returns.
   void Wait(Mutex* mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     CHAINFLEET_TSAN(__tsan_mutex_pre_unlock(mutex, 0));
     CHAINFLEET_TSAN(__tsan_mutex_post_unlock(mutex, 0));
@@ -75,7 +75,7 @@ class CondVar {
     CHAINFLEET_TSAN(__tsan_mutex_pre_lock(mutex, 0));
     CHAINFLEET_TSAN(__tsan_mutex_post_lock(mutex, 0, 0));
   }
-  // The same, for at most `timeout` of real time. Returns true on a timeout; check the condition in both cases.
+  // Waits at most `timeout` of real time. Returns true on a timeout; check the condition in both cases.
   bool WaitWithTimeout(Mutex* mutex, absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     CHAINFLEET_TSAN(__tsan_mutex_pre_unlock(mutex, 0));
     CHAINFLEET_TSAN(__tsan_mutex_post_unlock(mutex, 0));

@@ -7,7 +7,7 @@
 namespace chainfleet {
 
 // Returns 64 new random bits from the operating system. Thread-safe. Only composition roots and the command line call
-// it: all other code takes a key, so that tests and the simulator can repeat a run.
+// RandomBits; all other code takes a key, so that tests and the simulator can repeat a run.
 uint64_t RandomBits();
 
 }  // namespace chainfleet

@@ -28,7 +28,7 @@ absl::Status ErrnoStatus(int error) {
   }
 }
 
-// Negative with errno. Folders need not be readable, only passable.
+// Returns a descriptor, or a negative value and errno. Folders need only the permission to pass, not to read.
 int OpenWithoutLinks(const std::filesystem::path& path) {
   int folder = ::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
   for (const std::filesystem::path& part : path.parent_path().relative_path()) {
@@ -40,7 +40,7 @@ int OpenWithoutLinks(const std::filesystem::path& path) {
     folder = next;
   }
   if (folder < 0) return folder;
-  // A pipe without a writer must not hold the caller.
+  // O_NONBLOCK: a pipe without a writer must not block the caller.
   const int file = ::openat(folder, path.filename().c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
   const int error = errno;
   ::close(folder);
@@ -57,7 +57,7 @@ absl::Status CheckRegular(const struct stat& info) {
 absl::StatusOr<std::unique_ptr<RegularFile>> RegularFile::Open(const std::string& path) {
   struct stat info;
   if (::lstat(path.c_str(), &info) != 0) return ErrnoStatus(errno);
-  CHAINFLEET_RETURN_IF_ERROR(CheckRegular(info));  // opening a device may already do something to it
+  CHAINFLEET_RETURN_IF_ERROR(CheckRegular(info));  // before the open: opening a device may have effects
   const int descriptor = OpenWithoutLinks(path);
   if (descriptor < 0) return ErrnoStatus(errno);
   if (::fstat(descriptor, &info) != 0) info = {};

@@ -1,4 +1,4 @@
-// A regular file that is open for reading. The checked file is the file that is read, even if its name changes.
+// A regular file that is open for reading. Open checks the same file that Read reads, even if the name changes.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 
 namespace chainfleet {
 
-// Errors say what is wrong with the file and leave its name to the caller.
+// Errors say what is wrong with the file; the caller adds the file's name.
 class RegularFile {
  public:
-  // `path` is absolute. No link in it is followed, so that a path which was resolved and checked names the same file.
-  // NOT_FOUND, also for a link where a folder must be; PERMISSION_DENIED; INVALID_ARGUMENT: a link, a folder, a device,
-  // a pipe; else INTERNAL.
+  // `path` is absolute. Open follows no link, so a path that was resolved and checked names the same file. Errors:
+  // NOT_FOUND, also for a link in place of a folder; PERMISSION_DENIED; INVALID_ARGUMENT for a link, a folder, a device
+  // or a pipe; else INTERNAL.
   static absl::StatusOr<std::unique_ptr<RegularFile>> Open(const std::string& path);
   ~RegularFile();
 
-  // The size when the file was opened.
+  // Returns the size when the file was opened.
   int64_t size_bytes() const { return size_bytes_; }
 
-  // Reads size_bytes() bytes. Errors: ABORTED if the file has become shorter, INTERNAL.
+  // Reads size_bytes() bytes. Errors: ABORTED if the file is shorter now, INTERNAL.
   absl::StatusOr<std::string> Read() const;
 
  private:

@@ -1,7 +1,7 @@
 // Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
 //
 // A key is a value; there is no global generator. The counter is (block, stream, step low, step high), so every number
-// is a pure function of (key, stream, step, position): nothing depends on vector width, on C, on the row or on threads.
+// is a pure function of (key, stream, step, position): vector width, C, the row and threads have no influence.
 // Parameter p in layout order (no padding): q = p div 64, r = p mod 64, block = 16 q + (r mod 16), output r div 16.
 // Words (0,1) and (2,3) of a block make Box-Muller pairs. Compiles for host and device (CHAINFLEET_HD).
 #pragma once
@@ -40,7 +40,7 @@ struct RngKey {
   bool operator==(const RngKey& other) const { return value == other.value; }
 };
 
-// Ten rounds over `counter` with `key`.
+// Applies ten rounds to `counter` with `key`.
 CHAINFLEET_HD inline PhiloxBlock Philox(RngKey key, PhiloxBlock counter) {
   uint32_t k0 = static_cast<uint32_t>(key.value), k1 = static_cast<uint32_t>(key.value >> 32);
   for (int round = 0; round < 10; ++round) {
@@ -54,31 +54,31 @@ CHAINFLEET_HD inline PhiloxBlock Philox(RngKey key, PhiloxBlock counter) {
   return counter;
 }
 
-// The block at (block, stream, step).
+// Returns the block at (block, stream, step).
 CHAINFLEET_HD inline PhiloxBlock RandomBlock(RngKey key, RngStream stream, uint64_t step, uint32_t block) {
   return Philox(
       key, {{block, static_cast<uint32_t>(stream), static_cast<uint32_t>(step), static_cast<uint32_t>(step >> 32)}});
 }
 
-// A new key from `key` and `label`; the chain key is Fold(RngKey{job seed}, chain index). Uses a counter word pattern
-// that no stream can produce (stream = 0xFFFFFFFF).
+// Makes a new key from `key` and `label`; the chain key is Fold(RngKey{job seed}, chain index). Uses a counter word
+// pattern that no stream can produce (stream = 0xFFFFFFFF).
 CHAINFLEET_HD inline RngKey Fold(RngKey key, uint64_t label) {
   const PhiloxBlock b =
       Philox(key, {{static_cast<uint32_t>(label), 0xFFFFFFFFu, static_cast<uint32_t>(label >> 32), 0}});
   return {(static_cast<uint64_t>(b.word[1]) << 32) | b.word[0]};
 }
 
-// A number in (0, 1], never 0: the 24 high bits, plus one, over 2^24.
+// Returns a number in (0, 1], never 0: (the 24 high bits + 1) / 2^24.
 CHAINFLEET_HD inline float UniformFloat(uint32_t word) { return static_cast<float>((word >> 8) + 1) * 0x1p-24f; }
 
-// A number in (0, 1) from 52 bits of two words, centred (a 53rd would round up to 1): for accept decisions and other
-// single draws.
+// Returns a number in (0, 1) from 52 bits of two words, centred because a 53rd bit would round up to 1. For accept
+// decisions and other single draws.
 CHAINFLEET_HD inline double UniformDouble(uint32_t high, uint32_t low) {
   const uint64_t bits = (static_cast<uint64_t>(high) << 32 | low) >> 12;
   return (static_cast<double>(bits) + 0.5) * 0x1p-52;
 }
 
-// One standard normal in double, by Box-Muller on block `index`: for the few numbers that all tensors of a draw share.
+// Returns one standard normal number by Box-Muller on block `index`, for numbers that all tensors of a draw share.
 inline double NormalDouble(RngKey key, RngStream stream, uint64_t step, uint32_t index) {
   const PhiloxBlock b = RandomBlock(key, stream, step, index);
   return std::sqrt(-2 * std::log(UniformDouble(b.word[0], b.word[1]))) *

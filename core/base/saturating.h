@@ -1,5 +1,5 @@
-// Sizes that users choose, added and multiplied: a result beyond int64_t is the largest or smallest value, so that a
-// comparison with a bound refuses it.
+// Adds and multiplies sizes that users choose. A result beyond int64_t becomes the largest or smallest value, so that a
+// comparison with a bound rejects it.
 #pragma once
 
 #include <cstdint>

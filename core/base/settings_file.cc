@@ -11,7 +11,7 @@
 namespace chainfleet {
 
 std::string WithLineOfSettings(const std::string& path, const std::string& said) {
-  constexpr char kUnknown[] = "INI was not able to parse";  // in the words of CLI11
+  constexpr char kUnknown[] = "INI was not able to parse";  // CLI11's message
   const bool unknown = absl::StartsWith(said, kUnknown);
   std::ifstream file(path);
   std::string line;

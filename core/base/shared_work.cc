@@ -10,7 +10,7 @@
 namespace chainfleet {
 namespace {
 
-// A helper that begins late finds nothing left, and does not touch `item` then.
+// A helper that starts late finds no item left and does not touch `item`.
 struct Items {
   Items(int64_t num_items, std::function<void(int64_t)> run) : count(num_items), item(std::move(run)) {}
 

@@ -1,4 +1,4 @@
-// Errors of the whole tree: absl::Status with a machine-readable reason and, for bad input, the fields at fault.
+// Errors of the whole tree: absl::Status with a machine-readable reason and, for bad input, the wrong fields.
 //
 // Expected failures travel as absl::Status/StatusOr; broken invariants are CHAINFLEET_CHECK (check.h). A reason is an
 // UPPER_SNAKE constant ("LEASE_FENCED") that becomes google.rpc.ErrorInfo on the wire; field violations become
@@ -14,26 +14,26 @@
 
 namespace chainfleet {
 
-// One wrong field of user input. `path` is dotted from the root ("sampler.emcmc.eta"), `message` says what is allowed.
+// One wrong field of user input. `path` is dotted from the root ("sampler.emcmc.eta"); `message` names the rule.
 struct FieldViolation {
   std::string path;
   std::string message;
   bool operator==(const FieldViolation&) const = default;
 };
 
-// `status` with `reason` attached; an existing reason is replaced. OK stays OK.
+// Attaches `reason` to `status` and replaces an existing reason. OK stays OK.
 absl::Status WithReason(absl::Status status, const std::string& reason);
 
-// The attached reason, or "".
+// Returns the attached reason, or "".
 std::string ReasonOf(const absl::Status& status);
 
-// INVALID_ARGUMENT / INVALID_FIELD listing all violations in the message and attaching them. OK if there are none.
+// INVALID_ARGUMENT / INVALID_FIELD that lists all violations in the message and attaches them. OK if there are none.
 absl::Status InvalidFields(const std::vector<FieldViolation>& violations);
 
-// The attached violations, empty if none.
+// Returns the attached violations, empty if there are none.
 std::vector<FieldViolation> FieldViolationsOf(const absl::Status& status);
 
-// The same status with `context` + ": " before its message; payloads are kept.
+// Puts `context` + ": " before the message; keeps the payloads.
 absl::Status Annotate(const absl::Status& status, const std::string& context);
 
 }  // namespace chainfleet

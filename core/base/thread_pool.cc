@@ -15,7 +15,7 @@
 
 namespace chainfleet {
 
-// std::mutex here, not Mutex: the timer waits on std::chrono::steady_clock, the clock that SystemClock::Monotonic
+// Uses std::mutex, not Mutex: the timer waits on std::chrono::steady_clock, the clock that SystemClock::Monotonic
 // reads.
 struct ThreadPool::State {
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -43,10 +43,10 @@ struct ThreadPool::State {
         lock.unlock();
         try {
           node.mapped()();
-        } catch (const std::bad_alloc&) {  // of one task, which is given up; the others go on
+        } catch (const std::bad_alloc&) {  // drop this task; other tasks go on
           Log(LogLevel::kError, "task failed", {{"reason", "out of memory"}});
         }
-        node.mapped() = nullptr;  // captures die outside the lock
+        node.mapped() = nullptr;  // destroys the captures off the lock
         lock.lock();
       } else if (stopping) {
         return;

@@ -1,4 +1,4 @@
-// The production Executor: a fixed number of threads and one timer heap. Only mains and end-to-end tests make one.
+// The production Executor: a fixed number of threads and one timer heap. Only mains and end-to-end tests create one.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class ThreadPool final : public Executor {
   // Runs due tasks, drops delayed and later tasks, and joins the threads. Idempotent.
   void Stop();
 
-  // A task that throws std::bad_alloc is logged and dropped.
+  // Logs and drops a task that throws std::bad_alloc.
   void Schedule(std::function<void()> task) override;
   void ScheduleAfter(absl::Duration delay, std::function<void()> task) override;
 
@@ -28,7 +28,7 @@ class ThreadPool final : public Executor {
   std::unique_ptr<State> state_;
 };
 
-// Blocks the calling thread. Composition roots pass it to code that waits between two attempts.
+// Blocks the calling thread. Composition roots pass PauseThread to code that waits between two attempts.
 void PauseThread(absl::Duration duration);
 
 }  // namespace chainfleet

@@ -1,4 +1,4 @@
-// Random changes of the images of a mini-batch, made anew at each step of a chain; nothing but training sees them.
+// Random changes of the images of a mini-batch. A chain draws them anew at each step; only training applies them.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace chainfleet {
 
-// Changes of one image, after its values were standardised. `crop_padding` p: the image is replaced by a window of the
-// same size, moved by a uniform number of pixels from -p to p each way, and zero where it leaves the image. `flip`: the
-// result is then mirrored left to right with probability 1/2.
+// Changes one image after its values are standardised. `crop_padding` p replaces the image by a window of the same
+// size, moved by a uniform number of pixels from -p to p in each direction, and fills with zeros outside the image.
+// `flip` then mirrors the result left to right with probability 1/2.
 struct AugmentationSpec {
   int64_t crop_padding = 0;
   bool flip = false;

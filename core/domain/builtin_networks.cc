@@ -16,7 +16,7 @@ void Append(LayerList* layers, std::initializer_list<LayerKind> kinds) {
 
 void Append(LayerList* layers, const LayerList& more) { layers->insert(layers->end(), more.begin(), more.end()); }
 
-// The pieces that the networks below are made of, at the model's width.
+// The parts of the networks below, at the model's width.
 class Parts {
  public:
   explicit Parts(const BuiltinModel& model) : width_(model.width), imagenet_(model.stem == Stem::kImagenet) {}
@@ -29,7 +29,7 @@ class Parts {
   ConvLayer Conv(int64_t channels, int64_t kernel, int64_t stride = 1, bool bias = false) const {
     return {Scaled(channels), kernel, stride, kernel / 2, 1, bias};
   }
-  // The first convolution, with `norm` after it where the ImageNet stem needs one before its pool.
+  // Returns the first convolution, with `norm` after it if the ImageNet stem needs a norm before its pool.
   LayerList StemOf(int64_t channels, const LayerList& norm, bool norm_on_cifar) const {
     LayerList layers = {{imagenet_ ? Conv(channels, 7, 2) : Conv(channels, 3)}};
     if (imagenet_ || norm_on_cifar) Append(&layers, norm);
@@ -111,7 +111,7 @@ LayerList Resnet18(const BuiltinModel& model) { return Resnet(model, {2, 2, 2, 2
 LayerList Resnet50(const BuiltinModel& model) { return Resnet(model, {3, 4, 6, 3}, true); }
 
 // The twenty-layer residual network with filter response norm of Izmailov et al., "What are Bayesian neural network
-// posteriors really like?", ICML 2021, with the norm's own thresholds as activations.
+// posteriors really like?", ICML 2021. The thresholds of the norm are the activations.
 LayerList Resnet20Frn(const BuiltinModel& model) {
   const Parts parts(model);
   const FrnLayer linear{.threshold = false};
@@ -192,7 +192,7 @@ LayerList Vgg(const BuiltinModel& model, bool batch_norm) {
 LayerList Vgg16(const BuiltinModel& model) { return Vgg(model, false); }
 LayerList Vgg16Bn(const BuiltinModel& model) { return Vgg(model, true); }
 
-// Huang et al., CVPR 2017: growth 48, bottlenecks of four times that, half the channels passed on between blocks.
+// Huang et al., CVPR 2017: growth 48, bottlenecks of 4 x 48, half the channels passed on between blocks.
 LayerList Densenet161(const BuiltinModel& model) {
   const Parts parts(model);
   constexpr int64_t kGrowth = 48;
@@ -258,7 +258,7 @@ std::vector<FieldViolation> Validate(const BuiltinModel& model) {
   if (!model.hidden.empty() && model.name != "mlp") {
     violations.push_back({"model.hidden", absl::StrCat("is for mlp only, the model is ", model.name)});
   }
-  if (static_cast<int64_t>(model.hidden.size()) >= limits::kMaxLayers / 2) {  // each is a linear layer and a ReLU
+  if (static_cast<int64_t>(model.hidden.size()) >= limits::kMaxLayers / 2) {  // each adds a linear layer and a ReLU
     violations.push_back({"model.hidden", absl::StrCat("must name fewer than ", limits::kMaxLayers / 2,
                                                        " hidden layers, names ", model.hidden.size())});
   }

@@ -17,13 +17,13 @@ inline std::initializer_list<const char*> EnumNames(Stem) {
   return kNames;
 }
 
-// softmax_regression, linear (the same layer under a name for other likelihoods), mlp, lenet5, cnn5, resnet18,
-// resnet20-frn, resnet50, preresnet164, wideresnet28x10, vgg16, vgg16-bn, densenet161.
+// Names: softmax_regression, linear (the same layer, for other likelihoods), mlp, lenet5, cnn5, resnet18, resnet20-frn,
+// resnet50, preresnet164, wideresnet28x10, vgg16, vgg16-bn, densenet161.
 struct BuiltinModel {
   std::string name;
-  std::vector<int64_t> hidden;  // mlp only, widths of the hidden layers; empty means 200, 200
-  double width = 1;             // multiplies every hidden layer's channels or outputs, rounded, at least 1
-  Stem stem = Stem::kCifar;     // resnets, densenet161, vgg16
+  std::vector<int64_t> hidden;  // widths of the hidden layers, mlp only; empty means 200, 200
+  double width = 1;             // multiplies the channels or outputs of every hidden layer, rounded, at least 1
+  Stem stem = Stem::kCifar;     // resnets, densenet161 and vgg16 only
   static void Fields(auto& self, auto&& visit) {
     visit("hidden", self.hidden, kExtentBounds);
     visit("width", self.width, Bounds{.least = 0, .most = 64, .open_least = true});
@@ -32,13 +32,13 @@ struct BuiltinModel {
   bool operator==(const BuiltinModel&) const = default;
 };
 
-// "softmax_regression, mlp, ...".
+// Returns "softmax_regression, mlp, ...".
 std::string BuiltinNames();
 
-// Violations with paths below "model".
+// Returns violations with paths below "model".
 std::vector<FieldViolation> Validate(const BuiltinModel& model);
 
-// The layers of a model that has passed Validate.
+// Returns the layers of `model`. REQUIRES: `model` has passed Validate.
 LayerList BuiltinLayers(const BuiltinModel& model);
 
 }  // namespace chainfleet

@@ -1,5 +1,5 @@
-// Estimates of the memory that one chain takes on its device, used to pack chains into batches and to refuse chains
-// that no machine can hold; and of the bytes that a job's draws take in the store.
+// Estimates the memory that one chain takes on its device, to pack chains into batches and to reject chains that no
+// machine can hold. Also estimates the bytes that a job's draws take in the store.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@
 
 namespace chainfleet {
 
-// An upper bound on the tensors of theta's size in a chain's state: theta itself, momenta, averages,
+// Returns an upper bound on the number of tensors of theta's size in a chain's state: theta, momenta, averages and
 // deviations.
 int64_t StateCopies(const SamplerSpec& sampler);
 
-// Rough bytes: state and its copy for a resume point, gradient and proposals, curvature, and the activations of a batch
-// with their gradients. `module_bytes`: of a stored module, whose parameters only a worker knows: all that is in it. 0
-// if shapes do not fit. Saturates (core/base/saturating.h).
+// Returns rough bytes: the state and its copy for a resume point, gradient, proposals, curvature, and the activations
+// of a batch with their gradients. `module_bytes`: the size of a stored module, whose parameters only a worker knows.
+// Returns 0 if shapes do not fit. Saturates (core/base/saturating.h).
 int64_t EstimateChainBytes(const JobSpec& spec, const std::vector<int64_t>& input_shape, int64_t num_classes,
                            int64_t module_bytes = 0);
 
-// Bytes of one draw with all its kinds, float32. A stored module counts with its whole size. 0 if shapes do not fit.
+// Returns the bytes of one draw with all its kinds, float32; 0 if shapes do not fit. A stored module counts in full.
 int64_t EstimateDrawBytes(const JobPlan& plan);
 
-// Bytes of the most draws that the job keeps at a time; a stop rule or a time to live may leave fewer. Saturates.
+// Returns the most bytes of draws that the job keeps at a time; a stop rule or a TTL may leave fewer. Saturates.
 int64_t EstimateStoredBytes(const JobPlan& plan);
 
 }  // namespace chainfleet

@@ -9,22 +9,22 @@
 
 namespace chainfleet {
 
-// PENDING -> LEASED -> PENDING | SUCCEEDED | FAILED | DIVERGED; PENDING -> SUCCEEDED | FAILED; any non-final ->
-// CANCELLED.
+// Moves: PENDING -> LEASED -> PENDING | SUCCEEDED | FAILED | DIVERGED; PENDING -> SUCCEEDED | FAILED; any non-final
+// state -> CANCELLED.
 enum class ChainState { kPending = 0, kLeased = 1, kSucceeded = 2, kFailed = 3, kDiverged = 4, kCancelled = 5 };
 
 bool IsFinal(ChainState state);
 std::string ToString(ChainState state);  // "PENDING", ...
 
-// OK, or FAILED_PRECONDITION naming both states.
+// Returns OK, or FAILED_PRECONDITION that names both states.
 absl::Status CheckMove(ChainState from, ChainState to);
 
-// The state that the user requested for a job. FINISH: stop, keep the draws and serve them. CANCEL: stop, serve no
-// more, keep the draws until the job is deleted. DELETE: remove the job and its draws.
+// The state that the user requested for a job. FINISH stops the job, keeps its draws and serves them. CANCEL stops the
+// job and its predictions, and keeps the draws until the job is deleted. DELETE removes the job and its draws.
 enum class JobIntent { kRun = 0, kPause = 1, kFinish = 2, kCancel = 3, kDelete = 4 };
 std::string ToString(JobIntent intent);
 
-// Derived from intent and chains, never stored.
+// Derived from the intent and the chains; never stored.
 enum class JobState {
   kPending = 0,
   kRunning = 1,
@@ -38,11 +38,11 @@ enum class JobState {
 std::string ToString(JobState state);
 bool IsFinal(JobState state);
 
-// Intents only tighten: RUN <-> PAUSE -> FINISH -> CANCEL -> DELETE. FAILED_PRECONDITION names both.
+// Intents only tighten: RUN <-> PAUSE -> FINISH -> CANCEL -> DELETE. FAILED_PRECONDITION names both intents.
 absl::Status CheckIntentMove(JobIntent from, JobIntent to);
 
-// A job succeeds when all chains are final and every one succeeded, or as many as it asked for (`enough`). It fails
-// when all are final, too few succeeded, and at least one FAILED or DIVERGED.
+// A job succeeds when all chains are final and every chain succeeded, or the requested number of chains (`enough`). The
+// job fails when all chains are final, too few succeeded, and at least one FAILED or DIVERGED.
 JobState DeriveJobState(JobIntent intent, const std::vector<ChainState>& chains, bool enough = false);
 
 }  // namespace chainfleet

@@ -9,22 +9,22 @@
 namespace chainfleet {
 
 inline constexpr int64_t kTraceWindow = 1000;      // newest values of each quantity and chain that diagnostics read
-inline constexpr int64_t kMostTracedChains = 128;  // chains of a point that are traced: the first to commit
+inline constexpr int64_t kMostTracedChains = 128;  // traced chains of a sweep point: the first to commit
 inline constexpr size_t kMostTraceQuantities = 32;
 
-// Names of the quantities that are a network's predictions at a row of the data set: "theta.probability[7]" of labels,
-// "theta.log_density[7]" of numbers. The weights of a network are not identified, so its predictions alone decide
-// whether its chains agree; the other quantities of a job that has such ones describe it.
+// Names of the quantities that are a network's predictions at a row of the data set: "theta.probability[7]" for labels,
+// "theta.log_density[7]" for numbers. The weights of a network are not identified, so only its predictions decide
+// whether its chains agree. If a job has predictions, its other quantities only describe the job.
 inline constexpr char kProbabilityTrace[] = ".probability[", kLogDensityTrace[] = ".log_density[";
 inline bool IsOfPredictions(std::string_view quantity) {
   return quantity.find(kProbabilityTrace) != quantity.npos || quantity.find(kLogDensityTrace) != quantity.npos;
 }
 
-// The traced values of the steps that one commit adds. It names its quantities, so a server needs only traces to
+// The traced values of the steps that one commit adds. A trace names its quantities, so a server needs only traces to
 // diagnose.
 struct ChainTrace {
-  int32_t point = 0;                    // point of the job's sweep: chains of different points sample different laws
-  std::vector<std::string> quantities;  // Q names, the same of all chains of a job
+  int32_t point = 0;                    // sweep point; chains of different points sample different laws
+  std::vector<std::string> quantities;  // Q names, the same for all chains of a job
   std::vector<int64_t> steps;           // [n], rising
   std::vector<double> values;           // [n, Q], row-major
 

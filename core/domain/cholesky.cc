@@ -27,7 +27,7 @@ std::optional<std::vector<double>> CholeskyFactor(std::vector<double> matrix, in
 }
 
 std::vector<double> InverseFromCholesky(const std::vector<double>& factor, int64_t n) {
-  // Rows of M = (L^-1)', so that (L L')^-1 = M M' is a matter of contiguous rows.
+  // Rows of M = (L^-1)', so that (L L')^-1 = M M' reads contiguous rows.
   std::vector<double> m(n * n);
   for (int64_t column = 0; column < n; ++column) {
     double* x = m.data() + column * n;  // solves L x = e_column

@@ -1,4 +1,4 @@
-// Changes of images that a network was not trained on, made by code from keys (after Hendrycks and Dietterich 2019).
+// Image corruptions that a network was not trained on, generated from keys (after Hendrycks and Dietterich 2019).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace chainfleet {
 
-// Described in worker/numerics/dataset/corrupted_images.h. The values key random numbers: append, never renumber.
+// worker/numerics/dataset/corrupted_images.h has the formulas. The values key random numbers: append, never renumber.
 enum class CorruptionKind {
   kGaussianNoise,
   kShotNoise,
@@ -32,11 +32,11 @@ inline std::initializer_list<const char*> EnumNames(CorruptionKind) {
   return kNames;
 }
 
-// One change of the rows of a stored data set, applied before they are normalised.
+// One corruption of the rows of a stored data set, applied before the rows are normalised.
 struct Corruption {
   std::string name;
   int32_t severity = 1;  // 1 to 5
-  uint64_t seed = 0;     // row r of the data set is changed by the key Fold(seed, r), whatever else is asked for
+  uint64_t seed = 0;     // the key Fold(seed, r) changes row r of the data set in every request
   static void Fields(auto& self, auto&& visit) {
     visit("name", self.name);
     visit("severity", self.severity);
@@ -45,16 +45,16 @@ struct Corruption {
   bool operator==(const Corruption&) const = default;
 };
 
-// Names in the order of CorruptionKind.
+// Returns the names in the order of CorruptionKind.
 std::vector<std::string> CorruptionNames();
 
-// Violations at "corruption.name" (with the names there are) and "corruption.severity".
+// Returns violations at "corruption.name" (lists the valid names) and "corruption.severity".
 std::vector<FieldViolation> Validate(const Corruption& corruption);
 
 inline constexpr int64_t kMinCorruptedSide = 8;
 
-// One violation at "corruption" unless inputs are images [channels, height, width], of any number of channels and with
-// sides of kMinCorruptedSide pixels at least.
+// Returns one violation at "corruption" unless inputs are images [channels, height, width] whose sides are at least
+// kMinCorruptedSide pixels. Any number of channels is valid.
 std::vector<FieldViolation> ValidateForImages(const Corruption& corruption, const std::vector<int64_t>& input_shape);
 
 }  // namespace chainfleet

@@ -1,4 +1,4 @@
-// A stored data set: decoded once on the server into canonical shards, content-addressed, shared by workers and server.
+// A stored data set: the server decodes it once into canonical, content-addressed shards that workers and server share.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace chainfleet {
 
-// Inputs of a shard are stored as they came; uint8 counts as x / 255 wherever it is used as a number.
+// A shard stores inputs as uploaded. Code that reads a uint8 input as a number divides it by 255.
 enum class InputType { kUint8 = 0, kFloat32 = 1 };
 
-// The type of target that a row has: a class, or a number.
+// A row's target is a class or a number.
 enum class TargetType { kLabels = 0, kFloat32 = 1 };
 
-// Rows [first_row, first_row + num_rows) in one safetensors object: "inputs" [rows, input_shape...] and "labels" int32
-// [rows], or "targets" float32 [rows].
+// One safetensors object holds rows [first_row, first_row + num_rows): "inputs" [rows, input_shape...], and "labels"
+// int32 [rows] or "targets" float32 [rows].
 struct DatasetShard {
   int64_t first_row = 0;
   int64_t num_rows = 0;
@@ -31,11 +31,11 @@ struct DatasetShard {
   bool operator==(const DatasetShard&) const = default;
 };
 
-// One mean and standard deviation per channel of images and per feature of float32 inputs with one axis (the first axis
-// of input_shape), else one pair; on the x / 255 scale. Empty: inputs stay as they are.
+// One mean and standard deviation for each channel of images or each feature of float32 inputs with one axis (the first
+// axis of input_shape), else one pair. The scale is x / 255. Empty vectors leave inputs unchanged.
 struct Normalisation {
   std::vector<double> mean, stddev;
-  // The same with numbers: an empty one changes nothing, as means of 0 and deviations of 1 do.
+  // Returns numbers in place of empty vectors: a mean of 0 and a deviation of 1 change nothing.
   Normalisation Spelled() const { return mean.empty() ? Normalisation{{0}, {1}} : *this; }
   static void Fields(auto& self, auto&& visit) {
     visit("mean", self.mean);
@@ -44,8 +44,8 @@ struct Normalisation {
   bool operator==(const Normalisation&) const = default;
 };
 
-// Mean and standard deviation of float32 targets: a network learns (target - mean) / stddev, and what it predicts is
-// told in the targets' own units. 0 and 1 change nothing: labels, and targets that are learned as they are.
+// Mean and standard deviation of float32 targets. A network learns (target - mean) / stddev; predictions are reported
+// in the units of the targets. 0 and 1 change nothing: for labels, and for targets that are not standardised.
 struct TargetUnits {
   double mean = 0, stddev = 1;
   static void Fields(auto& self, auto&& visit) {
@@ -57,17 +57,17 @@ struct TargetUnits {
 
 struct Dataset {
   std::string name;
-  DigestHex digest;  // SHA-256 of its content: type, shape and shard digests
+  DigestHex digest;  // SHA-256 of the content: type, shape and shard digests
   InputType input_type = InputType::kUint8;
   std::vector<int64_t> input_shape;  // {1, 28, 28}
   int64_t num_rows = 0;
   TargetType target_type = TargetType::kLabels;
   int64_t num_classes = 0;      // 0 for float32 targets
-  Normalisation normalisation;  // of this data set's rows; a job records that of its training set
-  TargetUnits target_units;     // likewise
+  Normalisation normalisation;  // from this data set's rows; a job records its training set's
+  TargetUnits target_units;     // from this data set's rows, as normalisation
   std::vector<DatasetShard> shards;
   absl::Time created_at;
-  std::string tenant = kDefaultTenant;  // whoever put it first owns it; not on the wire
+  std::string tenant = kDefaultTenant;  // owner: the first tenant that uploaded the data set; not on the wire
   static void Fields(auto& self, auto&& visit) {
     visit("name", self.name, Required());
     visit("digest", self.digest, Required());
@@ -83,7 +83,7 @@ struct Dataset {
   }
 };
 
-// The bytes of all shards of the data set.
+// Returns the bytes of all shards of the data set.
 int64_t StoredBytes(const Dataset& dataset);
 
 }  // namespace chainfleet

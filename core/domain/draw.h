@@ -1,7 +1,7 @@
-// Draws, segments and resume points as records: what is committed, without the tensors themselves.
+// Draws, segments and resume points as records: the committed facts, without the tensors.
 //
-// A draw holds all kinds of its step: one index, one weight. A segment is 1..n consecutive draws of one chain in one
-// object.
+// A draw holds all kinds of its step under one index and one weight. A segment is 1..n consecutive draws of one chain
+// in one object.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ inline std::initializer_list<const char*> EnumNames(DrawKind) {
   static constexpr std::initializer_list<const char*> kNames = {"theta", "theta_a"};
   return kNames;
 }
-// "theta", "theta_a".
+// Returns "theta" or "theta_a".
 inline std::string ToString(DrawKind kind) { return EnumName(kind); }
 absl::StatusOr<DrawKind> DrawKindFromString(const std::string& text);
 
-// One draw on the host, float32: theta[k] are the values of kind k of its job or segment, the D parameters in layout
+// One draw on the host, float32. theta[k] holds the values of kind k of the job or segment: the D parameters in layout
 // order, then the statistics of batch norm, if the network has any.
 struct Draw {
   int64_t step = 0;
@@ -40,7 +40,7 @@ using DigestHex = std::string;
 struct BlobRef {
   std::string name;
   int64_t size_bytes = 0;
-  DigestHex sha256;  // of the object's bytes
+  DigestHex sha256;  // digest of the object's bytes
   static void Fields(auto& self, auto&& visit) {
     visit("name", self.name, Required());
     visit("size_bytes", self.size_bytes, Required());
@@ -49,16 +49,16 @@ struct BlobRef {
   bool operator==(const BlobRef&) const = default;
 };
 
-// `digest` = SHA-256(parent digest, job, chain, first index, steps, kinds, weights, tensor bytes):
+// `digest` = SHA-256(parent digest, job, chain, first index, steps, kinds, weights, tensor bytes), computed in
 // core/store/draw_codec.
 struct Segment {
-  int64_t first_index = 0;      // of its first draw, from 0, gapless
+  int64_t first_index = 0;      // index of the first draw, from 0, without gaps
   std::vector<int64_t> steps;   // one per draw, rising
   std::vector<double> weights;  // one per draw, > 0
   std::vector<DrawKind> kinds;
   BlobRef object;
   DigestHex digest;
-  DigestHex parent_digest;  // of the chain's previous segment; 64 zeros for the first
+  DigestHex parent_digest;  // digest of the chain's previous segment; 64 zeros for the first
   int64_t num_draws() const { return static_cast<int64_t>(steps.size()); }
   static void Fields(auto& self, auto&& visit) {
     visit("first_index", self.first_index, Required());
@@ -72,7 +72,7 @@ struct Segment {
   bool operator==(const Segment&) const = default;
 };
 
-// The worker that made a commit, and its device and build.
+// The worker that made a commit, with its device and build.
 struct Author {
   std::string worker, host, device_kind;  // device_kind: "cpu" or "cuda"
   int32_t numerics_version = 0;
@@ -84,14 +84,14 @@ struct Author {
   }
 };
 
-// A committed segment and how it was made; only the segment is part of the digest.
+// A committed segment and its origin; only the segment is part of the digest.
 struct SegmentRecord {
   ChainId chain;
   Segment segment;
   int64_t lease_epoch = 0;
   Author author;
   absl::Time committed_at;
-  bool corrupt = false;  // a read found other bytes: excluded from predictions
+  bool corrupt = false;  // a read returned different bytes; predictions exclude the segment
   bool deleted = false;  // tombstone: digest, steps and weights stay, the object is gone
   static void Fields(auto& self, auto&& visit) {
     visit("chain", self.chain);
@@ -104,13 +104,13 @@ struct SegmentRecord {
   }
 };
 
-// Full state of a chain at `step`: inline when small (limits::kInlineResumePointBytes), else an object. Bytes:
-// worker/numerics/checkpoint_codec.
+// The full state of a chain at `step`: inline when small (limits::kInlineResumePointBytes), else an object.
+// worker/numerics/checkpoint_codec defines the bytes.
 struct ResumePoint {
   int64_t step = 0;
   std::string inline_bytes;
   std::optional<BlobRef> object;
-  DigestHex sha256;  // of the bytes, wherever they are
+  DigestHex sha256;  // digest of the bytes, inline or object
   static void Fields(auto& self, auto&& visit) {
     visit("step", self.step);
     visit("inline_bytes", self.inline_bytes);
@@ -120,10 +120,10 @@ struct ResumePoint {
   bool operator==(const ResumePoint&) const = default;
 };
 
-// The parent digest of a chain's first segment.
+// Returns the parent digest of a chain's first segment.
 inline DigestHex FirstParentDigest() { return DigestHex(64, '0'); }
 
-// A segment as it must be before anyone commits it: sizes agree, indices and steps rise, weights > 0, digests are hex.
+// Checks a segment before its commit: sizes agree, indices and steps rise, weights > 0, digests are hex.
 absl::Status CheckSegment(const Segment& segment);
 
 }  // namespace chainfleet

@@ -1,4 +1,4 @@
-// What an evaluation of a job against stored data sets says. Plain values.
+// The result of an evaluation of a job against stored data sets. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace chainfleet {
 
-// Rows whose largest mean probability is in (lower, upper].
+// The rows whose largest mean probability is in (lower, upper].
 struct CalibrationBin {
   double lower = 0, upper = 0;
   int64_t count = 0;
-  double mean_confidence = 0, accuracy = 0;  // 0 when empty
+  double mean_confidence = 0, accuracy = 0;  // 0 when the bin is empty
   static void Fields(auto& self, auto&& visit) {
     visit("lower", self.lower);
     visit("upper", self.upper);
@@ -24,12 +24,12 @@ struct CalibrationBin {
   }
 };
 
-// One row of the table. A score that does not exist for the row is NaN or unset.
+// One line of the table. A score that does not exist for the line is NaN or unset.
 struct Scores {
-  // "single theta", "single theta_a" (means over single draws), "theta", "theta_a", "all", then, if asked for,
-  // "calibrated theta", "calibrated theta_a", "calibrated all"
+  // "single theta", "single theta_a" (means over single draws), "theta", "theta_a", "all", then, if requested,
+  // "calibrated theta", "calibrated theta_a", "calibrated all".
   std::string what;
-  int64_t num_draws = 0;      // networks: theta and theta_a of one step are two
+  int64_t num_draws = 0;      // networks: theta and theta_a of one step count as two
   double accuracy = 0;        // 0..1
   double nll = 0;             // mean over rows, nats
   double brier = 0;           // mean over rows, 0..2
@@ -37,21 +37,21 @@ struct Scores {
   double ece_equal_mass = 0;  // NaN for single draws
   double mean_predictive_entropy = 0;
   double mean_mutual_information = 0;  // NaN for calibrated averages
-  std::optional<double> ood_auroc;     // by predictive entropy, the shifted set positive
+  std::optional<double> ood_auroc;     // by predictive entropy; rows of the shifted set are positive
   std::optional<double> ood_auroc_mutual_information;
   std::optional<double> ood_mean_predictive_entropy;
-  // Of float32 targets, for which the scores of classes are NaN.
-  std::optional<double> rmse;         // of the mean; of single draws the root of their mean square
-  std::optional<double> coverage_90;  // targets within the central 90 % of the predictive distribution, 0..1
-  std::optional<double> temperature;  // of calibrated averages: core/scores/temperature.h
-  // By predictive entropy, wrongly classified rows positive.
+  // For float32 targets only; the class scores are NaN then.
+  std::optional<double> rmse;         // error of the mean; for single draws the root of their mean square
+  std::optional<double> coverage_90;  // share of targets within the central 90 % of the predictive distribution, 0..1
+  std::optional<double> temperature;  // calibrated averages only: core/scores/temperature.h
+  // By predictive entropy; wrongly classified rows are positive.
   std::optional<double> misclassification_auroc, misclassification_aupr;
-  std::optional<double> ood_aupr;  // as ood_auroc
-  // Of averages, empty else:
+  std::optional<double> ood_aupr;  // by predictive entropy, as ood_auroc
+  // For averages only; empty for other lines.
   std::vector<CalibrationBin> reliability;  // equal width
-  std::vector<int64_t> entropy_histogram;   // rows by predictive entropy, bins of equal width over [0, log K]
+  std::vector<int64_t> entropy_histogram;   // counts of rows by predictive entropy, bins of equal width over [0, log K]
   std::vector<int64_t> ood_entropy_histogram;
-  std::optional<double> entropy_divergence;  // symmetrised KL of the two (SWAG, Table 1), nats
+  std::optional<double> entropy_divergence;  // symmetrised KL between the two histograms (SWAG, Table 1), nats
   static void Fields(auto& self, auto&& visit) {
     visit("what", self.what);
     visit("num_draws", self.num_draws);
@@ -78,7 +78,7 @@ struct Scores {
   }
 };
 
-// The average over the first draws of each chain, so many in all.
+// Scores of the average over the first draws of each chain, `num_draws` in all.
 struct CurvePoint {
   int64_t num_draws = 0;  // steps
   double accuracy = 0, nll = 0, ece = 0;
@@ -90,7 +90,7 @@ struct CurvePoint {
   }
 };
 
-// "all", on changed rows.
+// Scores of the average "all" on corrupted rows.
 struct CorruptedScores {
   std::string corruption;
   int32_t severity = 1;
@@ -102,7 +102,7 @@ struct CorruptedScores {
   }
 };
 
-// By predictive entropy of "all".
+// An example, ranked by the predictive entropy of "all".
 struct ExampleRow {
   int64_t row = 0;
   int32_t label = 0, predicted = 0;
@@ -118,21 +118,21 @@ struct ExampleRow {
 };
 
 struct Evaluation {
-  std::string job;  // id
+  std::string job;  // job id
   int64_t version = 0;
-  std::string point;                                      // of a sweep, by name
+  std::string point;                                      // sweep point, by name
   std::string dataset, ood_dataset, calibration_dataset;  // the last two may be empty
   int64_t num_rows = 0;
   int64_t num_ood_rows = 0;
   int64_t num_calibration_rows = 0;
-  int64_t draws_used = 0;  // the fewest that any row rests on
+  int64_t draws_used = 0;  // the fewest draws behind any row
   int64_t draws_in_version = 0;
-  std::vector<Scores> scores;  // in the order of Scores::what, kinds the job lacks left out
-  // If asked:
-  std::vector<CurvePoint> curve;  // rising num_draws
+  std::vector<Scores> scores;  // in the order of Scores::what, without kinds that the job lacks
+  // Only if requested:
+  std::vector<CurvePoint> curve;  // num_draws rises
   std::vector<CorruptedScores> corrupted;
-  std::vector<Flatness> flatness;    // by chain
-  std::vector<ExampleRow> examples;  // most certain first, then least certain
+  std::vector<Flatness> flatness;    // one for each chain
+  std::vector<ExampleRow> examples;  // the most certain rows first, then the least certain
   static void Fields(auto& self, auto&& visit) {
     visit("job_id", self.job);
     visit("version", self.version);
@@ -153,7 +153,7 @@ struct Evaluation {
   }
 };
 
-// Rows whose draws are averaged, of all data sets.
+// Progress in rows whose draws are averaged, over all data sets.
 struct EvaluationProgress {
   int64_t rows_done = 0;
   int64_t rows_total = 0;

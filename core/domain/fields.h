@@ -6,9 +6,9 @@
 //     static void Fields(auto& self, auto&& visit) { visit("eta", self.eta, Above(0)); }
 //   };
 //
-// `visit(name, value, rules...)` is called for each field, the same ones in the same order each time. A value is a
-// number, bool, std::string, enum, absl::Time, absl::Duration or another struct with Fields; an optional or a vector of
-// these; or a map of doubles by name. An enum whose values have words lists them in EnumNames(E()).
+// Fields calls `visit(name, value, rules...)` for each field, with the same fields in the same order each time. A value
+// is a number, bool, std::string, enum, absl::Time, absl::Duration or another struct with Fields; an optional or a
+// vector of these; or a map of doubles by name. An enum whose values have names lists them in EnumNames(E()).
 #pragma once
 
 #include <cmath>
@@ -27,21 +27,21 @@
 
 namespace chainfleet {
 
-// Rules for a value. Numbers: the bounds within which a valid one lies; infinite and NaN values are never valid.
+// Rules for a value. For numbers: the valid range; infinite and NaN values are never valid.
 struct Bounds {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
   bool open_least = false, open_most = false;
-  bool or_default = false;  // a message that leaves out the value means the default
-  bool if_any = false;      // a struct with any(): written only if that holds
+  bool or_default = false;  // a message without the value means the default
+  bool if_any = false;      // for a struct with any(): written only if any() holds
   bool required = false;    // a stored record without the value is damaged
 };
 constexpr Bounds Above(double value) { return {.least = value, .open_least = true}; }
 constexpr Bounds AtLeast(double value) { return {.least = value}; }
 constexpr Bounds Between(double least, double most) { return {.least = least, .most = most}; }
-// least <= value < most.
+// Valid: least <= value < most.
 constexpr Bounds Below(double least, double most) { return {.least = least, .most = most, .open_most = true}; }
-// least < value < most.
+// Valid: least < value < most.
 constexpr Bounds Inside(double least, double most) { return {least, most, true, true}; }
 constexpr Bounds OrDefault() { return {.or_default = true}; }
 constexpr Bounds IfAny() { return {.if_any = true}; }
@@ -53,22 +53,22 @@ concept HasFields = requires(T& value) {
   T::Fields(value, [](auto&&...) {});
 };
 
-// An enum whose values have words.
+// An enum whose values have names.
 template <typename E>
 concept HasEnumNames = requires {
   EnumNames(E());
 };
 
-// "must be finite and above 0, is -1", or "" if `value` is within.
+// Returns "must be finite and above 0, is -1", or "" if `value` is within the bounds.
 std::string OutOfBounds(double value, const Bounds& bounds);
 
-// The name of an enum's value; EnumNames(E()) lists them from 0 on.
+// Returns the name of an enum's value; EnumNames(E()) lists the names from value 0 on.
 template <typename E>
 std::string EnumName(E value) {
   return *(EnumNames(E()).begin() + static_cast<int>(value));
 }
 
-// The value called `name`, or nothing.
+// Returns the value called `name`, or nullopt.
 template <typename E>
 std::optional<E> EnumFromName(const std::string& name) {
   int index = 0;
@@ -79,7 +79,7 @@ std::optional<E> EnumFromName(const std::string& name) {
   return std::nullopt;
 }
 
-// "friction, baoa".
+// Returns all names, as "friction, baoa".
 template <typename E>
 std::string AllEnumNames() {
   std::string all;
@@ -97,7 +97,7 @@ void ForEachAlternative(Visit&& visit) {
   ForEachAlternative<Variant>(visit, std::make_index_sequence<std::variant_size_v<Variant>>());
 }
 
-// "sgld, emcmc": the names of a variant's alternatives.
+// Returns the names of a variant's alternatives, as "sgld, emcmc".
 template <typename Variant>
 std::string AlternativeNames() {
   std::string all;
@@ -105,7 +105,7 @@ std::string AlternativeNames() {
   return all;
 }
 
-// Collects what lies outside its bounds; `path` is that of the struct.
+// Collects the values out of bounds; `path` is the path of the struct.
 class BoundsCheck {
  public:
   BoundsCheck(std::string path, std::vector<FieldViolation>* violations)
@@ -134,7 +134,7 @@ class BoundsCheck {
   std::vector<FieldViolation>* violations_;
 };
 
-// The violations of one struct's bounds, paths below `path`.
+// Returns the violations of one struct's bounds, with paths below `path`.
 template <typename Spec>
 void CheckBounds(const Spec& spec, const std::string& path, std::vector<FieldViolation>* violations) {
   Spec::Fields(spec, BoundsCheck(path, violations));

@@ -1,4 +1,4 @@
-// The start of a job's chains, if it is not the default: random for networks, zero for analytic potentials.
+// The start of a job's chains, if the default does not apply: random for networks, zero for analytic potentials.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace chainfleet {
 
 // theta_a always starts at theta, and momentum at 0.
 struct InitSpec {
-  // In layout order: one number for every coordinate, [D] for every chain, or [K, D] row by row: chain i starts at row
-  // i mod K. Empty: the model's own start.
+  // Values in layout order: one number for every coordinate, [D] for every chain, or [K, D] row by row, where chain i
+  // starts at row i mod K. Empty: the model's default start.
   std::vector<double> theta;
   double perturb = 0;  // standard deviation of the normal noise that each chain adds to its start
   bool any() const { return !theta.empty() || perturb > 0; }
@@ -23,7 +23,7 @@ struct InitSpec {
   bool operator==(const InitSpec&) const = default;
 };
 
-// `theta` is no number of whole points of a model with `num_parameters` parameters; path init.theta.
+// Returns a violation at init.theta unless `theta` holds whole points of a model with `num_parameters` parameters.
 std::vector<FieldViolation> ValidateForSize(const InitSpec& init, int64_t num_parameters);
 
 }  // namespace chainfleet

@@ -104,7 +104,7 @@ void ValidateScheduling(const JobSpec& spec, Violations* violations) {
   }
 }
 
-// Samplers that make networks of a trained one draw them independently: no steps of theirs are traced.
+// Samplers that derive networks from a trained one draw them independently, so these steps have no traces.
 bool HasTraces(const SamplerSpec& sampler) { return !sampler.passes_over_data() && sampler.posterior_draws() == 0; }
 
 void ValidateStopRule(const JobSpec& spec, Violations* violations) {
@@ -153,7 +153,7 @@ void ValidateAugmentation(const JobSpec& spec, Violations* violations) {
 }
 
 void ValidateGradientUncertainty(const JobSpec& spec, const GradientUncertaintySpec& sampler, Violations* violations) {
-  // Batch norm, whose examples have no gradients of their own, is refused with every sampler that needs full data.
+  // Samplers that need full data reject batch norm, whose examples have no gradients of their own.
   if (!spec.model.has_layers()) {
     violations->push_back({"sampler.gradient_uncertainty",
                            "needs the norm of each example's gradient, which networks of known layers have"});
@@ -169,7 +169,7 @@ void ValidateGradientUncertainty(const JobSpec& spec, const GradientUncertaintyS
   }
 }
 
-// Its step size is a standard deviation of theta or a leapfrog step, which no rate on a mean loss stands for.
+// True if the step size is a standard deviation of theta or a leapfrog step; a learning rate cannot express it.
 bool StepIsALength(const SamplerSpec& sampler) {
   return std::visit(
       [](const auto& s) {
@@ -181,7 +181,7 @@ bool StepIsALength(const SamplerSpec& sampler) {
       sampler.kind);
 }
 
-// Checks the requirements that a sampler has on the rest of the job.
+// Checks the sampler's requirements on the rest of the job.
 void ValidateForSampler(const JobSpec& spec, Violations* violations) {
   if (spec.schedule.scale == StepScale::kLearningRate && StepIsALength(spec.sampler)) {
     violations->push_back({"learning_rate", absl::StrCat(spec.sampler.name(),
@@ -218,7 +218,7 @@ void ValidateForSampler(const JobSpec& spec, Violations* violations) {
   }
 }
 
-// The traced values of one whole chain.
+// Returns the number of traced values of one whole chain.
 int64_t NumTraced(StepPlan plan) {
   plan.collect_every = plan.trace_every;
   return plan.trace_every > 0 ? plan.NumDraws() : 0;
@@ -262,7 +262,7 @@ std::vector<FieldViolation> Validate(const JobSpec& spec) {
     violations.push_back({"name", std::string(status.message())});
   Append(std::move(of_model), &violations);
   Append(ValidateBesidesModel(spec, valid_model), &violations);
-  // Its values are judged with the rest of the job.
+  // ValidateSweep checks the values together with the rest of the job, so the rest must be valid.
   if (violations.empty()) Append(ValidateSweep(spec), &violations);
   return violations;
 }
@@ -313,7 +313,7 @@ std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_exa
     violations.push_back({"num_steps", absl::StrCat(plan.training_steps, " steps are fewer than the ",
                                                     spec.schedule.cycles(), " cycles of the schedule")});
   } else if (const int64_t left = plan.training_steps % spec.schedule.cycles(); left != 0) {
-    // The remainder would be the hot start of a cycle more, and its steps the last draws.
+    // The remainder would be the hot start of another cycle, and its steps the last draws.
     const int64_t below = plan.training_steps - left;
     violations.push_back(
         {spec.num_steps ? "num_steps" : "num_epochs",
@@ -387,7 +387,7 @@ absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset) {
                                                gib(limits::kMaxChainBytes), " GiB")}});
 }
 
-// Tracing a step takes up to a sixth of it, so one of so many costs 1 % (docs/explanation/performance.md).
+// Tracing a step costs up to a sixth of the step, so tracing one of 16 costs 1 % (docs/explanation/performance.md).
 constexpr int64_t kStepsPerTrace = 16;
 
 bool StepPlan::CollectsAfter(int64_t step) const {
@@ -435,13 +435,13 @@ StepPlan PlanSteps(const JobSpec& spec, int64_t num_examples) {
   if (plan.total_steps == plan.training_steps && spec.trace_every) {
     plan.trace_every = *spec.trace_every;
   } else if (plan.total_steps == plan.training_steps) {
-    // Fewer of a run of more than 16,000 steps.
+    // Runs of more than 16,000 steps trace a smaller share.
     StepPlan of_each = plan;
     of_each.collect_every = 1;
     const int64_t steps = of_each.NumDraws();
     const int64_t values = std::clamp<int64_t>(plan.total_steps / kStepsPerTrace, 1, kTraceWindow);
     plan.trace_every = std::max<int64_t>(1, (steps + values - 1) / values);
-    // A rule on traces needs its values whatever they cost, and long before the bound on the steps.
+    // A rule on traces needs its values at any cost, and long before the bound on the steps.
     if (spec.until.looks_at_traces()) {
       const int64_t most = std::min(plan.trace_every, kStepsPerTrace);
       plan.trace_every = std::clamp<int64_t>(steps / kFewestValuesToStop, 1, most);

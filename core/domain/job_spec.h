@@ -1,5 +1,5 @@
-// A sampling job as its user wrote it, and the plan of steps that follows from it. Plain values; defaults are the field
-// values.
+// A sampling job as its user wrote it, and the step plan that follows from it. Plain values; the field values are the
+// defaults.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@
 
 namespace chainfleet {
 
-// `reshuffle`: a keyed permutation per data epoch, the N mod n tail left out. `independent`: n indices with
+// `reshuffle`: a keyed permutation per data epoch without the N mod n tail. `independent`: n indices with
 // replacement.
 enum class Minibatches { kReshuffle, kIndependent };
 inline std::initializer_list<const char*> EnumNames(Minibatches) {
@@ -33,15 +33,15 @@ inline std::initializer_list<const char*> EnumNames(Minibatches) {
   return kNames;
 }
 
-// Precision of products and convolutions on a GPU: kTf32 rounds their inputs to 10 bits of mantissa. A CPU ignores
-// it.
+// Precision of products and convolutions on a GPU: kTf32 rounds their inputs to 10 bits of mantissa. A CPU ignores the
+// setting.
 enum class Precision { kFloat32, kTf32 };
 inline std::initializer_list<const char*> EnumNames(Precision) {
   static constexpr std::initializer_list<const char*> kNames = {"float32", "tf32"};
   return kNames;
 }
 
-// At most one is set; none means no burn-in. Draws and traces start after it.
+// At most one field is set; none means no burn-in. Draws and traces start after the burn-in.
 struct BurnIn {
   std::optional<int64_t> cycles, epochs, steps;
   bool any() const { return cycles || epochs || steps; }
@@ -53,12 +53,12 @@ struct BurnIn {
   bool operator==(const BurnIn&) const = default;
 };
 
-// At most one of the first two; none means every_steps = 1.
+// At most one of the first two fields is set; none means every_steps = 1.
 struct Collect {
   std::optional<int64_t> last_epochs_of_cycle;  // a draw at the end of each of the last k data epochs of every cycle
   std::optional<int64_t> every_steps;           // thinning
-  std::vector<DrawKind> kinds;                  // empty: all the sampler has
-  int64_t segment_draws = 0;                    // close a segment after so many draws; 0: by size and age alone
+  std::vector<DrawKind> kinds;                  // empty: all kinds that the sampler has
+  int64_t segment_draws = 0;                    // draws that close a segment; 0: only size and age close it
   static void Fields(auto& self, auto&& visit) {
     visit("last_epochs_of_cycle", self.last_epochs_of_cycle);
     visit("every_steps", self.every_steps);
@@ -82,9 +82,9 @@ struct JobSpec {
   InitSpec init;
   AugmentationSpec augmentation;
   Precision precision = Precision::kFloat32;
-  std::optional<int64_t> num_epochs, num_steps;  // exactly one
+  std::optional<int64_t> num_epochs, num_steps;  // exactly one is set
   BurnIn burn_in;
-  int32_t chains = 1;  // of each point
+  int32_t chains = 1;  // chains of each sweep point
   SweepSpec sweep;     // empty: one point
   Collect collect;
   uint64_t seed = 0;
@@ -93,8 +93,8 @@ struct JobSpec {
   RetentionSpec retention;
   SnapshotsSpec snapshots;
   StopRuleSpec until;
-  std::optional<int64_t> trace_every;  // steps; none: so that the newest kTraceWindow values hold all of a run
-  // All but the choices of model, prior, sampler and schedule, and the data set.
+  std::optional<int64_t> trace_every;  // steps; none: the newest kTraceWindow values cover the whole run
+  // Visits all fields but the data set and the choices of model, prior, sampler and schedule.
   static void Fields(auto& self, auto&& visit) {
     visit("name", self.name);
     visit("temperature", self.temperature);
@@ -121,48 +121,48 @@ struct JobSpec {
   bool operator==(const JobSpec&) const = default;
 };
 
-// Everything that can be said without the data set. Paths are those of the job file.
+// Makes all checks that need no data set. Paths are the paths of the job file.
 std::vector<FieldViolation> Validate(const JobSpec& spec);
 
-// The same with N, the number of stored examples: batch_size <= N, epochs divisible by cycles, ...
+// Makes the checks that need N, the number of stored examples: batch_size <= N, epochs divisible by cycles, ...
 std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_examples);
 
-// The same with the data set itself (null for potentials without data): its targets are those that the model learns,
-// the shapes fit, each layer that the prior names exists, a chain fits a machine. For a stored module only a worker can
-// check the last two.
+// Makes all checks against the data set (null for potentials without data): the model can learn its targets, the shapes
+// fit, each layer that the prior names exists, a chain fits a machine. For a stored module only a worker can check the
+// last two.
 absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset);
 
-// Violations if inputs [input_shape...] are not images, or are too small for the crop; paths below "augmentation".
+// Returns violations if inputs [input_shape...] are no images or smaller than the crop; paths below "augmentation".
 std::vector<FieldViolation> ValidateForImages(const AugmentationSpec& augmentation,
                                               const std::vector<int64_t>& input_shape);
 
-// Violations if the data set's targets do not fit the model; path dataset.name, for a network that of its likelihood.
+// Returns violations if the targets do not fit the model, at dataset.name, or for a network at its likelihood's path.
 std::vector<FieldViolation> ValidateTargets(const ModelSpec& model, const Dataset& dataset);
 
-// Steps counted from 1: step t is the t-th update of a chain. Pure function of spec and N (N = 1 for analytic
+// Steps count from 1: step t is the t-th update of a chain. A pure function of spec and N (N = 1 for analytic
 // potentials).
 struct StepPlan {
   int64_t steps_per_epoch = 1;  // floor(N / n)
-  int64_t training_steps = 0;   // those with a gradient or a proposal
-  int64_t pass_steps = 0;       // then those that each look at the next batch of one pass over all data (Laplace)
-  int64_t total_steps = 0;      // and those that each sample a network from what training left (SWAG, ...)
+  int64_t training_steps = 0;   // steps with a gradient or a proposal
+  int64_t pass_steps = 0;       // then steps of one pass over all data, a batch each (Laplace)
+  int64_t total_steps = 0;      // all steps, with those that each sample a network after training (SWAG, ...)
   int64_t steps_per_cycle = 0;
   int64_t burn_in_steps = 0;
   int64_t collect_every = 0;  // a draw after step t > burn-in if (t mod collect_every) == 0 ...
   int64_t collect_window =
       0;  // ... and t lies in the last `collect_window` steps of its cycle (= steps_per_cycle: anywhere)
-  int64_t trace_every = 0;  // the same for traces: a window of them holds all of a run; 0: none (SWAG, Laplace, ...)
+  int64_t trace_every = 0;  // stride of traces: a window covers the whole run; 0: no traces (SWAG, Laplace, ...)
 
   bool CollectsAfter(int64_t step) const;
   bool TracesAfter(int64_t step) const;
-  int64_t NumDraws() const;  // of one whole chain
+  int64_t NumDraws() const;  // draws of one whole chain
 
  private:
-  bool InWindow(int64_t step) const;  // after burn-in, where in its cycle draws are collected
+  bool InWindow(int64_t step) const;  // true after burn-in, in the part of its cycle that collects
 };
 StepPlan PlanSteps(const JobSpec& spec, int64_t num_examples);
 
-// All kinds the job keeps, in the order theta, theta_a.
+// Returns all kinds that the job keeps, in the order theta, theta_a.
 std::vector<DrawKind> KindsOf(const JobSpec& spec);
 
 }  // namespace chainfleet

@@ -1,7 +1,7 @@
-// A network as a list of layers: plain values that a job file spells out or a built-in model makes.
+// A network as a list of layers: plain values from a job file or from a built-in model.
 //
 // A layer describes its operation, not its inputs: shapes and parameters follow from the data set
-// (core/domain/network_shape.h). Images are [channels, height, width], all else is flat.
+// (core/domain/network_shape.h). Images are [channels, height, width]; all other inputs are flat.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 
 namespace chainfleet {
 
-inline constexpr Bounds kExtentBounds = Between(1, 65536);  // of channels and outputs
-inline constexpr Bounds kWindowBounds = Between(1, 64);     // of kernels, pools and strides
+inline constexpr Bounds kExtentBounds = Between(1, 65536);  // channels and outputs
+inline constexpr Bounds kWindowBounds = Between(1, 64);     // kernels, pools and strides
 inline constexpr Bounds kPaddingBounds = Between(0, 64);
 
-// Square windows, zeros around. Tensors: weight, bias.
+// Convolves with square windows and zero padding. Tensors: weight, bias.
 struct ConvLayer {
   static constexpr char kName[] = "conv";
   int64_t out_channels = 0;
@@ -36,7 +36,7 @@ struct ConvLayer {
   bool operator==(const ConvLayer&) const = default;
 };
 
-// W x + b; images are flattened first. Without `outputs` as many as the likelihood needs. Tensors: weight, bias.
+// Computes W x + b; flattens images first. Without `outputs`, the likelihood sets the number. Tensors: weight, bias.
 struct LinearLayer {
   static constexpr char kName[] = "linear";
   std::optional<int64_t> outputs;
@@ -48,8 +48,8 @@ struct LinearLayer {
   bool operator==(const LinearLayer&) const = default;
 };
 
-// Ioffe & Szegedy, ICML 2015, per channel: batch statistics while sampling, the draw's own when it predicts. Tensors:
-// scale, shift; statistics: mean, variance.
+// Batch norm (Ioffe & Szegedy, ICML 2015), per channel: batch statistics while sampling, the draw's own in predictions.
+// Tensors: scale, shift; statistics: mean, variance.
 struct BatchNormLayer {
   static constexpr char kName[] = "batch_norm";
   double epsilon = 1e-5;
@@ -76,7 +76,7 @@ struct ReluLayer {
   bool operator==(const ReluLayer&) const = default;
 };
 
-// Windows that would reach over the far edge are left out; without `stride` they do not overlap.
+// Drops windows that reach over the far edge. Without `stride` the windows do not overlap.
 struct MaxPoolLayer {
   static constexpr char kName[] = "max_pool";
   int64_t size = 2;
@@ -101,7 +101,7 @@ struct AvgPoolLayer {
   bool operator==(const AvgPoolLayer&) const = default;
 };
 
-// [channels, height, width] -> [channels].
+// Maps [channels, height, width] to [channels].
 struct GlobalAvgPoolLayer {
   static constexpr char kName[] = "global_avg_pool";
   static void Fields(auto&, auto&&) {}
@@ -114,7 +114,7 @@ struct FlattenLayer {
   bool operator==(const FlattenLayer&) const = default;
 };
 
-// While sampling each value is zero with probability `rate`, the rest divided by 1 - rate; predictions use all.
+// While sampling, sets each value to 0 with probability `rate` and divides the rest by 1 - rate. Predictions use all.
 struct DropoutLayer {
   static constexpr char kName[] = "dropout";
   double rate = 0.5;
@@ -125,7 +125,7 @@ struct DropoutLayer {
 struct LayerSpec;
 using LayerList = std::vector<LayerSpec>;
 
-// branch(x) + shortcut(x); an empty shortcut is x itself.
+// Computes branch(x) + shortcut(x); an empty shortcut is x itself.
 struct ResidualLayer {
   static constexpr char kName[] = "residual";
   LayerList branch, shortcut;
@@ -133,7 +133,7 @@ struct ResidualLayer {
   bool operator==(const ResidualLayer& other) const;
 };
 
-// The channels of x, then those of branch(x).
+// Concatenates the channels of x and of branch(x).
 struct ConcatLayer {
   static constexpr char kName[] = "concat";
   LayerList branch;
@@ -149,7 +149,7 @@ struct LayerSpec {
   bool operator==(const LayerSpec&) const = default;
 };
 
-// The lists inside a layer by their names in a job file ("branch", "shortcut"); `layer` may be const.
+// Visits the lists inside a layer by their names in a job file ("branch", "shortcut"); `layer` may be const.
 template <typename Layer, typename Visit>
 void ForEachList(Layer& layer, Visit&& visit) {
   if (auto* residual = std::get_if<ResidualLayer>(&layer.kind)) {
@@ -160,13 +160,13 @@ void ForEachList(Layer& layer, Visit&& visit) {
   }
 }
 
-// "conv".
+// Returns the name, such as "conv".
 std::string NameOf(const LayerKind& kind);
 
-// True if any layer, however deep, normalises by the mini-batch.
+// Returns true if any layer, at any depth, normalises by the mini-batch.
 bool HasBatchNorm(const LayerList& layers);
 
-// The checks that need no shapes: bounds, limits::kMaxLayers and kMaxLayerDepth. Paths below `path`:
+// Checks without shapes: bounds, limits::kMaxLayers and kMaxLayerDepth. Paths are below `path`, such as
 // "model.layers[3].residual.branch[0].conv.kernel".
 std::vector<FieldViolation> Validate(const LayerList& layers, const std::string& path);
 

@@ -13,15 +13,15 @@
 
 namespace chainfleet {
 
-// Softmax of one output per class; labels.
+// Labels: softmax of one output per class.
 struct CategoricalLikelihood {
   static constexpr char kName[] = "categorical";
   static void Fields(auto&, auto&&) {}
   bool operator==(const CategoricalLikelihood&) const = default;
 };
 
-// N(output, variance) of a float32 target. The variance is given, or `learned`: its logarithm is a parameter more,
-// likelihood.log_variance, that starts at 0 and has the job's prior (`layers: {likelihood: ...}` for one of its own).
+// Float32 targets: N(output, variance). The variance is given or `learned`: its logarithm is then the parameter
+// likelihood.log_variance, which starts at 0 and has the job's prior (`layers: {likelihood: ...}` overrides it).
 struct GaussianLikelihood {
   static constexpr char kName[] = "gaussian";
   std::optional<double> variance;
@@ -33,14 +33,14 @@ struct GaussianLikelihood {
   bool operator==(const GaussianLikelihood&) const = default;
 };
 
-// N(output 0, exp(output 1)) of a float32 target.
+// Float32 targets: N(output 0, exp(output 1)).
 struct HeteroscedasticGaussianLikelihood {
   static constexpr char kName[] = "heteroscedastic_gaussian";
   static void Fields(auto&, auto&&) {}
   bool operator==(const HeteroscedasticGaussianLikelihood&) const = default;
 };
 
-// P(label = 1) = 1 / (1 + exp(-output)); labels of two classes.
+// Labels of two classes: P(label = 1) = 1 / (1 + exp(-output)).
 struct BernoulliLikelihood {
   static constexpr char kName[] = "bernoulli";
   static void Fields(auto&, auto&&) {}
@@ -50,16 +50,16 @@ struct BernoulliLikelihood {
 using LikelihoodKind =
     std::variant<CategoricalLikelihood, GaussianLikelihood, HeteroscedasticGaussianLikelihood, BernoulliLikelihood>;
 
-// The number of outputs that a network needs for this likelihood.
+// Returns the number of outputs that a network needs for this likelihood.
 int64_t NumOutputs(const LikelihoodKind& likelihood, int64_t num_classes);
 
-// The parameters that a likelihood adds to the network's; offsets start at 0.
+// Returns the parameters that a likelihood adds to the network's; offsets start at 0.
 std::vector<ParameterShape> ParametersOf(const LikelihoodKind& likelihood);
 
-// Paths below "likelihood".
+// Returns violations with paths below "likelihood".
 std::vector<FieldViolation> Validate(const LikelihoodKind& likelihood);
 
-// Float32 targets for the Gaussians, labels for the others, of two classes for bernoulli. `given`: the job names it.
+// Gaussians need float32 targets, the others labels; bernoulli needs two classes. `given`: the job sets the likelihood.
 std::vector<FieldViolation> ValidateTargets(const LikelihoodKind& likelihood, bool given, const Dataset& dataset);
 
 }  // namespace chainfleet

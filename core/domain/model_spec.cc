@@ -10,7 +10,7 @@
 namespace chainfleet {
 namespace {
 
-// After the network's own; statistics move on.
+// Appends parameters to the network's own and moves the statistics behind them.
 void AddParameters(const std::vector<ParameterShape>& more, NetworkShape* network) {
   const int64_t start = NumParameters(network->parameters), size = NumParameters(more);
   for (ParameterShape parameter : more) {
@@ -48,7 +48,7 @@ absl::StatusOr<NetworkShape> InferNetwork(const ModelSpec& model, const std::vec
   if (network.ok()) AddParameters(ParametersOf(likelihood), &*network);
   const auto* builtin = std::get_if<BuiltinModel>(&model.kind);
   if (network.ok() || builtin == nullptr) return network;
-  // Its layers are nothing the user wrote.
+  // A built-in network reports at model.builtin, because the user did not write its layers.
   std::vector<FieldViolation> violations = FieldViolationsOf(network.status());
   for (FieldViolation& violation : violations) {
     violation = {"model.builtin", absl::StrCat(builtin->name, " does not fit inputs [",

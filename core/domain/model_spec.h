@@ -1,5 +1,5 @@
-// The model that is sampled: a built-in network, a job's list of layers, a stored module, or an analytic potential.
-// Shapes, parameter counts and memory are inferred here, without torch, so that a bad model is refused at submit.
+// The sampled model: a built-in network, a job's list of layers, a stored module, or an analytic potential. Shapes,
+// parameter counts and memory are inferred here, without torch, to reject a bad model at submit.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@
 
 namespace chainfleet {
 
-// A network that the job spells out.
+// A network whose layers the job lists.
 struct LayeredModel {
   LayerList layers;
   bool operator==(const LayeredModel&) const = default;
 };
 
-// A module that was stored under this name (stored_model.h). Only a worker that loads the module can tell its
-// layers and whether they fit the data.
+// A module that was stored under this name (stored_model.h). Only a worker that loads the module can tell its layers
+// and whether they fit the data.
 struct TorchScriptModel {
   std::string name;
   bool operator==(const TorchScriptModel&) const = default;
@@ -33,36 +33,36 @@ struct TorchScriptModel {
 
 struct ModelSpec {
   std::variant<BuiltinModel, PotentialKind, LayeredModel, TorchScriptModel> kind;
-  std::optional<LikelihoodKind> likelihood = {};  // of a network; none: categorical
+  std::optional<LikelihoodKind> likelihood = {};  // networks only; none: categorical
   bool is_network() const { return !std::holds_alternative<PotentialKind>(kind); }
   bool has_layers() const { return is_network() && !std::holds_alternative<TorchScriptModel>(kind); }
-  // True for networks and regressions: N examples, mini-batches, epochs and a prior. Others are the whole law, N = 1.
+  // True for networks and regressions: N examples, mini-batches, epochs, a prior. Others are the whole law, N = 1.
   bool has_data() const { return is_network() || IsRegression(std::get<PotentialKind>(kind)); }
   bool operator==(const ModelSpec&) const = default;
 };
 
-// The likelihood of a network: categorical unless the model names another.
+// Returns the likelihood of a network: categorical unless the model names another.
 LikelihoodKind LikelihoodOf(const ModelSpec& model);
 
-// The layers of a network that has them and has passed Validate.
+// Returns the layers of a network. REQUIRES: the network has layers and has passed Validate.
 LayerList LayersOf(const ModelSpec& model);
 
-// True for a network whose U(theta) on a mini-batch depends on more than theta.
+// Returns true if U(theta) of the network on a mini-batch depends on more than theta.
 bool HasBatchNorm(const ModelSpec& model);
 
-// A network for inputs [input_shape...] (no batch dimension: {1, 28, 28}) and the outputs of its likelihood, whose own
-// parameters come last; of a stored module inputs and outputs alone, its parameters being unknown here. `num_classes`
-// is 0 for float32 targets. INVALID_ARGUMENT naming the field path if the model is unknown, no network, or its shapes
-// do not fit.
+// Returns the network for inputs [input_shape...] (no batch dimension: {1, 28, 28}) and the outputs of its likelihood,
+// whose own parameters come last. A stored module has only inputs and outputs, because its parameters are unknown here.
+// `num_classes` is 0 for float32 targets. INVALID_ARGUMENT names the field path if the model is unknown, no network, or
+// its shapes do not fit.
 absl::StatusOr<NetworkShape> InferNetwork(const ModelSpec& model, const std::vector<int64_t>& input_shape,
                                           int64_t num_classes);
 
-// The parameters of `model`, network or not, in layout order. Errors as above.
+// Returns the parameters of `model`, network or not, in layout order. Errors are those of InferNetwork.
 absl::StatusOr<std::vector<ParameterShape>> InferParameters(const ModelSpec& model,
                                                             const std::vector<int64_t>& input_shape,
                                                             int64_t num_classes);
 
-// Violations with paths below "model" and "likelihood".
+// Returns violations with paths below "model" and "likelihood".
 std::vector<FieldViolation> Validate(const ModelSpec& model);
 
 }  // namespace chainfleet

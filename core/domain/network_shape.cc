@@ -17,7 +17,7 @@ constexpr int64_t kMaxActivation = int64_t{1} << 31;  // values of one example a
 
 std::string Text(const Shape& shape) { return "[" + absl::StrJoin(shape, ", ") + "]"; }
 
-// The name of a layer kind in tensors and messages.
+// Returns the name of a layer kind in tensors and messages.
 const char* ShortName(const LayerKind& kind) {
   if (std::holds_alternative<LinearLayer>(kind)) return "fc";
   if (std::holds_alternative<BatchNormLayer>(kind)) return "bn";
@@ -70,7 +70,7 @@ class Inference {
     network.parameters.push_back({layer.name + "." + name, std::move(shape), offset, fan_in, initial});
   }
 
-  // The output of windows over an image, its channels as before.
+  // Returns the output of windows over an image with the same number of channels.
   absl::Status Slide(int64_t size, int64_t stride, int64_t padding, PlacedLayer* layer) const {
     CHAINFLEET_RETURN_IF_ERROR(NeedsImage(*layer));
     layer->output = layer->input;
@@ -203,7 +203,7 @@ class Inference {
   }
 
   const int64_t num_outputs_;
-  std::string path_;  // of the layer at hand
+  std::string path_;  // path of the current layer
 };
 
 }  // namespace

@@ -13,27 +13,27 @@ namespace chainfleet {
 
 // A layer at its position in a network. Shapes are those of one example.
 struct PlacedLayer {
-  LayerKind kind;    // lists inside it left empty: see below
-  std::string name;  // "residual2.branch.conv1": of its tensors, and in messages
+  LayerKind kind;    // without its inner lists, which `branch` and `shortcut` hold
+  std::string name;  // "residual2.branch.conv1", for its tensors and for messages
   std::vector<int64_t> input, output;
   size_t parameter = 0;                       // index of its first parameter tensor
   size_t statistic = 0;                       // batch_norm: index of its mean; the variance follows
-  std::vector<PlacedLayer> branch, shortcut;  // residual, concat
+  std::vector<PlacedLayer> branch, shortcut;  // residual and concat only
 };
 
 struct NetworkShape {
   std::vector<int64_t> input_shape;
   int64_t num_outputs = 0;
   std::vector<PlacedLayer> layers;         // the last one's output is [num_outputs]
-  std::vector<ParameterShape> parameters;  // what is sampled, in layout order
-  std::vector<ParameterShape> statistics;  // of batch norm, kept with a draw: offsets go on where the parameters end
-  int64_t activation_floats = 0;           // of one example, outputs of all layers together
-  int64_t largest_output = 0;              // of one example and one layer
+  std::vector<ParameterShape> parameters;  // the sampled values, in layout order
+  std::vector<ParameterShape> statistics;  // batch norm's, kept with a draw; offsets continue after the parameters
+  int64_t activation_floats = 0;           // outputs of all layers together, for one example
+  int64_t largest_output = 0;              // largest output of a layer, for one example
 };
 
 // Names count each kind within its list: conv1, fc1 (linear), bn1 (batch_norm), frn1, residual1, concat1, ...
-// INVALID_ARGUMENT with a violation at the first layer whose input does not fit ("model.layers[3]", with the layer's
-// name and the shapes), paths below `path`; `layers` have passed Validate.
+// INVALID_ARGUMENT has a violation at the first layer whose input does not fit ("model.layers[3]", with the layer's
+// name and the shapes), with paths below `path`. REQUIRES: `layers` have passed Validate.
 absl::StatusOr<NetworkShape> InferNetwork(const LayerList& layers, const std::vector<int64_t>& input_shape,
                                           int64_t num_outputs, const std::string& path);
 

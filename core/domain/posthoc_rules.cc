@@ -53,8 +53,8 @@ Violations Validate(const McDropoutSpec&, const JobSpec& spec) {
   return violations;
 }
 
-// The likelihood alone leaves directions without curvature (adding one number to all logits): without a prior the
-// Gaussian would have no bounds there.
+// The likelihood alone has directions without curvature (adding one number to all logits). Without a prior the Gaussian
+// would be unbounded there.
 bool IsProper(const PriorSpec& prior) {
   const auto* gaussian = std::get_if<GaussianPrior>(&prior.kind);
   return gaussian != nullptr && gaussian->precision > 0 &&

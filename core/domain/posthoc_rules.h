@@ -1,4 +1,4 @@
-// Requirements on the rest of a job by the samplers that derive networks from a trained one (mc_dropout, laplace).
+// The requirements of mc_dropout and laplace, which derive networks from a trained one, on the rest of a job.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@ namespace chainfleet {
 
 inline constexpr int64_t kMaxFullCurvatureParameters = 4096;  // a matrix of 128 MiB, and its factor
 
-// Without shapes: `spec.model` has passed Validate. Nothing for other samplers.
+// Checks without shapes. REQUIRES: `spec.model` has passed Validate. Other samplers have no violations.
 std::vector<FieldViolation> ValidatePostHoc(const JobSpec& spec);
 
-// The same with the model's parameters in place: a matrix of all of them only up to
+// Checks with the model's parameters: a full curvature matrix is valid only up to
 // kMaxFullCurvatureParameters.
 std::vector<FieldViolation> ValidatePostHocSize(const SamplerSpec& sampler,
                                                 const std::vector<ParameterShape>& parameters);
 
-// Rough bytes of what laplace holds beside the chain: sums of curvature, then their factors. 0 for other samplers.
+// Returns rough bytes of laplace's curvature sums and their factors; 0 for other samplers.
 int64_t CurvatureBytes(const SamplerSpec& sampler, const std::vector<ParameterShape>& parameters);
 
 }  // namespace chainfleet

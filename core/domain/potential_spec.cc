@@ -15,7 +15,7 @@ bool Intercept(const PotentialKind& potential) {
   return linear != nullptr ? linear->intercept : std::get<LogisticRegressionPotential>(potential).intercept;
 }
 
-// Both at once, as they are one question to the user: is this a covariance?
+// Checks symmetry and definiteness together, because the user asks one question: is this matrix a covariance?
 void CheckCovariance(const GaussianPotential& gaussian, const std::string& path, Violations* violations) {
   const int64_t n = gaussian.dimension, most = GaussianPotential::kMaxCovarianceDimension;
   if (n > most) {

@@ -1,4 +1,4 @@
-// Analytic potentials: densities with closed forms that are sampled like any model. Every kernel is tested on them.
+// Analytic potentials: densities with closed forms, sampled like any model. Every kernel is tested on them.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace chainfleet {
 struct GaussianPotential {
   static constexpr char kName[] = "gaussian";
   int64_t dimension = 1;
-  std::optional<double> precision = {};  // of every coordinate, 1 unless said; not beside a covariance
+  std::optional<double> precision = {};  // shared by all coordinates; none: 1; excludes a covariance
   std::vector<double> covariance = {};   // [dimension, dimension], row-major, or empty
   std::vector<double> mean = {};         // [dimension], one number for all, or empty for 0
   static constexpr int64_t kMaxCovarianceDimension = 512;
@@ -49,7 +49,7 @@ struct GaussianMixturePotential {
   bool operator==(const GaussianMixturePotential&) const = default;
 };
 
-// target ~ N(weights . x + intercept, noise_variance) over a data set of float32 targets; the job's prior.
+// target ~ N(weights . x + intercept, noise_variance) over a data set of float32 targets, with the job's prior.
 struct LinearRegressionPotential {
   static constexpr char kName[] = "linear_regression";
   double noise_variance = 1;
@@ -61,7 +61,7 @@ struct LinearRegressionPotential {
   bool operator==(const LinearRegressionPotential&) const = default;
 };
 
-// P(label = 1) = 1 / (1 + exp(-(weights . x + intercept))) over a data set of two classes; the job's prior.
+// P(label = 1) = 1 / (1 + exp(-(weights . x + intercept))) over a data set of two classes, with the job's prior.
 struct LogisticRegressionPotential {
   static constexpr char kName[] = "logistic_regression";
   bool intercept = true;
@@ -72,14 +72,14 @@ struct LogisticRegressionPotential {
 using PotentialKind =
     std::variant<GaussianPotential, GaussianMixturePotential, LinearRegressionPotential, LogisticRegressionPotential>;
 
-// A regression: N examples, mini-batches and a prior as a network has them. The others are the whole law, N = 1.
+// Returns true for a regression: N examples, mini-batches and a prior, as a network. Others are the whole law, N = 1.
 bool IsRegression(const PotentialKind& potential);
 
-// "theta" [dimension]; of a regression on inputs [input_shape...] "weights" and "intercept" [1], each a layer to a
-// Gaussian prior by layer.
+// Returns "theta" [dimension]. A regression on inputs [input_shape...] has "weights" and "intercept" [1]; a Gaussian
+// prior by layer treats each as a layer.
 std::vector<ParameterShape> ParametersOf(const PotentialKind& potential, const std::vector<int64_t>& input_shape);
 
-// Paths below "model.potential": bounds, sizes that do not fit, a covariance that is not symmetric positive definite.
+// Returns violations below "model.potential": bounds, sizes, a covariance that is not symmetric positive definite.
 std::vector<FieldViolation> Validate(const PotentialKind& potential);
 
 }  // namespace chainfleet

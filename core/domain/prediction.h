@@ -1,5 +1,5 @@
-// Predictions as plain values: shards go to workers, per-chain float64 sums come home, the server averages (protocol
-// 7).
+// Predictions as plain values: shards go to workers, workers return float64 sums for each chain, the server averages
+// the sums.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace chainfleet {
 
-// Dense rows-first inputs. Float inputs are on the x / 255 scale of the training images.
+// Dense inputs, rows first. Float inputs are on the x / 255 scale of the training images.
 struct InputTensor {
   InputType type = InputType::kFloat32;
   std::vector<int64_t> shape;  // [n, input_shape...]
@@ -32,7 +32,7 @@ struct InputTensor {
   }
 };
 
-// Which rows to predict: given inputs, or rows of a stored data set (with labels, for evaluation).
+// Rows of a stored data set to predict, in place of given inputs. Evaluations read their labels.
 struct DatasetRows {
   Dataset dataset;
   int64_t first_row = 0;
@@ -44,14 +44,14 @@ struct DatasetRows {
   }
 };
 
-// Draws of one chain that a shard averages over, as committed segments; a chain is never split over two shards of a
-// request. Several entries of one chain are summed apart.
+// Draws of one chain that a shard averages, as committed segments. A request never splits a chain over two shards. Each
+// entry of a chain has a sum of its own.
 struct ChainDraws {
   ChainId chain;
   std::vector<Segment> segments;
-  int64_t skip_draws = 0;  // so many draws at the start of `segments` are left out,
-  int64_t num_draws = 0;   // and of the next so many
-  int64_t every = 1;       // every so many-th averaged, counted back from the newest
+  int64_t skip_draws = 0;  // number of draws skipped at the start of `segments`
+  int64_t num_draws = 0;   // number of draws after these
+  int64_t every = 1;       // stride over these draws, counted back from the newest
   static void Fields(auto& self, auto&& visit) {
     visit("chain", self.chain);
     visit("segments", self.segments);
@@ -61,7 +61,7 @@ struct ChainDraws {
   }
 };
 
-// What a worker needs to know of the network; shared by all shards of a job.
+// The facts about the network that a worker needs; all shards of a job share them.
 struct PredictPlan {
   std::string job;
   ModelSpec model;
@@ -69,8 +69,8 @@ struct PredictPlan {
   Targets targets;
   Normalisation normalisation;
   TargetUnits target_units;
-  std::optional<BlobRef> module;  // of a model that is a stored module
-  // All but `model`.
+  std::optional<BlobRef> module;  // set if the model is a stored module
+  // Visits all fields but `model`.
   static void Fields(auto& self, auto&& visit) {
     visit("job", self.job);
     visit("input_shape", self.input_shape);
@@ -85,15 +85,15 @@ struct ShardRequest {
   uint64_t shard_id = 0;
   std::shared_ptr<const PredictPlan> plan;
   std::vector<ChainDraws> chains;
-  std::vector<DrawKind> kinds;                // which kinds to use, kept apart in the sums
-  std::shared_ptr<const InputTensor> inputs;  // exactly one of the two
+  std::vector<DrawKind> kinds;                // kinds to use; each has sums of its own
+  std::shared_ptr<const InputTensor> inputs;  // exactly one of `inputs` and `rows` is set
   std::optional<DatasetRows> rows;
-  bool per_draw_scores = false;          // with dataset rows: hold them against their targets
-  bool members = false;                  // also what each draw says by itself
+  bool per_draw_scores = false;          // with dataset rows: score each draw against the targets
+  bool members = false;                  // return each draw's own predictions, too
   std::optional<Corruption> corruption;  // of dataset rows
-  std::optional<FlatnessPlan> flatness;  // instead of predictions, of dataset rows
-  std::string trace_id;                  // of the request that it is for, for logs; empty: none
-  // All but `plan` and `inputs`, which several shards share.
+  std::optional<FlatnessPlan> flatness;  // in place of predictions; dataset rows only
+  std::string trace_id;                  // trace of the request, for logs; empty: none
+  // Visits all fields but `plan` and `inputs`, which several shards share.
   static void Fields(auto& self, auto&& visit) {
     visit("shard_id", self.shard_id);
     visit("chains", self.chains);
@@ -107,13 +107,13 @@ struct ShardRequest {
   }
 };
 
-// What each of S draws says of n inputs; float32, draws-major.
+// The predictions of each of S draws for n inputs; float32, draws-major.
 struct Members {
   ChainId chain;
   DrawKind kind = DrawKind::kTheta;
   std::vector<double> weights;        // [S]
   std::vector<float> probabilities;   // [S, n, K]; empty for float32 targets
-  std::vector<float> mean, variance;  // [S, n] of float32 targets; empty else
+  std::vector<float> mean, variance;  // [S, n] for float32 targets; empty for labels
   static void Fields(auto& self, auto&& visit) {
     visit("chain", self.chain);
     visit("kind", self.kind);
@@ -124,12 +124,12 @@ struct Members {
   }
 };
 
-// Sums over S draws of n inputs with float32 targets; float64. w: a draw's weight, m and v: its mean and variance, d
+// Sums over S draws for n inputs with float32 targets; float64. w: a draw's weight, m and v: its mean and variance, d
 // and c: its density and distribution function at the row's target.
 struct NumberSums {
   std::vector<double> sum_wm, sum_wm2, sum_wv;  // [n]
-  std::vector<double> log_sum_wd;               // [n] the sum's logarithm, empty unless asked
-  std::vector<double> sum_wc;                   // [n] empty unless asked
+  std::vector<double> log_sum_wd;               // [n] logarithm of the sum; empty unless requested
+  std::vector<double> sum_wc;                   // [n] empty unless requested
 
   static constexpr std::vector<double> NumberSums::*kRowSums[] = {&NumberSums::sum_wm, &NumberSums::sum_wm2,
                                                                   &NumberSums::sum_wv};
@@ -143,14 +143,14 @@ struct NumberSums {
   }
 };
 
-// The same of labels of K classes, rows-major. p: a draw's class probabilities, H: their entropy in nats.
+// Sums for labels of K classes, rows-major. p: a draw's class probabilities, H: their entropy in nats.
 struct ClassSums {
   int64_t num_classes = 0;         // K
   std::vector<double> sum_wp;      // [n, K]
   std::vector<double> sum_wp2;     // [n, K], w p^2
   std::vector<double> sum_wh;      // [n]
-  std::vector<double> votes;       // [n, K], w of the draws whose largest class it is
-  std::vector<int64_t> draw_hits;  // [S] rows whose largest class is the label, empty unless asked
+  std::vector<double> votes;       // [n, K], w of the draws with this largest class
+  std::vector<int64_t> draw_hits;  // [S] rows whose largest class is the label; empty unless requested
 
   static constexpr std::vector<double> ClassSums::*kRowSums[] = {&ClassSums::sum_wp, &ClassSums::sum_wp2,
                                                                  &ClassSums::sum_wh, &ClassSums::votes};
@@ -169,18 +169,18 @@ inline std::variant<NumberSums, ClassSums> EmptySums(const Targets& targets) {
   return NumberSums();
 }
 
-// Sums over the draws of one chain and one kind. They add up over chains, in chain order.
+// Sums over the draws of one chain and one kind. The server adds the sums of the chains in chain order.
 struct PartialPrediction {
   ChainId chain;
   DrawKind kind = DrawKind::kTheta;
-  int64_t num_draws = 0;  // S, corrupt ones left out
+  int64_t num_draws = 0;  // S, without corrupt draws
   int64_t num_rows = 0;   // n
   double sum_w = 0, sum_w2 = 0;
   std::variant<NumberSums, ClassSums> sums;
 
-  std::vector<double> draw_log_likelihood;  // [S] sum over rows of log p(target), empty unless asked
-  std::vector<double> draw_weights;         // [S] beside it; empty from workers of older releases: then all alike
-  std::optional<Members> members;           // if asked
+  std::vector<double> draw_log_likelihood;  // [S] sum over rows of log p(target); empty unless requested
+  std::vector<double> draw_weights;         // [S]; empty from workers of older releases: all weights are equal
+  std::optional<Members> members;           // only if requested
   static void Fields(auto& self, auto&& visit) {
     visit("chain", self.chain);
     visit("kind", self.kind);
@@ -205,7 +205,7 @@ struct PartialPrediction {
   Targets targets() const {
     return std::visit([](const auto& of) { return of.targets(); }, sums);
   }
-  // REQUIRES: sums of this sort.
+  // REQUIRES: the sums are NumberSums.
   NumberSums& numbers() { return std::get<NumberSums>(sums); }
   const NumberSums& numbers() const { return std::get<NumberSums>(sums); }
   ClassSums& classes() { return std::get<ClassSums>(sums); }
@@ -214,9 +214,9 @@ struct PartialPrediction {
 
 struct ShardResult {
   uint64_t shard_id = 0;
-  std::vector<PartialPrediction> partials;   // by entry of the request, then kind; none where all draws are corrupt
-  std::vector<std::string> corrupt_objects;  // bytes that did not match their digest
-  std::vector<Flatness> flatness;            // by chain, if asked
+  std::vector<PartialPrediction> partials;   // by entry of the request, then kind; none if all draws are corrupt
+  std::vector<std::string> corrupt_objects;  // objects whose bytes did not match their digest
+  std::vector<Flatness> flatness;            // by chain, only if requested
   static void Fields(auto& self, auto&& visit) {
     visit("shard_id", self.shard_id);
     visit("partials", self.partials);
@@ -227,18 +227,18 @@ struct ShardResult {
 
 // The Bayesian model average over the draws of a version.
 struct Prediction {
-  std::string job;  // id
+  std::string job;  // job id
   int64_t version = 0;
-  std::string point;       // of a sweep, by name
-  int64_t draws_used = 0;  // the fewest that any row rests on
+  std::string point;       // sweep point, by name
+  int64_t draws_used = 0;  // the fewest draws behind any row
   int64_t draws_in_version = 0;
   int64_t num_rows = 0;
   Targets targets;
   PredictiveScores scores;
   PredictiveScores errors;              // Monte Carlo standard error of each score (server/predict); all empty: unknown
-  std::vector<double> quantiles;        // [n, Q] of the mixture of the draws' distributions, if asked
-  std::vector<double> quantile_errors;  // of each, [n, Q]; empty: unknown; NaN where the mixture has no density
-  std::vector<Members> members;         // by (chain, kind), if asked
+  std::vector<double> quantiles;        // [n, Q] of the mixture of the draws' distributions; only if requested
+  std::vector<double> quantile_errors;  // [n, Q] standard errors; empty: unknown; NaN where the mixture has no density
+  std::vector<Members> members;         // by (chain, kind); only if requested
   static void Fields(auto& self, auto&& visit) {
     visit("job_id", self.job);
     visit("version", self.version);

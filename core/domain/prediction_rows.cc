@@ -29,7 +29,7 @@ bool Known(const Prediction& prediction) {
   return !prediction.errors.mean_probability.empty() || !prediction.errors.mean.empty();
 }
 
-// [S, n] becomes [S, n + more], in units of values per row.
+// Turns [S, n] into [S, n + more], in units of values per row.
 void AppendWithinDraws(const std::vector<float>& block, size_t num_draws, std::vector<float>* whole) {
   if (num_draws == 0) return;
   const auto old_row = static_cast<int64_t>(whole->size() / num_draws),

@@ -1,4 +1,4 @@
-// Predictions of many rows, made and taken apart by blocks of rows.
+// Joins predictions of row blocks, and cuts predictions into rows.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace chainfleet {
 
-// Puts the rows of `block` after those of `whole` (empty at first). draws_used becomes the smaller of the two, the
-// Monte Carlo errors unknown if they are so for one of them; of the members those stay that both have of as many draws.
+// Appends the rows of `block` to `whole` (empty at first). draws_used becomes the smaller of the two. Monte Carlo
+// errors stay known only if both have them; members stay only if both have them with the same number of draws.
 void AppendRows(Prediction block, Prediction* whole);
 
-// Rows [first, first + count) of `whole`, which has them, without quantiles and members unless those are all its rows.
+// Returns rows [first, first + count). Drops quantiles and members unless they are all rows. REQUIRES: the rows exist.
 Prediction RowsOf(const Prediction& whole, int64_t first, int64_t count);
 
 }  // namespace chainfleet

@@ -12,7 +12,7 @@
 
 namespace chainfleet {
 
-// Normal with variance 1 / precision; 0 is flat. `layers` gives a layer (conv1, fc2) a precision of its own.
+// Normal with variance 1 / precision; 0 is flat. `layers` sets a different precision for a layer (conv1, fc2).
 struct GaussianPrior {
   static constexpr char kName[] = "gaussian";
   double precision = 0;
@@ -47,9 +47,9 @@ struct StudentTPrior {
 using PriorKind = std::variant<GaussianPrior, LaplacePrior, StudentTPrior>;
 
 struct PriorSpec {
-  PriorKind kind;  // flat unless the job says otherwise
+  PriorKind kind;  // flat by default
 
-  // The precision that every parameter shares, 0 if it is flat or there is no such number.
+  // Returns the precision that all parameters share; 0 if the prior is flat or has no single precision.
   double precision() const {
     const auto* gaussian = std::get_if<GaussianPrior>(&kind);
     return gaussian != nullptr && gaussian->layers.empty() ? gaussian->precision : 0;
@@ -58,13 +58,13 @@ struct PriorSpec {
   bool operator==(const PriorSpec&) const = default;
 };
 
-// Paths below "prior".
+// Returns violations with paths below "prior".
 std::vector<FieldViolation> Validate(const PriorSpec& prior);
 
-// A layer that `parameters` lack, at prior.gaussian.layers.NAME.
+// Returns a violation at prior.gaussian.layers.NAME for each layer that `parameters` do not have.
 std::vector<FieldViolation> ValidateForLayers(const PriorSpec& prior, const std::vector<ParameterShape>& parameters);
 
-// The layer of a parameter tensor: conv1 of conv1.weight; a name without a dot is its own.
+// Returns the layer of a parameter tensor: conv1 for conv1.weight; the whole name if it has no dot.
 std::string LayerOf(const std::string& parameter);
 
 }  // namespace chainfleet

@@ -1,4 +1,4 @@
-// What a worker reports and commits about a chain's way.
+// The records with which a worker reports and commits a chain's progress.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace chainfleet {
 
-// How the proposals of a Metropolis chain fared, over all its steps.
+// Statistics of a Metropolis chain's proposals over all its steps.
 struct MetropolisStats {
   double acceptance = 0;  // share of proposals accepted
-  // Of kernels that see the energy difference on mini-batches, in units of T: the estimated variance of its mean, skew
-  // and kurtosis (3 if normal) of the batches' differences, means over the steps; the share of steps whose variance was
-  // beyond what the correction can bear.
+  // For kernels that see the energy difference on mini-batches, in units of T, as means over the steps: the estimated
+  // variance of the mean difference, and the skew and kurtosis (3 if normal) of the batches' differences. `guarded` is
+  // the share of steps whose variance was beyond the correction.
   double noise_variance = 0, skew = 0, kurtosis = 0;
   double guarded = 0;
   static void Fields(auto& self, auto&& visit) {
@@ -31,7 +31,7 @@ struct MetropolisStats {
   bool operator==(const MetropolisStats&) const = default;
 };
 
-// Numbers for people and dashboards; never part of the truth.
+// Numbers for people and dashboards; no decision about a chain depends on them.
 struct ChainStats {
   double energy = 0;     // U at the last step's batch, full-data scale
   double step_size = 0;  // alpha
@@ -40,7 +40,7 @@ struct ChainStats {
   double anchor_distance = 0;  // |theta - theta_a|, 0 without an anchor
   std::optional<MetropolisStats> metropolis;
   std::optional<RunReport> report;  // none before the first measurement
-  int64_t device_bytes = 0;         // of a GPU that the chain takes, measured in a step; 0: not measured
+  int64_t device_bytes = 0;         // GPU bytes of the chain, measured in a step; 0: not measured
   static void Fields(auto& self, auto&& visit) {
     visit("energy", self.energy);
     visit("step_size", self.step_size);
@@ -53,11 +53,11 @@ struct ChainStats {
   }
 };
 
-// The durable position of a chain: what the store holds and a grant carries.
+// The durable position of a chain. The store holds it and a grant carries it.
 struct ChainProgress {
-  int64_t step = 0;                             // of the resume point; 0 before the first
-  int64_t num_draws = 0;                        // committed: the next draw's index
-  DigestHex last_digest = FirstParentDigest();  // the next segment's parent
+  int64_t step = 0;                             // step of the resume point; 0 before the first
+  int64_t num_draws = 0;                        // committed draws, which is the next draw's index
+  DigestHex last_digest = FirstParentDigest();  // parent of the next segment
   std::optional<ResumePoint> resume_point;
   static void Fields(auto& self, auto&& visit) {
     visit("step", self.step);
@@ -67,21 +67,21 @@ struct ChainProgress {
   }
 };
 
-// One commit: resume point and segment move together or not at all.
+// One commit. Resume point and segment are committed together or not at all.
 struct ProgressCommit {
   Author author;
-  std::string incarnation;  // of the author's process
-  // Of the grant: a store that was put back twice may give the same epoch again. Empty from older workers.
+  std::string incarnation;  // process of the author
+  // From the grant: a store restored twice may issue the same epoch again. Empty from older workers.
   std::string store_incarnation;
   ChainId chain;
   int64_t lease_epoch = 0;
-  ResumePoint resume_point;  // always there; its step must be above the committed one
+  ResumePoint resume_point;  // always set; its step must be above the committed step
   std::optional<Segment> segment;
   ChainStats stats;
-  ChainTrace trace;  // of the steps after the committed one; like stats never part of the truth
+  ChainTrace trace;  // of the steps after the committed one; for display, as `stats`
   // Set on the last commit under this lease: the chain is done, diverged, failed, or handed back (PENDING).
   std::optional<ChainState> ends_as;
-  std::string reason;  // of FAILED or DIVERGED, for people
+  std::string reason;  // why the chain FAILED or DIVERGED, for people
   static void Fields(auto& self, auto&& visit) {
     Author::Fields(self.author, visit);
     visit("incarnation", self.incarnation);

@@ -1,4 +1,4 @@
-// Which committed draws of a job are deleted again, and when those committed so far become a version.
+// Rules by which a job's committed draws are deleted, and by which they become a version.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace chainfleet {
 
-// None set: all are kept until the job is deleted. A draw goes if either says so, unless a version that an alias names
-// holds it.
+// Without a rule, all draws are kept until the job is deleted. A draw is deleted if either rule says so, unless a
+// version with an alias holds the draw.
 struct RetentionSpec {
-  std::optional<int64_t> keep_last;   // newest draws of each chain
-  std::optional<double> ttl_seconds;  // since their commit
+  std::optional<int64_t> keep_last;   // newest draws of each chain to keep
+  std::optional<double> ttl_seconds;  // age since the commit
   static void Fields(auto& self, auto&& visit) {
     visit("keep_last", self.keep_last, AtLeast(1));
     visit("ttl_seconds", self.ttl_seconds, Above(0));
@@ -21,10 +21,10 @@ struct RetentionSpec {
   bool operator==(const RetentionSpec&) const = default;
 };
 
-// While chains run, beside the version made when the job ends. None set: predictions of the newest version make one.
+// While chains run; the job's end makes a version, too. Without a rule, predictions of the newest version make one.
 struct SnapshotsSpec {
-  std::optional<int64_t> every_draws;   // of all chains together, since the last version
-  std::optional<double> every_seconds;  // since the last version, if there are new draws
+  std::optional<int64_t> every_draws;   // draws of all chains together, since the last version
+  std::optional<double> every_seconds;  // seconds since the last version, if there are new draws
   static void Fields(auto& self, auto&& visit) {
     visit("every_draws", self.every_draws, AtLeast(1));
     visit("every_seconds", self.every_seconds, AtLeast(1));

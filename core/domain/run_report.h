@@ -8,21 +8,21 @@
 
 namespace chainfleet {
 
-// The newest measurements of one chain; docs/explanation/sampling.md has the formulas. An absent value was not
-// measured: the sampler has no such law, or the value was not finite. All are on the full-data scale of U. The struct
-// holds only numbers, so that a resume point and a message carry it alike.
+// The newest measurements of one chain; docs/explanation/sampling.md has the formulas. A value is absent if the sampler
+// has no such law or the value was not finite. All values are on the full-data scale of U. The struct holds only
+// numbers, so that resume points and messages carry the same fields.
 struct RunReport {
-  int64_t step = 0;                             // steps done when the newest of them was measured
-  double step_size = 0;                         // alpha, and
-  double temperature = 0;                       // T, when the next three were measured
-  std::optional<double> gradient_variance;      // Vbar, of the mini-batch gradient, mean over coordinates
+  int64_t step = 0;                             // steps done at the newest measurement
+  double step_size = 0;                         // alpha at the measurement of the next three values
+  double temperature = 0;                       // T at the measurement of the next three values
+  std::optional<double> gradient_variance;      // Vbar: variance of the mini-batch gradient, mean over coordinates
   std::optional<double> effective_temperature;  // T + mobility Vbar / 2
   std::optional<double> noise_ulps;    // standard deviation of a step's noise over the float32 ulp of the rms of theta,
                                        // the smallest over tensors
   std::optional<double> curvature;     // largest eigenvalue of the Hessian of U
-  std::optional<double> stable_below;  // the bound on alpha that follows from it
-  std::optional<double> tested_step_size;  // alpha that was held against it: at the end of a cycle the restart's
-  std::optional<double> log_evidence;      // log p(data) by Laplace's approximation, of a chain of that sampler
+  std::optional<double> stable_below;  // upper bound on alpha that follows from the curvature
+  std::optional<double> tested_step_size;  // alpha compared with stable_below; at a cycle's end, the restart's
+  std::optional<double> log_evidence;      // log p(data) by Laplace's approximation; laplace chains only
 
   static void Fields(auto& self, auto&& visit) {
     visit("step", self.step);

@@ -1,10 +1,10 @@
-// The samplers and their settings, as values. Formulas and papers: docs/explanation/sampling.md and the kernels
-// in worker/numerics/samplers.
+// The samplers and their settings, as values. docs/explanation/sampling.md and the kernels in worker/numerics/samplers
+// have the formulas and papers.
 //
-// A spec may say of its sampler: kAnchor, it keeps theta_a beside theta; kMetropolis, it stays where it is when a
-// proposal is refused, so that draws weigh what they were held for; kFullData, U(theta) must be a function of theta
-// alone (no batch norm by mini-batch, no augmentation); `draws`, the networks it samples after its training steps;
-// kDataPass, it looks at all data once between the two, a batch a step.
+// A spec may declare: kAnchor, the sampler keeps theta_a beside theta; kMetropolis, the sampler stays in place when a
+// proposal is rejected, so that a draw's weight counts the steps it was held; kFullData, U(theta) must depend on theta
+// alone (no batch norm by mini-batch, no augmentation); `draws`, networks sampled after the training steps; kDataPass,
+// between the two the sampler passes once over all data, one batch a step.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,11 @@ struct SgdSpec {
 };
 
 // theta -= alpha grad U + sqrt(2 alpha T) z. `gradient_noise` is V, the variance of the mini-batch gradient of U that
-// the injected noise makes room for (2 alpha T - alpha^2 V); 0: plain.
+// the injected noise is reduced by (2 alpha T - alpha^2 V); 0: no correction.
 struct SgldSpec {
   static constexpr char kName[] = "sgld";
   double gradient_noise = 0;
-  double noise_free_fraction = 0;  // of each cycle, from its start, without noise
+  double noise_free_fraction = 0;  // noise-free share of each cycle, from the cycle's start
   static void Fields(auto& self, auto&& visit) {
     visit("gradient_noise", self.gradient_noise, AtLeast(0));
     visit("noise_free_fraction", self.noise_free_fraction, Below(0, 1));
@@ -60,8 +60,8 @@ struct SghmcSpec {
   bool operator==(const SghmcSpec&) const = default;
 };
 
-// Entropy-MCMC, joint form (Li & Zhang): theta and its anchor theta_a, coupled with variance eta, both updates from the
-// old values. `anchor_decay`: theta_a feels the prior too, as in the official code.
+// Entropy-MCMC, joint form (Li & Zhang): theta and its anchor theta_a are coupled with variance eta; both updates use
+// the old values. `anchor_decay`: the prior acts on theta_a too, as in the official code.
 struct EmcmcSpec {
   static constexpr char kName[] = "emcmc";
   static constexpr bool kAnchor = true;
@@ -103,7 +103,7 @@ struct EntropySgdSpec {
   bool operator==(const EntropySgdSpec&) const = default;
 };
 
-// The same with noise sqrt(h eta) z on theta.
+// Entropy-SGD with noise sqrt(h eta) z on theta.
 struct EntropySgldSpec {
   static constexpr char kName[] = "entropy_sgld";
   double eta = 4e-4;
@@ -125,7 +125,7 @@ struct SamSpec {
   bool operator==(const SamSpec&) const = default;
 };
 
-// Bayesian SAM (Möllenhoff & Khan, ICLR 2023). It has a prior of its own.
+// Bayesian SAM (Möllenhoff & Khan, ICLR 2023). The method has its own prior.
 struct BsamSpec {
   static constexpr char kName[] = "bsam";
   double beta1 = 0.9, beta2 = 0.999;
@@ -133,8 +133,8 @@ struct BsamSpec {
   double rho = 0.01;
   double damping = 0.1;
   double initial_scale = 1;    // s0
-  double data_multiplier = 1;  // N of the method over N stored; the official script takes 4 for its augmentation
-  int64_t parts = 8;           // of each batch, each with a sample of its own
+  double data_multiplier = 1;  // N of the method over N stored; the official script uses 4 for its augmentation
+  int64_t parts = 8;           // parts of each batch; each part has its own sample
   static void Fields(auto& self, auto&& visit) {
     visit("beta1", self.beta1, Below(0, 1));
     visit("beta2", self.beta2, Below(0, 1));
@@ -148,8 +148,8 @@ struct BsamSpec {
   bool operator==(const BsamSpec&) const = default;
 };
 
-// Sampling with gradient uncertainty (Park et al.): noise where the gradients of a batch disagree. Without a threshold
-// the `quantile` of the values seen in burn-in is used. `scale_free`: the value over sum |X_i|^2.
+// Sampling with gradient uncertainty (Park et al.): adds noise where the gradients of a batch disagree. Without a
+// threshold, uses the `quantile` of the values seen in burn-in. `scale_free` divides the value by sum |X_i|^2.
 struct GradientUncertaintySpec {
   static constexpr char kName[] = "gradient_uncertainty";
   static constexpr bool kFullData = true;
@@ -195,15 +195,15 @@ inline std::initializer_list<const char*> EnumNames(Proposal) {
   return kNames;
 }
 
-// kCorrected: u_B, for an estimated variance; kPlain: chi2 / 2.
+// kCorrected: u_B, for an estimated variance. kPlain: chi2 / 2.
 enum class Penalty { kCorrected, kPlain };
 inline std::initializer_list<const char*> EnumNames(Penalty) {
   static constexpr std::initializer_list<const char*> kNames = {"corrected", "plain"};
   return kNames;
 }
 
-// Penalty Metropolis-Hastings (Ceperley & Dewing 1999; Kawasaki & Holzmann): the energy difference is estimated on
-// `num_batches` disjoint mini-batches. `effective_data_size`: the likelihood counts as that many examples; default N.
+// Penalty Metropolis-Hastings (Ceperley & Dewing 1999; Kawasaki & Holzmann): estimates the energy difference on
+// `num_batches` disjoint mini-batches. The likelihood counts as `effective_data_size` examples; default N.
 struct PenaltyMhSpec {
   static constexpr char kName[] = "penalty_mh";
   static constexpr bool kMetropolis = true, kFullData = true;
@@ -220,7 +220,7 @@ struct PenaltyMhSpec {
   bool operator==(const PenaltyMhSpec&) const = default;
 };
 
-// The same without a penalty: biased, a comparator.
+// Penalty Metropolis-Hastings without the penalty: biased, for comparison.
 struct BatchedMhSpec {
   static constexpr char kName[] = "batched_mh";
   static constexpr bool kMetropolis = true, kFullData = true;
@@ -233,7 +233,7 @@ struct BatchedMhSpec {
   bool operator==(const BatchedMhSpec&) const = default;
 };
 
-// Random-walk Metropolis on the full data with the likelihood to the power data_size / N: a comparator.
+// Random-walk Metropolis on the full data with the likelihood to the power data_size / N, for comparison.
 struct TemperedMhSpec {
   static constexpr char kName[] = "tempered_mh";
   static constexpr bool kMetropolis = true, kFullData = true;
@@ -274,8 +274,8 @@ struct SwagSpec {
   double momentum = 0.9;
   int64_t start_epoch = 1;
   bool diagonal = false;
-  int64_t max_rank = 20;        // K, columns of deviations
-  std::optional<double> scale;  // of the covariance; default 0.5, diagonal 1
+  int64_t max_rank = 20;        // K, columns of the deviation matrix
+  std::optional<double> scale;  // scale of the covariance; default 0.5, diagonal 1
   int64_t draws = 30;
   static void Fields(auto& self, auto&& visit) {
     visit("momentum", self.momentum, Below(0, 1));
@@ -288,8 +288,8 @@ struct SwagSpec {
   bool operator==(const SwagSpec&) const = default;
 };
 
-// MC dropout (Gal & Ghahramani, ICML 2016), by weights: each input unit of a linear or convolution layer but the first
-// falls out with probability `rate` for a whole step, and for a whole draw.
+// MC dropout (Gal & Ghahramani, ICML 2016), on weights: each input unit of a linear or convolution layer except the
+// first is dropped with probability `rate` for a whole step, and for a whole draw.
 struct McDropoutSpec {
   static constexpr char kName[] = "mc_dropout";
   double rate = 0.05;
@@ -309,8 +309,8 @@ inline std::initializer_list<const char*> EnumNames(CurvatureStructure) {
   return kNames;
 }
 
-// Laplace's approximation (MacKay 1992): a Gaussian around the end of SGD, its precision the Gauss-Newton matrix over
-// all data and that of the prior.
+// Laplace's approximation (MacKay 1992): a Gaussian around the end point of SGD. Its precision is the Gauss-Newton
+// matrix over all data plus the precision of the prior.
 struct LaplaceSpec {
   static constexpr char kName[] = "laplace";
   static constexpr bool kFullData = true, kDataPass = true;
@@ -364,16 +364,16 @@ struct SamplerSpec {
         },
         kind);
   }
-  // Networks sampled after the training steps, one a step; 0: draws are taken along the way.
+  // Returns the number of networks sampled after the training steps, one a step; 0: draws come from training steps.
   int64_t posterior_draws() const;
-  // Disjoint mini-batches that a step of a Metropolis sampler compares energies on; 0: it takes all data.
+  // Returns the number of disjoint mini-batches of a Metropolis step's energy comparison; 0: the step uses all data.
   int64_t num_batches() const;
-  // Part of each cycle, from its start, that runs at temperature 0.
+  // Returns the share of each cycle, from the cycle's start, that runs at temperature 0.
   double noise_free_fraction() const;
   bool operator==(const SamplerSpec&) const = default;
 };
 
-// Paths below "sampler".
+// Returns violations with paths below "sampler".
 std::vector<FieldViolation> Validate(const SamplerSpec& sampler);
 
 }  // namespace chainfleet

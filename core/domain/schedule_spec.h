@@ -1,4 +1,4 @@
-// The step size over a run, as values. t counts steps from 0, "the run" is all of a chain's training steps.
+// The step size over a run, as values. t counts steps from 0; "the run" means all of a chain's training steps.
 #pragma once
 
 #include <algorithm>
@@ -47,7 +47,7 @@ struct ExponentialSchedule {
   bool operator==(const ExponentialSchedule&) const = default;
 };
 
-// initial until `at` of the run, then initial * factor.
+// `initial` up to the share `at` of the run, then initial * factor.
 struct StepSchedule {
   static constexpr char kName[] = "step";
   double initial = 0;
@@ -63,8 +63,8 @@ struct StepSchedule {
   bool operator==(const StepSchedule&) const = default;
 };
 
-// final + (initial - final)/2 (cos(pi (t mod c)/c) + 1), c = total steps / cycles, which must divide (Zhang et al., "Cyclical
-// stochastic gradient MCMC for Bayesian deep learning", ICLR 2020).
+// final + (initial - final)/2 (cos(pi (t mod c)/c) + 1), c = total steps / cycles, which must divide (Zhang et al.,
+// "Cyclical stochastic gradient MCMC for Bayesian deep learning", ICLR 2020).
 struct CyclicalSchedule {
   static constexpr char kName[] = "cyclical";
   double initial = 0, final = 0;
@@ -79,7 +79,7 @@ struct CyclicalSchedule {
   bool operator==(const CyclicalSchedule&) const = default;
 };
 
-// SWAG's: with s the fraction of the way to data epoch `start_epoch`, initial until s = 0.5, linear to final at s =
+// SWAG's schedule. s is the share of the way to data epoch `start_epoch`: initial until s = 0.5, linear to final at s =
 // 0.9, then final (Maddox et al., "A simple baseline for Bayesian uncertainty in deep learning", NeurIPS 2019).
 struct SwagSchedule {
   static constexpr char kName[] = "swag";
@@ -95,9 +95,9 @@ struct SwagSchedule {
   bool operator==(const SwagSchedule&) const = default;
 };
 
-// initial (1 + t / offset)^-power, the decreasing steps a (b + t)^-gamma of Welling & Teh, "Bayesian learning via
-// stochastic gradient Langevin dynamics" (ICML 2011): a = initial offset^power, b = `offset` in steps, gamma = `power`.
-// Their conditions for convergence hold for a power in (0.5, 1].
+// initial (1 + t / offset)^-power: the decreasing steps a (b + t)^-gamma of Welling & Teh, "Bayesian learning via
+// stochastic gradient Langevin dynamics" (ICML 2011), with a = initial offset^power, b = `offset` in steps, gamma =
+// `power`. Their conditions for convergence hold for a power in (0.5, 1].
 struct PolynomialSchedule {
   static constexpr char kName[] = "polynomial";
   double initial = 0, offset = 1, power = 0.55;
@@ -134,7 +134,7 @@ struct ScheduleSpec {
   bool operator==(const ScheduleSpec&) const = default;
 };
 
-// Paths below "learning_rate" or "step_size", by the scale.
+// Returns violations with paths below "learning_rate" or "step_size", depending on the scale.
 std::vector<FieldViolation> Validate(const ScheduleSpec& schedule);
 
 }  // namespace chainfleet

@@ -9,7 +9,7 @@
 
 namespace chainfleet {
 
-// Chains of a higher tier are granted first, and take the place of running ones of a lower tier.
+// Chains of a higher tier are granted first, and preempt running chains of a lower tier.
 enum class Priority { kLow, kNormal, kHigh };
 inline std::initializer_list<const char*> EnumNames(Priority) {
   static constexpr std::initializer_list<const char*> kNames = {"low", "normal", "high"};
@@ -18,8 +18,8 @@ inline std::initializer_list<const char*> EnumNames(Priority) {
 
 struct SchedulingSpec {
   Priority priority = Priority::kNormal;
-  // Chains of each point that must succeed. The point's other chains then end at their current step, as SUCCEEDED, and
-  // their draws are served. Not set: all chains must succeed.
+  // The number of chains of each sweep point that must succeed. The point's other chains then end at their current step
+  // as SUCCEEDED, and their draws are served. Not set: all chains must succeed.
   std::optional<int64_t> success_chains;
   static void Fields(auto& self, auto&& visit) {
     visit("priority", self.priority);

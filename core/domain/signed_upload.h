@@ -1,4 +1,4 @@
-// Permission to put one object into the blob store without own credentials.
+// A permission to put one object into the blob store without credentials.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace chainfleet {
 
 namespace limits {
 
-inline constexpr absl::Duration kSignedUploadTerm = absl::Minutes(1);  // to begin
-// Time limit of the whole upload: 10 s plus 1 s for each MiB, enough for a line of 1 MiB/s.
+inline constexpr absl::Duration kSignedUploadTerm = absl::Minutes(1);  // time to start the upload
+// Returns the time limit of the whole upload: 10 s plus 1 s for each MiB, enough at 1 MiB/s.
 inline absl::Duration UploadTimeout(int64_t bytes) {
   return absl::Seconds(10) + absl::Seconds(static_cast<double>(bytes) / static_cast<double>(kMiB));
 }
@@ -20,7 +20,7 @@ inline absl::Duration UploadTimeout(int64_t bytes) {
 }  // namespace limits
 
 struct SignedUpload {
-  std::string url;                             // empty: the store signs no uploads, send the object through the server
+  std::string url;                             // empty: the store signs no uploads; send the object through the server
   std::map<std::string, std::string> headers;  // headers that the request must carry unchanged
 };
 

@@ -11,11 +11,11 @@
 
 namespace chainfleet {
 
-// An immutable row that says how many draws of each chain belong to the version: its first ones.
+// An immutable row. The version holds the first draws of each chain; the row says how many.
 struct Snapshot {
   std::string job;
   int64_t number = 0;                   // from 1
-  std::vector<int64_t> draws_of_chain;  // by chain index
+  std::vector<int64_t> draws_of_chain;  // number of draws, by chain index
   absl::Time created_at;
 
   int64_t DrawsOf(int32_t chain) const {
@@ -25,11 +25,11 @@ struct Snapshot {
   int64_t num_draws() const { return std::accumulate(draws_of_chain.begin(), draws_of_chain.end(), int64_t{0}); }
 };
 
-// A tenant's name for one version of one job. It may be moved to another, in one step.
+// A tenant's name for one version of one job. The name moves to another version in one step.
 struct Alias {
-  std::string tenant, name;  // the name is neither that of a job of the tenant nor a job's id
-  std::string job;           // id
-  int64_t number = 0;        // of a version that is there
+  std::string tenant, name;  // the name is neither a job name of the tenant nor a job id
+  std::string job;           // job id
+  int64_t number = 0;        // an existing version
   bool operator==(const Alias&) const = default;
 };
 

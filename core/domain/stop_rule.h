@@ -8,12 +8,12 @@
 
 namespace chainfleet {
 
-// Applies to each point of a sweep by itself, over every traced quantity of its chains. The rule is met when those of
-// the first two that are set hold, or when max_draws are committed. Without any the chains run all their steps.
+// The rule applies to each sweep point separately, over every traced quantity of its chains. The rule is met when all
+// set conditions of the first two hold, or when max_draws are committed. Without a condition, the chains run all steps.
 struct StopRuleSpec {
-  std::optional<double> rhat_below;  // the largest R-hat; needs two chains or more
-  std::optional<double> ess_above;   // the smallest bulk or tail effective sample size
-  std::optional<int64_t> max_draws;  // of all chains of the point together
+  std::optional<double> rhat_below;  // bound on the largest R-hat; needs two chains or more
+  std::optional<double> ess_above;   // bound on the smallest bulk or tail effective sample size
+  std::optional<int64_t> max_draws;  // draws of all chains of the point together
   static void Fields(auto& self, auto&& visit) {
     visit("rhat_below", self.rhat_below, Above(1));
     visit("ess_above", self.ess_above, Above(0));
@@ -24,7 +24,7 @@ struct StopRuleSpec {
   bool operator==(const StopRuleSpec&) const = default;
 };
 
-// With fewer traced values of each chain the rule is not evaluated.
+// The rule is not evaluated with fewer traced values of a chain.
 inline constexpr int64_t kFewestValuesToStop = 100;
 
 }  // namespace chainfleet

@@ -11,9 +11,9 @@ namespace chainfleet {
 
 struct StoredModel {
   std::string name;
-  BlobRef object;  // its SHA-256 distinguishes two models of one name
+  BlobRef object;  // its SHA-256 distinguishes two models with the same name
   absl::Time created_at;
-  std::string tenant = kDefaultTenant;  // whoever put it first owns it; not on the wire
+  std::string tenant = kDefaultTenant;  // owner: the first tenant that uploaded the model; not on the wire
   static void Fields(auto& self, auto&& visit) {
     visit("name", self.name, Required());
     visit("object", self.object, Required());

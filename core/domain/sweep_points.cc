@@ -58,7 +58,7 @@ std::string PutInSampler(const std::string& name, double value, SamplerSpec* sam
   return found ? "" : absl::StrCat("the sampler ", sampler->name(), " has no ", name);
 }
 
-// Puts one number in; what it says if the job has no such number.
+// Sets one number. Returns an error text if the job has no such number.
 std::string Put(const std::string& name, double value, JobSpec* spec) {
   if (name == "step_size") return PutInSchedule(StepScale::kStepSize, value, &spec->schedule);
   if (name == "learning_rate") return PutInSchedule(StepScale::kLearningRate, value, &spec->schedule);
@@ -78,7 +78,7 @@ JobSpec WithoutSweep(const JobSpec& spec) {
 
 // Checks one list of values: each value alone, together with the rest of the job.
 void ValidateAxis(const JobSpec& base, const SweepAxis& axis, Violations* violations) {
-  JobSpec one = base;  // each value takes the place of the one before
+  JobSpec one = base;  // each value replaces the previous one
   for (size_t i = 0; i < axis.values.size(); ++i) {
     const std::string path = absl::StrCat("sweep.", axis.name, "[", i, "]");
     if (const std::string lacks = Put(axis.name, axis.values[i], &one); !lacks.empty()) {

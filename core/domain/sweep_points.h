@@ -1,5 +1,5 @@
-// A job with a sweep as the jobs of its points. Point p has the chains p * spec.chains and the spec.chains - 1 after
-// it. Without a sweep there is one point, the job itself.
+// Splits a job with a sweep into the jobs of its points. Point p has chains p * spec.chains up to (p + 1) * spec.chains
+// - 1. Without a sweep there is one point, the job itself.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,21 @@
 
 namespace chainfleet {
 
-// The chains of all points together.
+// Returns the number of chains of all points together.
 int32_t NumChains(const JobSpec& spec);
 
-// The point that a chain samples. Without a sweep, valid also for chains added after this copy of the job was made.
+// Returns the point of a chain. Without a sweep, also valid for chains that were added after this copy was made.
 int32_t PointOf(const JobSpec& spec, int32_t chain);
 
-// The job of one point alone: its values set, no sweep. Code about one posterior takes this job.
+// Returns the job of one point: its values set, no sweep. Code about one posterior takes this job.
 JobSpec SpecAt(const JobSpec& spec, int32_t point);
 
-// The violations that Validate finds outside the model, the name and the sweep, that is, in all that a point of a sweep
-// may change. `valid_model`: Validate(spec.model) found nothing. Defined in job_spec.cc.
+// Returns the violations outside the model, the name and the sweep, that is, in the fields that a sweep point may
+// change. `valid_model`: Validate(spec.model) found nothing. Defined in job_spec.cc.
 std::vector<FieldViolation> ValidateBesidesModel(const JobSpec& spec, bool valid_model);
 
-// Violations: too many points or chains; a number that the job lacks, at sweep.NAME; a value out of its bounds or given
-// twice, at sweep.NAME[i]. The rest of the job is taken to be valid.
+// Returns violations: too many points or chains; a number that the job lacks, at sweep.NAME; a value out of bounds or a
+// duplicate, at sweep.NAME[i]. REQUIRES: the rest of the job is valid.
 std::vector<FieldViolation> ValidateSweep(const JobSpec& spec);
 
 }  // namespace chainfleet

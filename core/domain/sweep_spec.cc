@@ -18,7 +18,7 @@ std::string NumberText(double value) {
   return std::string(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
 }
 
-// "0: eta=0.0004; 1: eta=0.001".
+// Returns "0: eta=0.0004; 1: eta=0.001".
 std::string AllNames(const SweepSpec& sweep) {
   constexpr int32_t kMostListed = 32;
   const int32_t points = NumPoints(sweep);

@@ -1,4 +1,4 @@
-// Numbers that a job samples at several values: every combination is a point, and every point a posterior of its own.
+// Numbers that a job samples at several values: every combination is a point with a posterior of its own.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace chainfleet {
 
-// One list for each number; those that are empty stay as the rest of the job says. A schedule is swept by its initial
-// value. Bounds are those of the settings that the values take the place of (ValidateSweep in sweep_points.h).
+// One list for each number; an empty list leaves the job's own value. A sweep of a schedule replaces its initial value.
+// The bounds are those of the replaced settings (ValidateSweep in sweep_points.h).
 struct SweepSpec {
   static constexpr char kName[] = "sweep";
   std::vector<double> step_size, learning_rate, temperature, prior_precision, eta, friction, rho;
@@ -28,27 +28,27 @@ struct SweepSpec {
   bool operator==(const SweepSpec&) const = default;
 };
 
-// One number that is swept.
+// One swept number.
 struct SweepAxis {
-  std::string name;  // as in the job file
+  std::string name;  // the name in the job file
   std::vector<double> values;
 };
 
-// The lists that are not empty, in the order of SweepSpec's fields.
+// Returns the lists that are not empty, in the order of SweepSpec's fields.
 std::vector<SweepAxis> AxesOf(const SweepSpec& sweep);
 
-// Combinations; 1 without a sweep. If above limits::kMaxSweepPoints, one more than that.
+// Returns the number of combinations: 1 without a sweep, at most limits::kMaxSweepPoints + 1.
 int32_t NumPoints(const SweepSpec& sweep);
 
-// Points count from 0, the last axis fastest. One value for each axis.
+// Returns one value for each axis. Points count from 0; the last axis changes fastest.
 std::vector<double> ValuesAt(const SweepSpec& sweep, int32_t point);
 
-// "temperature=0.0001,eta=0.001", each number with as many digits as tell it from every other; empty without a sweep.
+// Returns "temperature=0.0001,eta=0.001" with enough digits to distinguish all numbers; empty without a sweep.
 std::string PointName(const SweepSpec& sweep, int32_t point);
 
-// The point that `text` names: its number, or NAME=VALUE with commas for enough axes to select one point. Empty: the
-// only point. INVALID_ARGUMENT / POINT_REQUIRED if it is empty and there are several, INVALID_ARGUMENT / NO_SUCH_POINT
-// if none or more than one fits; both list the points there are.
+// Returns the point that `text` names: its number, or NAME=VALUE with commas for enough axes to select one point. An
+// empty text selects the only point. INVALID_ARGUMENT / POINT_REQUIRED if the text is empty and there are several
+// points, INVALID_ARGUMENT / NO_SUCH_POINT unless exactly one point fits; both list the points.
 absl::StatusOr<int32_t> FindPoint(const SweepSpec& sweep, const std::string& text);
 
 }  // namespace chainfleet

@@ -3,7 +3,7 @@
 
 namespace chainfleet {
 
-// The tenant of a server whose tokens name none, and of what older releases stored without one.
+// The tenant of tokens without a name, and of objects that older releases stored without a tenant.
 inline constexpr char kDefaultTenant[] = "default";
 
 }  // namespace chainfleet

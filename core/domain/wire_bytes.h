@@ -8,10 +8,10 @@
 
 namespace chainfleet {
 
-// An upper bound on the bytes of a message with the spec. Linear in its lists, cheap for numbers.
+// Returns an upper bound on the bytes of a message with the spec. Linear in the spec's lists, cheap for numbers.
 int64_t WireBytes(const JobSpec& spec);
 
-// The same of a data set with its shards, and of all that a worker is told of a job.
+// Returns upper bounds for a data set with its shards, and for the job plan that a worker receives.
 int64_t WireBytes(const Dataset& dataset);
 int64_t WireBytes(const JobPlan& plan);
 

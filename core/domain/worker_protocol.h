@@ -1,5 +1,5 @@
-// The messages between worker and coordinator as plain values: the same structs on both sides of
-// CoordinatorPort.
+// The messages between worker and coordinator as plain values. Both sides of CoordinatorPort use the same
+// structs.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,23 @@
 
 namespace chainfleet {
 
-// What this build speaks, and the oldest that a server of this build still accepts; anything else is refused with both
-// numbers.
+// The version of this build, and the oldest version that a server of this build accepts. The server rejects other
+// versions and names both numbers.
 inline constexpr int32_t kProtocolVersion = 2;
 inline constexpr int32_t kOldestProtocolVersion = 2;
 
-// A worker that drains and still holds chains after this, or what the operator said instead, loses their leases.
+// Default time limit of a drain. A worker that still holds chains after the limit loses their leases.
 inline constexpr absl::Duration kDrainLimit = absl::Minutes(5);
 
-// All a worker needs to know of a job, fixed when the job is created.
+// All facts about a job that a worker needs, fixed when the job is created.
 struct JobPlan {
-  std::string job;  // id
+  std::string job;  // job id
   JobSpec spec;
   std::optional<Dataset> dataset;     // none for analytic potentials
   Normalisation normalisation;        // of the training set, recorded with the job
-  TargetUnits target_units;           // likewise
-  std::optional<StoredModel> module;  // of a model that is a stored module
-  // All but `spec`, which messages and records shape in their own ways.
+  TargetUnits target_units;           // of the training set, recorded with the job
+  std::optional<StoredModel> module;  // set if the model is a stored module
+  // Visits all fields but `spec`, for which messages and records have their own forms.
   static void Fields(auto& self, auto&& visit) {
     visit("job", self.job, Required());
     visit("dataset", self.dataset);
@@ -42,13 +42,13 @@ struct JobPlan {
   }
 };
 
-// A chain leased to the worker, with all it needs to go on from the last commit.
+// A chain that is leased to the worker, with all it needs to resume from the last commit.
 struct Grant {
   ChainId chain;
-  int64_t lease_epoch = 0;              // one more with each lease of the chain; commits of a former one are refused
+  int64_t lease_epoch = 0;              // rises with each lease of the chain; commits of older epochs are rejected
   std::shared_ptr<const JobPlan> plan;  // shared by the chains of a job
-  ChainProgress progress;               // where to resume: step, next draw, digest to link to
-  // All but `plan`.
+  ChainProgress progress;               // resume position: step, next draw, parent digest
+  // Visits all fields but `plan`.
   static void Fields(auto& self, auto&& visit) {
     visit("chain", self.chain);
     visit("lease_epoch", self.lease_epoch);
@@ -56,11 +56,11 @@ struct Grant {
   }
 };
 
-// One device of the worker; repeated in every Synchronize.
+// One device of the worker. Every Synchronize repeats the list.
 struct DeviceReport {
   std::string name;          // "cpu", "cuda:0"
-  int64_t memory_bytes = 0;  // in all; 0: unknown
-  int32_t chain_slots = 0;   // how many chains it will take in all
+  int64_t memory_bytes = 0;  // total memory; 0: unknown
+  int32_t chain_slots = 0;   // total chains that the device takes
   static void Fields(auto& self, auto&& visit) {
     visit("name", self.name);
     visit("memory_bytes", self.memory_bytes);
@@ -68,12 +68,12 @@ struct DeviceReport {
   }
 };
 
-// A chain that the worker has. Listing it renews its lease; a granted chain that is never listed runs out.
+// A chain that the worker holds. Listing the chain renews its lease; a granted chain that is never listed expires.
 struct HeldChain {
   ChainId chain;
   int64_t lease_epoch = 0;
-  int64_t step = 0;  // reached in memory, for display
-  ChainStats stats;  // as of that step
+  int64_t step = 0;  // step reached in memory, for display
+  ChainStats stats;  // statistics at that step
   static void Fields(auto& self, auto&& visit) {
     visit("chain", self.chain);
     visit("lease_epoch", self.lease_epoch);
@@ -82,11 +82,11 @@ struct HeldChain {
   }
 };
 
-// A lease given back without a commit: the worker cannot or must not go on. The lease ends at once. kRefused: not on
-// this worker (its build or device cannot, or it drains). kFailed: an error, named in `reason`. kHung: the device does
-// not answer. kStopped: as it was ordered to, or before its first step. kInvalid: the job itself is wrong, as any
-// worker would find; the chain has failed. kStore: an object that the chain needs is damaged or missing, or the store
-// did not take one: no attempt is counted, and the chain waits until an operator has mended the store.
+// A lease that the worker returns without a commit; the lease ends at once. kRefused: this worker's build or device
+// cannot run the chain, or the worker drains. kFailed: an error, named in `reason`. kHung: the device does not answer.
+// kStopped: the worker was ordered to stop, or had made no step. kInvalid: the job is wrong on any worker; the chain
+// has failed. kStore: an object of the chain is damaged or missing, or a put failed: no attempt is counted, and the
+// chain waits until an operator has repaired the store.
 struct ReleasedChain {
   ChainId chain;
   int64_t lease_epoch = 0;
@@ -97,7 +97,7 @@ struct ReleasedChain {
     kStopped = 4,
     kInvalid = 5,
     kStore = 6
-  } why = Why::kRefused;  // as on the wire
+  } why = Why::kRefused;  // the wire numbers
   std::string reason;     // for people
   static void Fields(auto& self, auto&& visit) {
     visit("chain", self.chain);
@@ -107,19 +107,19 @@ struct ReleasedChain {
   }
 };
 
-// The worker's whole state, each time: a lost or repeated call changes nothing that the next one does not mend.
+// The worker's whole state in each call: the next call repairs the effects of a lost or repeated call.
 struct SynchronizeRequest {
   int32_t protocol_version = kProtocolVersion;
   std::string worker;       // stable id
   std::string incarnation;  // random per process
-  uint64_t seq = 0;         // grows with each call of an incarnation; ABORTED / STALE_SEQ for a lower one
+  uint64_t seq = 0;         // rises with each call of an incarnation; a lower seq gets ABORTED / STALE_SEQ
   std::string host;
-  std::string metrics_address;    // HOST:PORT of its GET /metrics; empty: none
-  std::string store_incarnation;  // the one its chains belong to; empty at first
+  std::string metrics_address;    // HOST:PORT of the worker's GET /metrics; empty: none
+  std::string store_incarnation;  // store of the worker's chains; empty at first
   std::vector<DeviceReport> devices;
   std::vector<HeldChain> chains;
   std::vector<ReleasedChain> released;
-  bool draining = false;  // takes no grants, hands back what it has
+  bool draining = false;  // takes no grants and hands back its chains
   static void Fields(auto& self, auto&& visit) {
     visit("protocol_version", self.protocol_version);
     visit("worker", self.worker);
@@ -149,17 +149,17 @@ struct StopOrder {
   }
 };
 
-// What the worker is to have from now on. A chain that is neither kept nor stopped runs on until its lease ends.
+// The leases and orders of the worker from now on. A chain that is neither kept nor stopped runs until its lease ends.
 struct SynchronizeReply {
-  int64_t generation = 0;         // of the coordinator; a worker drops replies of a lower one
-  std::string store_incarnation;  // chains of another one are dropped
+  int64_t generation = 0;         // of the coordinator; a worker drops replies of a lower generation
+  std::string store_incarnation;  // a worker drops chains of other store incarnations
   std::vector<Grant> grants;      // repeated with the same epoch until listed or refused
-  std::vector<ChainId> keep;      // leases renewed by this call, for lease_ttl from before the request was sent
+  std::vector<ChainId> keep;      // leases that this call renews, for lease_ttl from before the request was sent
   std::vector<StopOrder> stop;
-  absl::Duration next_sync_in;  // at the latest; sooner when there is something to tell; 0: at once, it may be held
+  absl::Duration next_sync_in;  // latest next call, earlier if there is news; 0: at once, the server may wait
   absl::Duration lease_ttl;     // counted from before the request was sent, less limits::kLeaseMargin
-  bool drain = false;           // by an operator: it drains from now on, whoever leads, and its process stays
-  // All but `grants`, whose plans a message tells once.
+  bool drain = false;           // set by an operator: the worker drains under any leader, and its process stays
+  // Visits all fields but `grants`, whose plans a message holds only once.
   static void Fields(auto& self, auto&& visit) {
     visit("generation", self.generation);
     visit("store_incarnation", self.store_incarnation);
@@ -173,7 +173,7 @@ struct SynchronizeReply {
 
 // A commit that is durable.
 struct CommitReply {
-  bool replayed = false;  // the record was there already, with the same digest
+  bool replayed = false;  // the record already existed with the same digest
 };
 
 }  // namespace chainfleet

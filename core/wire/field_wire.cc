@@ -23,11 +23,11 @@ using google::protobuf::Duration;
 using google::protobuf::EnumDescriptor;
 using google::protobuf::Timestamp;
 
-// Members of a map entry.
+// Returns the key of a map entry.
 const FieldDescriptor* KeyOf(const FieldDescriptor* field) { return field->message_type()->FindFieldByNumber(1); }
 const FieldDescriptor* ValueOf(const FieldDescriptor* field) { return field->message_type()->FindFieldByNumber(2); }
 
-// The submessage, which is of the generated type M.
+// Returns the submessage, which has the generated type M.
 template <typename M>
 M* Sub(Message* message, const FieldDescriptor* field) {
   return google::protobuf::DynamicCastToGenerated<M>(message->GetReflection()->MutableMessage(message, field));
@@ -37,7 +37,7 @@ const M& Sub(const Message& message, const FieldDescriptor* field) {
   return *google::protobuf::DynamicCastToGenerated<M>(&message.GetReflection()->GetMessage(message, field));
 }
 
-// The accessors that the library prefers go through a virtual call for each number; predictions hold millions.
+// The accessors that protobuf prefers make a virtual call for each number; predictions hold millions of numbers.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 template <typename T>

@@ -1,11 +1,11 @@
-// Structs with Fields (core/domain/fields.h) <-> messages whose fields bear the same names, by reflection: a new field
-// is one line in the struct and one in the .proto.
+// Maps structs with Fields (core/domain/fields.h) to and from messages whose fields have the same names, by reflection.
+// A new field is one line in the struct and one in the .proto.
 //
-// An absent field leaves the struct's default if it is `optional` in the .proto or in the struct, or repeated; any
-// other is zero, empty or a message of such fields. An enum is a string in job files (its word; none: the default),
-// else an enum of the .proto whose values are those of the struct, shifted by one if the .proto begins with an
-// UNSPECIFIED. A variant is a oneof whose fields bear the alternatives' kName; an alternative with one setting alone
-// may be a scalar.
+// An absent field leaves the struct's default if the field is repeated, or `optional` in the .proto or the struct. Any
+// other absent field is zero, empty or a message of such fields. In job files an enum is a string (its name; empty: the
+// default). Elsewhere an enum of the .proto has the struct's values, shifted by one if the .proto begins with an
+// UNSPECIFIED. A variant is a oneof whose fields have the alternatives' kName; an alternative with only one setting may
+// be a scalar.
 #pragma once
 
 #include <google/protobuf/descriptor.h>
@@ -25,11 +25,11 @@
 
 namespace chainfleet {
 
-// Where a field lies in its message; becomes text only for a violation.
+// The path of a field in its message. Becomes text only for a violation.
 struct FieldPath {
   const FieldPath* above = nullptr;
   std::string_view name;  // empty: the message itself
-  int index = -1;         // in a repeated field
+  int index = -1;         // index in a repeated field
   std::string text() const;
   std::string Below(std::string_view field, int at = -1) const { return FieldPath{this, field, at}.text(); }
 };
@@ -40,13 +40,13 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using Violations = std::vector<FieldViolation>;
 
-// The field called `name`, which the message must have (a checked invariant).
+// Returns the field called `name`. REQUIRES: the message has the field (checked).
 const FieldDescriptor* Named(const google::protobuf::Descriptor* descriptor, const char* name);
 
-// The field is set; one without presence: it is not zero.
+// Returns true if the field is set; for a field without presence, if its value is not zero.
 bool IsSet(const Message& message, const FieldDescriptor* field);
 
-// The whole value of a field.
+// Sets the whole value of a field.
 void Set(Message* message, const FieldDescriptor* field, double value);
 void Set(Message* message, const FieldDescriptor* field, int32_t value);
 void Set(Message* message, const FieldDescriptor* field, int64_t value);
@@ -76,11 +76,11 @@ void Get(const Message& message, const FieldDescriptor* field, std::vector<int64
 void Get(const Message& message, const FieldDescriptor* field, std::vector<std::string>* value);
 void Get(const Message& message, const FieldDescriptor* field, std::map<std::string, double>* value);
 
-// An enum's number as the struct counts; -1 and a violation for a number that this build does not know.
+// Maps an enum's number to the struct's; -1 and a violation for a number that this build does not know.
 void SetNumber(Message* message, const FieldDescriptor* field, int number);
 int GetNumber(const Message& message, const FieldDescriptor* field, int index, const FieldPath& path,
               Violations* violations);
-// The word of an enum; `index`: of a repeated field, else -1.
+// Returns the name of an enum's value. `index`: the position in a repeated field, else -1.
 std::string GetWord(const Message& message, const FieldDescriptor* field, int index);
 void AddWord(Message* message, const FieldDescriptor* field, const std::string& word);
 
@@ -240,12 +240,12 @@ void ReadFields(const Message& message, const FieldPath& path, T* value, Violati
   });
 }
 
-// The field of `message`'s one oneof called `name`, or the one that is set (null if none) for an empty name.
+// Returns the field called `name` of `message`'s only oneof; an empty name returns the set field (null if none).
 const FieldDescriptor* Choice(const Message& message, const std::string& name);
 
 }  // namespace wire
 
-// The message of a struct.
+// Returns the message of a struct.
 template <typename Proto, typename T>
 Proto Written(const T& value) {
   Proto proto;
@@ -253,7 +253,7 @@ Proto Written(const T& value) {
   return proto;
 }
 
-// The struct of a message. INVALID_ARGUMENT with the path of each value that this build does not know.
+// Returns the struct of a message. INVALID_ARGUMENT has the path of each value that this build does not know.
 template <typename T>
 absl::StatusOr<T> Parsed(const google::protobuf::Message& message) {
   T value;
@@ -263,7 +263,7 @@ absl::StatusOr<T> Parsed(const google::protobuf::Message& message) {
   return value;
 }
 
-// The same for a struct in which nothing can be unknown, because it has no enum (a checked invariant).
+// Returns the struct of a message that has no unknown values. REQUIRES: the struct has no enum (checked).
 template <typename T>
 T ParsedPlain(const google::protobuf::Message& message) {
   T value;
@@ -289,7 +289,7 @@ void ChoiceToProto(const Variant& kind, google::protobuf::Message* message) {
       kind);
 }
 
-// The alternative that is set; a violation at `path` listing all if none is.
+// Returns the set alternative. If none is set, adds a violation at `path` that lists all alternatives.
 template <typename Variant>
 void ChoiceFromProto(const google::protobuf::Message& message, const FieldPath& path, Variant* kind,
                      std::vector<FieldViolation>* violations) {

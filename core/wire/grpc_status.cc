@@ -14,7 +14,7 @@ namespace {
 constexpr char kDomain[] = "chainfleet";
 constexpr char kRequestUrl[] = "chainfleet/request";
 constexpr int kRetryDelaySeconds = 1;
-// The message travels twice (grpc-message and inside the details) and the details in base64 on some hops.
+// The message travels twice (grpc-message and in the details), and some hops send the details in base64.
 constexpr size_t kMaxMessageBytes = 1000;
 constexpr size_t kMaxDetailsBytes = 3500;
 

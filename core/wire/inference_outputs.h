@@ -1,4 +1,4 @@
-// The tensors of a served model, in one list for its description and its answers.
+// The tensors of a served model: one list for its description and its answers.
 #pragma once
 
 #include <cstdint>
@@ -16,38 +16,38 @@ inline constexpr char kMemberPrefix[] = "member_";
 inline constexpr char kQuantiles[] = "quantiles";
 inline constexpr char kQuantileErrors[] = "quantiles_error";
 
-// Whether `output` has a number for each level of the parameter "quantiles".
+// Returns true if `output` has a number for each level of the parameter "quantiles".
 bool IsOfQuantiles(const std::string& output);
 
-// Name, datatype, shape of one row; -1: known only once it is asked for (draws, levels).
+// Name, datatype and shape of one row; -1: known only in a request (draws, levels).
 struct InferenceTensor {
   std::string name;
   std::string datatype;
   std::vector<int64_t> row_shape;
 };
 
-// Of a job with inputs of this shape and type.
+// Returns the inputs of a job with this shape and type.
 std::vector<InferenceTensor> InferenceInputs(const std::vector<int64_t>& input_shape, InputType type);
 
-// Every output of a job that learns these: scores, their errors, quantiles and theirs, members.
+// Returns every output of a job with these targets: scores, their errors, quantiles, quantile errors, members.
 std::vector<InferenceTensor> InferenceOutputs(const Targets& targets);
 
-// What is sent without a list: scores, with `errors` also those, with `quantiles` also these.
+// Returns the outputs of a request without a list: scores, their errors if `errors`, quantiles if `quantiles`.
 std::vector<std::string> UsualOutputs(const Targets& targets, bool errors, bool quantiles);
 
-// Bytes that a row of these outputs, with so many levels of `quantiles`, takes in an answer; without those of members,
-// whose number is known only once the draws are.
+// Returns the bytes that one row of these outputs takes in an answer, with `num_quantiles` levels. Excludes members,
+// whose number is known only when the draws are known.
 int64_t RowBytes(const std::vector<std::string>& outputs, const Targets& targets, int64_t num_quantiles);
 
-// INVALID_ARGUMENT for an output that a model of these targets has not, with the names there are, that stands twice, or
-// of quantiles without their levels.
+// INVALID_ARGUMENT for an output that a model of these targets does not have (lists all names), for a repeated output,
+// and for quantiles without levels.
 absl::Status CheckOutputs(const std::vector<std::string>& outputs, const Targets& targets, bool quantiles);
 
-// Adds the output `name`, which CheckOutputs knows, [n, ...] of row_shape; draws of members by (chain, kind), oldest
-// first. An error that is not known (one chain of few draws) is NaN.
+// Adds the output `name` [n, ...] of row_shape. Draws of members are sorted by (chain, kind), oldest first. An unknown
+// error (one chain with few draws) is NaN. REQUIRES: CheckOutputs accepts `name`.
 void AddOutput(const Prediction& prediction, const std::string& name, inference::ModelInferResponse* response);
 
-// The draws of a member output: "CHAIN/KIND:NUMBER" with commas, and their weights likewise.
+// Returns the draws of a member output, "CHAIN/KIND:NUMBER" with commas, and their weights in the same order.
 std::string NamesOfMembers(const Prediction& prediction);
 std::string WeightsOfMembers(const Prediction& prediction);
 

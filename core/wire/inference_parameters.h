@@ -7,8 +7,8 @@
 
 namespace chainfleet {
 
-// Into the fields of `call` of the same names. The protocol has no lists: kinds, chains and quantiles are strings with
-// commas. INVALID_ARGUMENT, with what there is or what is expected, for one that is unknown or malformed.
+// Copies parameters into the fields of `call` with the same names. The protocol has no lists: kinds, chains and
+// quantiles are strings with commas. INVALID_ARGUMENT for an unknown or malformed parameter lists the valid ones.
 absl::Status TakeParameters(const inference::ModelInferRequest& request, InferenceCall* call);
 
 }  // namespace chainfleet

@@ -47,7 +47,7 @@ absl::StatusOr<int64_t> NumElements(const Tensor& tensor) {
   return elements;
 }
 
-// IEEE binary16. Subnormals are multiples of 2^-24.
+// Converts IEEE binary16. Subnormals are multiples of 2^-24.
 float FromFp16(uint16_t bits) {
   const int exponent = bits >> 10 & 0x1f, fraction = bits & 0x3ff;
   float magnitude = std::ldexp(static_cast<float>(fraction), -24);
@@ -61,7 +61,7 @@ float FromFp16(uint16_t bits) {
 
 float FromBf16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
-// Each `From` of `bytes` through `convert`, as float32 bytes.
+// Converts each `From` in `bytes` with `convert` and returns float32 bytes.
 template <typename From, typename Convert>
 std::string Converted(const std::string& bytes, Convert convert) {
   std::string floats(bytes.size() / sizeof(From) * sizeof(float), '\0');
@@ -97,7 +97,7 @@ int64_t NumContents(const inference::InferTensorContents& contents) {
          contents.fp64_contents_size() + contents.bytes_contents_size();
 }
 
-// The values as the tensor's raw bytes would be.
+// Returns the values as the tensor's raw bytes.
 absl::StatusOr<std::string> BytesOfContents(const Tensor& tensor, Datatype type) {
   const inference::InferTensorContents& contents = tensor.contents();
   std::string bytes;

@@ -1,4 +1,4 @@
-// Input tensors of the Open Inference Protocol as ours.
+// Maps input tensors of the Open Inference Protocol to InputTensor.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace chainfleet {
 
-// UINT8 stays; FP32, FP16, BF16 and FP64 become float32. `raw`: the tensor's bytes, which are taken, or null if they
-// are in tensor.contents(). INVALID_ARGUMENT, naming the tensor: datatype, shape, contents beside raw bytes, contents
-// of another datatype, size, a finite value beyond float32.
+// UINT8 stays; FP32, FP16, BF16 and FP64 become float32. `raw`: the tensor's bytes, which the function takes, or null
+// if tensor.contents() holds them. INVALID_ARGUMENT names the tensor: datatype, shape, contents together with raw
+// bytes, contents of another datatype, size, a finite value beyond float32.
 absl::StatusOr<InputTensor> InputFromProto(const inference::ModelInferRequest::InferInputTensor& tensor,
                                            std::string* raw);
 

@@ -1,5 +1,5 @@
-// The Open Inference Protocol's tensors and parameters <-> core/domain. Errors are for whoever sent the request: they
-// name its tensors and parameters and nothing of ours.
+// Maps tensors and parameters of the Open Inference Protocol to and from core/domain. Errors go to the sender of the
+// request: they name its tensors and parameters, and no internals.
 #pragma once
 
 #include <string>
@@ -13,36 +13,36 @@
 
 namespace chainfleet {
 
-// What a ModelInferRequest asks for.
+// The content of a ModelInferRequest.
 struct InferenceCall {
-  std::string id;                    // of the request, for the reply
+  std::string id;                    // id of the request, for the reply
   std::string model;                 // name, id or alias of a job
   int64_t version = 0;               // 0: newest
-  InputTensor input;                 // FP16, BF16 and FP64 as float32
-  std::vector<std::string> outputs;  // as named; empty: UsualOutputs
-  std::vector<DrawKind> kinds;       // empty: all the job keeps
+  InputTensor input;                 // FP16, BF16 and FP64 are float32 here
+  std::vector<std::string> outputs;  // as requested; empty: UsualOutputs
+  std::vector<DrawKind> kinds;       // empty: all kinds that the job keeps
   std::vector<int32_t> chains;       // empty: all
   int64_t members = 0, every = 0, max_draws = 0, min_draws = 0;
   bool include_failed = false, anytime = false;
   std::string point;
-  std::vector<double> quantiles;  // levels; their range is not checked here
+  std::vector<double> quantiles;  // levels; FromProto does not check their range
   absl::Duration timeout = absl::InfiniteDuration();
-  int priority = 1;  // 0 to 2, the lower the sooner; the protocol counts from 1 and means the default by 0
+  int priority = 1;  // 0 to 2, 0 is served first; the protocol counts from 1, and 0 means the default
 
   bool WantsErrors() const;
-  bool WantsMembers() const;  // what each draw says
+  bool WantsMembers() const;  // true if an output holds single draws
 };
 
-// INVALID_ARGUMENT: not exactly the input "x"; a datatype that no input has; a shape that is negative or overflows; raw
-// bytes and contents mixed, or not of the shape's size; a value beyond float32; an unknown or malformed parameter; an
-// output of quantiles without levels.
+// INVALID_ARGUMENT: inputs other than exactly one "x"; an invalid datatype; a shape that is negative or overflows; raw
+// bytes and contents mixed, or of the wrong size; a value beyond float32; an unknown or malformed parameter; an output
+// of quantiles without levels.
 absl::StatusOr<InferenceCall> FromProto(inference::ModelInferRequest request);
 
-// "" is 0, the newest. INVALID_ARGUMENT unless a number from 1 on.
+// Maps "" to 0, the newest version. INVALID_ARGUMENT unless the text is a number from 1 on.
 absl::StatusOr<int64_t> VersionFromProto(const std::string& version);
 
-// id and model_name are as in the request. The parameters "members" and "member_weights" name the draws of the member
-// outputs. All of call.outputs are known (CheckOutputs).
+// Copies id and model_name from the request. The parameters "members" and "member_weights" name the draws of the member
+// outputs. REQUIRES: CheckOutputs accepts call.outputs.
 inference::ModelInferResponse ToProto(const Prediction& prediction, const InferenceCall& call);
 
 }  // namespace chainfleet

@@ -136,7 +136,7 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
   return spec;
 }
 
-// The proto's values are those of the enums, shifted by its UNSPECIFIED.
+// The proto's values are the enum's, shifted by one for UNSPECIFIED.
 v1::Job::Intent ToProto(JobIntent intent) { return static_cast<v1::Job::Intent>(static_cast<int>(intent) + 1); }
 
 absl::StatusOr<JobIntent> FromProto(v1::Job::Intent proto) {

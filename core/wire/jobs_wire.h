@@ -1,5 +1,5 @@
-// Jobs of jobs.proto <-> core/domain. A job file is the proto3 JSON of v1::JobSpec, so violation paths are those of the
-// file. Only what the domain struct cannot express is refused here; Validate() of core/domain says the rest.
+// Maps jobs of jobs.proto to and from core/domain. A job file is the proto3 JSON of v1::JobSpec, so violations have the
+// paths of the file. Rejects only what the domain struct cannot express; Validate() of core/domain checks the rest.
 #pragma once
 
 #include "chainfleet/v1/jobs.pb.h"
@@ -9,14 +9,14 @@
 
 namespace chainfleet {
 
-// With every default written out.
+// Writes every default.
 v1::JobSpec ToProto(const JobSpec& spec);
-// INVALID_ARGUMENT naming every wrong field: a choice without a case, an unknown word.
+// INVALID_ARGUMENT names every wrong field: a choice without a case, an unknown name.
 absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto);
 
 v1::JobSpec::Model ToProto(const ModelSpec& model);
 absl::StatusOr<ModelSpec> FromProto(const v1::JobSpec::Model& proto);
-// Beside the model on the wire, part of it in the domain.
+// The likelihood is next to the model on the wire, and part of the model in the domain.
 v1::JobSpec::Likelihood ToProto(const LikelihoodKind& likelihood);
 absl::StatusOr<LikelihoodKind> FromProto(const v1::JobSpec::Likelihood& proto);
 
@@ -24,7 +24,7 @@ v1::Job::Intent ToProto(JobIntent intent);
 absl::StatusOr<JobIntent> FromProto(v1::Job::Intent proto);
 v1::Job::State ToProto(JobState state);
 absl::StatusOr<JobState> FromProto(v1::Job::State proto);
-// The name of a Job.State: "RUNNING".
+// Parses the name of a Job.State, such as "RUNNING".
 absl::StatusOr<JobState> JobStateFromString(const std::string& name);
 
 }  // namespace chainfleet

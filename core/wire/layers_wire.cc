@@ -8,7 +8,7 @@
 namespace chainfleet {
 namespace {
 
-// The list called `name` of a residual or concat layer.
+// Returns the list called `name` of a residual or concat layer.
 const LayersProto& ListOf(const v1::JobSpec::Layer& layer, const std::string& name) {
   if (layer.has_concat()) return layer.concat().branch();
   return name == "branch" ? layer.residual().branch() : layer.residual().shortcut();
@@ -19,7 +19,7 @@ LayersProto* MutableListOf(v1::JobSpec::Layer* layer, const std::string& name) {
   return name == "branch" ? layer->mutable_residual()->mutable_branch() : layer->mutable_residual()->mutable_shortcut();
 }
 
-// `count`: of the layers of the whole network so far. What is beyond the bounds is refused before it is read.
+// `count`: layers of the whole network so far. Rejects content beyond the bounds before reading it.
 LayerList Parse(const LayersProto& proto, const FieldPath& path, int depth, int64_t* count,
                 std::vector<FieldViolation>* violations) {
   LayerList layers;

@@ -1,4 +1,4 @@
-// Lists of layers <-> proto.
+// Maps lists of layers from proto.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Shards, predictions and evaluations of worker.proto and predict.proto <-> core/domain.
+// Maps shards, predictions and evaluations of worker.proto and predict.proto to and from core/domain.
 #pragma once
 
 #include "chainfleet/v1/predict.pb.h"
@@ -10,11 +10,11 @@
 namespace chainfleet {
 
 v1::Tensor ToProto(const InputTensor& tensor);
-// Shape and bytes are not compared here: that needs the network's input shape.
+// Does not compare shape and bytes, because the comparison needs the network's input shape.
 absl::StatusOr<InputTensor> FromProto(v1::Tensor proto);
 
 v1::ShardRequest ToProto(const ShardRequest& request);
-// INVALID_ARGUMENT unless exactly one of inputs and rows is there.
+// INVALID_ARGUMENT unless exactly one of inputs and rows is set.
 absl::StatusOr<ShardRequest> FromProto(v1::ShardRequest proto);
 
 v1::ShardResult ToProto(const ShardResult& result);

@@ -47,12 +47,12 @@ constexpr Preset kPresets[] = {
     {"pbnn-cd", 0, false, R"({"sampler": {"penalty_mh": {"penalty": "corrected"}}, "batch_size": 128})"},
 };
 
-// What the scripts do otherwise for one data set or network; `spec` is merged into the preset's, field by field.
+// A script's exception for one data set or network. `spec` is merged into the preset's spec, field by field.
 struct Exception {
   const char* preset;
   const char* builtin;  // "": any
   int64_t num_classes;  // 0: any
-  double weight_decay;  // 0: the preset's
+  double weight_decay;  // 0: the preset's own
   const char* spec;
 };
 
@@ -73,7 +73,7 @@ void MergeJson(const char* json, v1::JobSpec* spec) {
   spec->MergeFrom(more);
 }
 
-// The script's own settings for this network and data.
+// Returns the script's own settings for this network and data.
 v1::JobSpec Settings(const Preset& preset, const std::string& builtin, const PresetData& data) {
   v1::JobSpec full;
   MergeJson(preset.spec, &full);
@@ -110,7 +110,7 @@ absl::StatusOr<v1::JobSpec> ExpandPreset(const v1::JobSpec& spec, const PresetDa
     if (spec.has_num_steps()) full.clear_num_epochs();
     full.MergeFrom(spec);
     full.clear_preset();
-    // Its loss is that of one mini-batch, whatever their size.
+    // The script's loss is the loss of one mini-batch, independent of the mini-batch's size.
     if (spec.preset() == "pbnn-seed" && !spec.has_sampler()) {
       full.mutable_sampler()->mutable_penalty_mh()->set_effective_data_size(static_cast<double>(full.batch_size()));
     }

@@ -1,5 +1,5 @@
-// Settings of published scripts by name: `preset: emcmc-official` in a job file stands for every number of that script
-// but model and data set; what the file says itself goes before the preset. Sources: docs/explanation/sampling.md.
+// Settings of published scripts by name: `preset: emcmc-official` in a job file sets every number of that script except
+// model and data set. Settings in the file override the preset. Sources: docs/explanation/sampling.md.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace chainfleet {
 
 // The data that a preset's numbers may depend on.
 struct PresetData {
-  int64_t num_examples = 1;  // N: prior (lambda = N wd) and temperature
-  int64_t num_classes = 0;   // with 100 the scripts take their settings for CIFAR-100
+  int64_t num_examples = 1;  // N, which sets the prior (lambda = N wd) and the temperature
+  int64_t num_classes = 0;   // 100 selects the scripts' settings for CIFAR-100
 };
 
-// `spec` with its preset filled in for this data and the built-in network it names (the scripts have numbers of their
-// own for some), and the preset's name cleared. A message that `spec` sets of its own (sampler, learning_rate, ...)
-// replaces the preset's whole. INVALID_ARGUMENT at "preset" listing the names if it is none of them.
+// Fills in the preset of `spec` for this data and built-in network (some scripts have numbers for a network), and
+// clears the preset's name. A message that `spec` sets (sampler, learning_rate, ...) replaces the preset's whole
+// message. INVALID_ARGUMENT at "preset" lists the names if the name is unknown.
 absl::StatusOr<v1::JobSpec> ExpandPreset(const v1::JobSpec& spec, const PresetData& data);
 
 }  // namespace chainfleet

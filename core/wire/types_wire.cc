@@ -5,7 +5,7 @@
 
 namespace chainfleet {
 
-// The proto's values are those of the enum, shifted by its UNSPECIFIED.
+// The proto's values are the enum's, shifted by one for UNSPECIFIED.
 v1::InputType ToProto(InputType type) { return static_cast<v1::InputType>(static_cast<int>(type) + 1); }
 
 absl::StatusOr<std::vector<DrawKind>> KindsFromProto(const google::protobuf::RepeatedField<int>& proto) {

@@ -1,4 +1,4 @@
-// The pieces of types.proto <-> core/domain that other messages hold. Every message as a whole: core/wire/field_wire.h.
+// Maps the parts of types.proto that other messages hold. core/wire/field_wire.h maps whole messages.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@
 namespace chainfleet {
 
 v1::InputType ToProto(InputType type);
-// A list of kinds; the violation's path is "kinds".
+// Maps a list of kinds; a violation has the path "kinds".
 absl::StatusOr<std::vector<DrawKind>> KindsFromProto(const google::protobuf::RepeatedField<int>& proto);
 
 v1::ChainId ToProto(const ChainId& id);

@@ -12,12 +12,12 @@
 namespace chainfleet {
 namespace {
 
-// A reply may tell the reasons of all chains of a job.
+// A reply may hold the reasons of all chains of a job, so each reason is cut.
 std::string Shortened(const std::string& reason) {
   constexpr size_t kMostBytes = 1024;
   if (reason.size() <= kMostBytes) return reason;
   size_t end = kMostBytes;
-  while (end > 0 && (static_cast<unsigned char>(reason[end]) & 0xc0) == 0x80) --end;  // not inside of a character
+  while (end > 0 && (static_cast<unsigned char>(reason[end]) & 0xc0) == 0x80) --end;  // never cut inside a character
   return reason.substr(0, end);
 }
 

@@ -1,4 +1,4 @@
-// Synchronize and CommitProgress of worker.proto <-> core/domain, for both sides of CoordinatorPort.
+// Maps Synchronize and CommitProgress of worker.proto to and from core/domain, for both sides of CoordinatorPort.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace chainfleet {
 v1::SynchronizeRequest ToProto(const SynchronizeRequest& request);
 absl::StatusOr<SynchronizeRequest> FromProto(const v1::SynchronizeRequest& proto);
 
-// Each job's plan once, however many grants share it.
+// Writes each job's plan once, for all grants of the job.
 v1::SynchronizeReply ToProto(const SynchronizeReply& reply);
 // INVALID_ARGUMENT also if a grant names a job without a plan.
 absl::StatusOr<SynchronizeReply> FromProto(const v1::SynchronizeReply& proto);

@@ -1,5 +1,5 @@
-// Memory that a decoder is about to take, asked for before it takes it: packed content says nothing about the size of
-// what it unpacks to.
+// Lets a caller admit or refuse memory before a decoder takes it, because the size of packed content does not bound its
+// unpacked size.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace chainfleet {
 
-// An error, RESOURCE_EXHAUSTED as a rule, refuses `bytes` more and ends the decoding.
+// Admits `bytes` more. An error, usually RESOURCE_EXHAUSTED, refuses them and ends the decoding.
 using AdmitBytes = std::function<absl::Status(int64_t bytes)>;
 
 inline absl::Status AdmitAll(int64_t) { return absl::OkStatus(); }

@@ -1,4 +1,4 @@
-// A dense array as file formats see it: what .npy, .npz and IDX files hold.
+// A dense array, as .npy, .npz and IDX files hold it.
 #pragma once
 
 #include <cstdint>

@@ -35,13 +35,13 @@ bool IsHeader(const std::vector<std::string>& cells) {
   return false;
 }
 
-// The line of the columns' names, "" if they are those that columns without names get.
+// Returns the header line; "" if the columns have the names that ReadCsv gives to columns without a header.
 absl::StatusOr<std::string> Header(const std::vector<std::string>& columns) {
   bool numbered = true;
   for (size_t c = 0; c < columns.size(); ++c) numbered &= columns[c] == NumberedColumn(c);
   if (numbered) return "";
   const std::string line = absl::StrJoin(columns, ",");
-  // Asked of the reader's own rules, so that the two cannot part.
+  // Uses the reader's own rules, so that reader and writer cannot disagree.
   const bool one_line = line.find_first_of("\r\n") == std::string::npos && !absl::StripAsciiWhitespace(line).empty();
   if (one_line && Cells(line) == columns && IsHeader(columns)) return line + "\n";
   return absl::InvalidArgumentError(

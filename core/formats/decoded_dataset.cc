@@ -28,7 +28,7 @@ constexpr int64_t kMaxLabel = 65535;
 struct NamedArray {
   std::string file;
   Array array;
-  std::function<std::string(int64_t row)> place = {};  // of a row in the file; "row 7" if it has none
+  std::function<std::string(int64_t row)> place = {};  // place of a row in the file; "row 7" by default
 
   std::string At(int64_t row) const { return place ? place(row) : absl::StrCat("row ", row); }
 };
@@ -112,7 +112,7 @@ absl::Status SetInputs(NamedArray inputs, const AdmitBytes& admit, DecodedDatase
   return absl::OkStatus();
 }
 
-// All that follows divides by sizes and multiplies them: with a 0 among them their product says nothing.
+// Later code divides by sizes and multiplies them. A size of 0 would make the products meaningless.
 absl::Status CheckSizes(const NamedArray& named) {
   const std::vector<int64_t>& shape = named.array.shape;
   if (std::all_of(shape.begin(), shape.end(), [](int64_t size) { return size >= 1; })) return absl::OkStatus();
@@ -120,7 +120,7 @@ absl::Status CheckSizes(const NamedArray& named) {
       absl::StrCat(named.file, " is [", absl::StrJoin(shape, ", "), "]: at least 1 along each axis is wanted"));
 }
 
-// The data set's description, which travels with every job, has two numbers for each.
+// Every job carries the description of its data set, which has two numbers for each channel.
 absl::Status CheckChannels(const std::string& file, int64_t channels) {
   if (channels <= limits::kMaxChannels) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -144,7 +144,7 @@ absl::StatusOr<DecodedDataset> Pair(NamedArray inputs, const NamedArray& labels,
   }
   data.input_shape.assign(inputs.array.shape.begin() + 1, inputs.array.shape.end());
   if (data.input_shape.size() == 2) data.input_shape.insert(data.input_shape.begin(), 1);  // grey images: one channel
-  // More features than may have a scale of their own share one, as pixels in a row do.
+  // If there are too many features for a scale each, all features share one, as the pixels in a row do.
   const bool features = data.input_shape.size() == 1 && inputs.array.type != ArrayType::kUint8 &&
                         data.input_shape[0] <= limits::kMaxChannels;
   if (data.input_shape.size() == 3 || features) data.channels = data.input_shape[0];
@@ -155,7 +155,7 @@ absl::StatusOr<DecodedDataset> Pair(NamedArray inputs, const NamedArray& labels,
   return data;
 }
 
-// IDX or .npy content, gzipped or not; none if it is something else.
+// Reads IDX or .npy content, gzipped or not; nullopt for other content.
 absl::StatusOr<std::optional<Array>> ReadArray(const UploadedFile& file, const AdmitBytes& admit) {
   std::string content;
   if (IsGzip(file.bytes)) {
@@ -185,12 +185,12 @@ absl::StatusOr<DecodedDataset> DecodeArrays(std::vector<NamedArray> arrays, bool
   return Pair(std::move(arrays[0]), arrays[1], float32_targets, admit);
 }
 
-// The arrays of an .npz, or x and y of a zipped Zarr group.
+// Returns the arrays of an .npz, or x and y of a zipped Zarr group.
 absl::StatusOr<std::map<std::string, Array>> ReadArchive(const std::string& bytes, const AdmitBytes& admit) {
   CHAINFLEET_ASSIGN_OR_RETURN(const ZipReader archive, ZipReader::Open(bytes, ".npz or Zarr"));
   const auto root = ZarrRoot(archive.names());
   if (!root) return ReadNpz(bytes, {"x", "y"}, limits::kMaxBlobBytes, admit);
-  int64_t largest = 0;  // stored chunks are held one at a time
+  int64_t largest = 0;  // the reader holds one stored chunk at a time
   const auto admit_largest = [&](int64_t bytes) -> absl::Status {
     if (bytes <= largest) return absl::OkStatus();
     CHAINFLEET_RETURN_IF_ERROR(admit(bytes - largest));
@@ -217,11 +217,11 @@ absl::StatusOr<DecodedDataset> DecodeArchive(const UploadedFile& file, bool floa
 }
 
 absl::StatusOr<DecodedDataset> DecodeCifar(const std::vector<UploadedFile>& files, const AdmitBytes& admit) {
-  // Twice: a buffer that grows is held beside the one that it replaces.
+  // Admits twice the size: a growing buffer coexists with the buffer that it replaces.
   for (const UploadedFile& file : files) {
     CHAINFLEET_RETURN_IF_ERROR(admit(2 * static_cast<int64_t>(file.bytes.size())));
   }
-  // Sizes tell the two apart: a file of CIFAR-10 records that is one of CIFAR-100 records has at least 3074.
+  // Sizes distinguish the formats: CIFAR-10 content whose size also fits CIFAR-100 has at least 3074 records.
   const bool coarse = !files[0].bytes.empty() && files[0].bytes.size() % kCifar10RecordBytes != 0 &&
                       files[0].bytes.size() % kCifar100RecordBytes == 0;
   CifarImages images;

@@ -14,13 +14,13 @@
 namespace chainfleet {
 namespace {
 
-// The bytes that a call of zlib may fill.
+// A buffer that one call of zlib may fill.
 struct Room {
   char* data;
   size_t size;
 };
 
-// Inflates `bytes`: `next_room(done)` says where content goes on after `done` bytes of it. Returns the content's size.
+// Inflates `bytes` and returns the size. `next_room(done)` returns the buffer after `done` bytes of content.
 absl::StatusOr<int64_t> Inflate(const std::string& bytes,
                                 const std::function<absl::StatusOr<Room>(int64_t done)>& next_room) {
   if (bytes.size() > std::numeric_limits<uInt>::max()) return absl::ResourceExhaustedError("gzip data is over 4 GiB");
@@ -66,7 +66,7 @@ absl::StatusOr<std::string> Gunzip(const std::string& bytes, const AdmitBytes& a
   std::string content(static_cast<size_t>(size), '\0');
   const auto fill = [&](int64_t done) -> absl::StatusOr<Room> {
     constexpr size_t kMostAtOnce = 1 << 30;                         // zlib counts in 32 bits
-    if (done == size) return Room{scratch.data(), scratch.size()};  // for the end of the stream, which adds nothing
+    if (done == size) return Room{scratch.data(), scratch.size()};  // for the end of the stream, which adds no content
     return Room{content.data() + done, std::min(kMostAtOnce, static_cast<size_t>(size - done))};
   };
   CHAINFLEET_RETURN_IF_ERROR(Inflate(bytes, fill).status());

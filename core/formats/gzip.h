@@ -1,4 +1,4 @@
-// gzip members in memory, by zlib.
+// Unpacks gzip members in memory, with zlib.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace chainfleet {
 
-// True if `bytes` starts with gzip's magic.
+// Returns true if `bytes` starts with gzip's magic.
 bool IsGzip(const std::string& bytes);
 
-// The content of a gzip file of one member. INVALID_ARGUMENT if it is cut, damaged or followed by other bytes;
-// RESOURCE_EXHAUSTED above limits::kMaxBlobBytes; errors of `admit`. The content is measured before memory is taken for
-// it.
+// Returns the content of a gzip file with one member. INVALID_ARGUMENT if the file is cut, damaged or followed by other
+// bytes; RESOURCE_EXHAUSTED above limits::kMaxBlobBytes; errors of `admit`. Gunzip measures the content before taking
+// memory for it.
 absl::StatusOr<std::string> Gunzip(const std::string& bytes, const AdmitBytes& admit = AdmitAll);
 
 }  // namespace chainfleet

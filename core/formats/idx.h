@@ -8,15 +8,15 @@
 
 namespace chainfleet {
 
-// True if `bytes` starts like an IDX file of unsigned bytes.
+// Returns true if `bytes` starts like an IDX file of unsigned bytes.
 bool IsIdx(const std::string& bytes);
 
-// The array of an IDX file (not gzipped). INVALID_ARGUMENT for another magic or item type, or if the file's size is not
-// exactly what its header says. The array takes over the memory of `bytes`.
+// Returns the array of an IDX file (not gzipped). INVALID_ARGUMENT for another magic or item type, or if the file's
+// size differs from its header. The array takes over the memory of `bytes`.
 absl::StatusOr<Array> ReadIdx(std::string bytes);
 
-// An IDX file, not gzipped, of a uint8 array with 1 to 4 dimensions. INVALID_ARGUMENT for another type or number of
-// dimensions, or a size that is 0 or has more than 32 bits.
+// Returns an IDX file, not gzipped, of a uint8 array with 1 to 4 dimensions. INVALID_ARGUMENT for another type or
+// number of dimensions, or a size that is 0 or has more than 32 bits.
 absl::StatusOr<std::string> WriteIdx(const Array& array);
 
 }  // namespace chainfleet

@@ -15,13 +15,13 @@ namespace {
 
 constexpr char kMagic[] = "\x93NUMPY";
 constexpr size_t kMagicSize = 6;
-// Plain arrays need about 120 bytes; std::regex recurses over what it reads.
+// Plain arrays need about 120 bytes. The limit bounds the recursion of std::regex.
 constexpr uint32_t kMaxHeaderBytes = 4096;
 
 absl::StatusOr<std::vector<int64_t>> ParseShape(const std::string& text) {
   std::vector<int64_t> shape;
   for (const std::string& item : std::vector<std::string>(absl::StrSplit(text, ','))) {
-    if (item.find_first_not_of(' ') == std::string::npos) continue;  // "(3,)" ends with nothing
+    if (item.find_first_not_of(' ') == std::string::npos) continue;  // "(3,)" ends with an empty item
     int64_t size = 0;
     if (!absl::SimpleAtoi(item, &size) || size < 0) {
       return absl::InvalidArgumentError(absl::StrCat(".npy shape has \"", item, "\", a size is wanted"));

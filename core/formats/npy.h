@@ -10,16 +10,16 @@
 
 namespace chainfleet {
 
-// INVALID_ARGUMENT says what is wrong or not supported (with the dtype found).
-// The array takes over the memory of `bytes`.
+// INVALID_ARGUMENT names the wrong or unsupported part, with the dtype found. The array takes over the memory of
+// `bytes`.
 absl::StatusOr<Array> ReadNpy(std::string bytes);
 
-// A type in NumPy's notation: "<f4".
+// Returns a type in NumPy's notation, such as "<f4".
 const char* DescrOf(ArrayType type);
-// None for all that an Array does not hold.
+// Returns nullopt for types that an Array cannot hold.
 std::optional<ArrayType> TypeOf(const std::string& descr);
 
-// The header of a file: version 1.0, padded to 64 bytes.
+// Returns the header of a file: version 1.0, padded to 64 bytes.
 std::string NpyHeader(ArrayType type, const std::vector<int64_t>& shape);
 
 std::string WriteNpy(const Array& array);

@@ -1,4 +1,4 @@
-// NumPy's .npz: a zip archive of .npy files, by libzip.
+// Reads and writes NumPy's .npz, a zip archive of .npy files, with libzip.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@
 
 namespace chainfleet {
 
-// Arrays by name, without ".npy". Decodes only those of `names` that exist; all arrays if `names` is empty.
-// INVALID_ARGUMENT naming the member at fault; RESOURCE_EXHAUSTED if what is read is over `max_bytes` in all; errors of
-// `admit`.
+// Returns arrays by name, without ".npy": those of `names` that exist, or all if `names` is empty.
+// INVALID_ARGUMENT names the wrong member; RESOURCE_EXHAUSTED if the decoded arrays exceed `max_bytes` in total;
+// errors of `admit`.
 absl::StatusOr<std::map<std::string, Array>> ReadNpz(const std::string& bytes,
                                                      const std::vector<std::string>& names = {},
                                                      int64_t max_bytes = limits::kMaxBlobBytes,
                                                      const AdmitBytes& admit = AdmitAll);
 
-// Stored without compression, as numpy.savez does. INTERNAL if libzip fails.
+// Stores without compression, as numpy.savez does. INTERNAL if libzip fails.
 absl::StatusOr<std::string> WriteNpz(const std::map<std::string, Array>& arrays);
 
-// The same into the file `path`, replacing what is there, and each of `others` (name, content) beside the arrays.
-// Errors of an array; RESOURCE_EXHAUSTED or INTERNAL naming the path.
+// Writes the arrays and `others` (name, content) to the file `path`, which it replaces. Returns errors of an array;
+// RESOURCE_EXHAUSTED or INTERNAL name the path.
 absl::Status WriteNpzFile(const std::string& path, const std::vector<StreamedArray>& arrays,
                           const std::vector<std::pair<std::string, std::string>>& others);
 

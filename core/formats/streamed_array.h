@@ -1,4 +1,4 @@
-// An array that is too large to be held: its writer asks for the bytes as it goes.
+// An array that is too large for memory: its writer reads the bytes in parts.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 namespace chainfleet {
 
 struct StreamedArray {
-  std::string name;  // a "/" in it makes a group
+  std::string name;  // a "/" in the name makes a group
   ArrayType type = ArrayType::kFloat32;
   std::vector<int64_t> shape;
   std::vector<std::string> dimensions;  // names of the axes, for formats that keep them; empty: none
-  // Puts `count` bytes of the row-major, little-endian content from byte `at` on into `to`.
+  // Copies `count` bytes of the row-major, little-endian content, from byte `at` on, to `to`.
   std::function<absl::Status(int64_t at, char* to, int64_t count)> read;
 
   int64_t size_bytes() const {
@@ -26,7 +26,7 @@ struct StreamedArray {
   }
 };
 
-// Streams an array in memory, and takes ownership of it.
+// Streams an array in memory, and takes ownership of the array.
 StreamedArray Streamed(std::string name, Array array, std::vector<std::string> dimensions = {});
 
 }  // namespace chainfleet

@@ -14,11 +14,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The chunks of an array: `chunk` is 1 along the axes before `axis`, rows of it along that, and whole along the others.
+// The chunks of an array: `chunk` is 1 on the axes before `axis`, rows of the array on `axis`, and whole on later axes.
 struct Cut {
   std::vector<int64_t> chunk;
   size_t axis = 0;
-  int64_t row_bytes = 0;  // of one index of that axis
+  int64_t row_bytes = 0;  // bytes of one index of `axis`
 };
 
 Cut CutOf(const StreamedArray& array, int64_t chunk_bytes) {
@@ -35,7 +35,7 @@ Cut CutOf(const StreamedArray& array, int64_t chunk_bytes) {
 
 Json Describe(const StreamedArray& array, const Cut& cut) {
   const bool is_float = array.type == ArrayType::kFloat32 || array.type == ArrayType::kFloat64;
-  const Json missing = is_float ? Json("NaN") : Json();  // xarray takes a number for "no value"
+  const Json missing = is_float ? Json("NaN") : Json();  // xarray would read a number as "missing"
   return {{"zarr_format", 2},     {"shape", array.shape},
           {"chunks", cut.chunk},  {"dtype", DescrOf(array.type)},
           {"compressor", Json()}, {"fill_value", array.dimensions.empty() ? Json(0) : missing},
@@ -46,7 +46,7 @@ absl::Status WriteChunks(const StreamedArray& array, const Cut& cut, const ZarrP
   const int64_t rows = array.shape[cut.axis], rows_per_chunk = cut.chunk[cut.axis];
   std::string later_axes;
   for (size_t a = cut.axis + 1; a < array.shape.size(); ++a) later_axes += ".0";
-  std::vector<int64_t> before(cut.axis);  // indices along the axes before
+  std::vector<int64_t> before(cut.axis);  // indices on the axes before `axis`
   const int64_t row_bytes = cut.row_bytes, size = array.size_bytes();
   for (int64_t at = 0; at < size; at += rows * row_bytes) {
     for (int64_t row = 0; row < rows; row += rows_per_chunk) {

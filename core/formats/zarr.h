@@ -15,11 +15,11 @@ namespace chainfleet {
 
 using ZarrPut = std::function<absl::Status(const std::string& key, const std::string& content)>;
 
-// Calls `put(key, content)` for each entry of the group that holds `arrays`: ".zgroup", also of the groups in their
-// names, "NAME/.zarray" and chunks "NAME/0.0", "NAME/1.0", ... of at most `chunk_bytes`, or one item: whole rows of the
-// first axis, or parts of a row where that is larger; the last is padded with zeros. With dimensions also
-// "NAME/.zattrs", which names them as xarray wants it, ".zattrs" of the group, the JSON object `attributes`, and all of
-// this together in ".zmetadata". Stops at the first error, put's or an array's, and returns it. Arrays have at least
+// Calls `put(key, content)` for each entry of the group that holds `arrays`: ".zgroup", also for the groups in their
+// names, "NAME/.zarray", and chunks "NAME/0.0", "NAME/1.0", ... A chunk has at most `chunk_bytes`, or one item: whole
+// rows of the first axis, or parts of a larger row; zeros pad the last chunk. For arrays with dimensions, also writes
+// "NAME/.zattrs" with the dimension names for xarray, the group's ".zattrs" with the JSON object `attributes`, and
+// ".zmetadata" with all of these. Stops at the first error of `put` or an array, and returns it. Arrays have at least
 // one axis. Source: Zarr storage specification, version 2; xarray, "Zarr Encoding Specification".
 absl::Status WriteZarr(const std::vector<StreamedArray>& arrays, const std::string& attributes, int64_t chunk_bytes,
                        const ZarrPut& put);

@@ -16,9 +16,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kMaxDepth = 16;    // nlohmann-json copies and prints by recursion
-constexpr size_t kMaxAxes = 32;  // NumPy's own
+constexpr size_t kMaxAxes = 32;  // NumPy's limit
 
-// A value in a message, cut: whatever the file holds.
+// Returns a value for a message, cut, because the file may hold any text.
 std::string Shown(const Json& value) {
   std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
   constexpr size_t kShown = 80;
@@ -31,7 +31,7 @@ absl::Status Unsupported(const char* field, const Json& value, const char* suppo
   return absl::InvalidArgumentError(absl::StrCat(field, " ", Shown(value), " is not supported: ", supported));
 }
 
-// null if it is not there.
+// Returns null if the field is missing.
 const Json& Field(const Json& description, const char* name) {
   static const Json* const kNull = new Json();
   const auto found = description.find(name);

@@ -1,4 +1,4 @@
-// The content of a .zarray file: the description of an array of Zarr version 2.
+// Parses a .zarray file, the description of an array of Zarr version 2.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ inline constexpr int64_t kMaxZarrMetadataBytes = 64 * 1024;  // plain arrays nee
 
 struct ZarrMetadata {
   ArrayType type = ArrayType::kFloat32;
-  std::vector<int64_t> shape, chunks;  // as many axes; all chunks >= 1
+  std::vector<int64_t> shape, chunks;  // both have the same number of axes; all chunks >= 1
   ZarrCompressor compressor = ZarrCompressor::kNone;
-  std::string fill;            // one item, little-endian; zero if the array names none
-  bool fortran_order = false;  // inside each chunk
+  std::string fill;            // one item, little-endian; zero if the file has none
+  bool fortran_order = false;  // order of the items in each chunk
   std::string separator = ".";
 };
 
-// INVALID_ARGUMENT says which field is wrong or not supported, and what is. Sizes may be up to 2^63 - 1, whatever their
-// product. Source: Zarr storage specification, version 2.
+// INVALID_ARGUMENT names the wrong or unsupported field and the supported values. Each size may be up to 2^63 - 1; the
+// product is not checked. Source: Zarr storage specification, version 2.
 absl::StatusOr<ZarrMetadata> ParseZarrMetadata(const std::string& json);
 
 }  // namespace chainfleet

@@ -16,14 +16,14 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-constexpr int64_t kMaxChunkBytes = INT32_MAX - 16;               // Blosc's own
-constexpr int64_t kMaxChunks = 1 << 22;                          // each is asked for by its key
-constexpr int64_t kMaxDecodedBytes = 4 * limits::kMaxBlobBytes;  // of all chunks, padding and all
+constexpr int64_t kMaxChunkBytes = INT32_MAX - 16;               // Blosc's limit
+constexpr int64_t kMaxChunks = 1 << 22;                          // each chunk needs a call of `get`
+constexpr int64_t kMaxDecodedBytes = 4 * limits::kMaxBlobBytes;  // all chunks together, with padding
 
-// The largest stored size of a chunk: no compressor adds more.
+// Returns the largest valid stored size of a chunk: no compressor adds more.
 int64_t MaxStoredBytes(int64_t chunk_bytes) { return chunk_bytes + chunk_bytes / 8 + limits::kKiB; }
 
-// `count` times all of `sizes`; none above `limit`.
+// Returns `count` times all of `sizes`; nullopt above `limit`.
 std::optional<int64_t> Product(int64_t count, const Sizes& sizes, int64_t limit) {
   if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return 0;
   for (const int64_t size : sizes) {
@@ -32,7 +32,7 @@ std::optional<int64_t> Product(int64_t count, const Sizes& sizes, int64_t limit)
   return count;
 }
 
-// By how many items a step along each axis goes on.
+// Returns the number of items between neighbours on each axis.
 Sizes Strides(const Sizes& sizes, bool fortran_order) {
   Sizes strides(sizes.size(), 1);
   if (fortran_order) {
@@ -43,7 +43,7 @@ Sizes Strides(const Sizes& sizes, bool fortran_order) {
   return strides;
 }
 
-// To the next position below `sizes`, the last axis first; false after the last.
+// Moves to the next position below `sizes`, the last axis first. Returns false after the last position.
 bool Step(const Sizes& sizes, Sizes* position) {
   for (size_t axis = sizes.size(); axis-- > 0;) {
     if (++(*position)[axis] < sizes[axis]) return true;
@@ -56,7 +56,7 @@ int64_t Offset(const Sizes& position, const Sizes& strides) {
   return std::inner_product(position.begin(), position.end(), strides.begin(), int64_t{0});
 }
 
-// Has items. An array without axes is read as one of shape [1], with which it shares its key, "0".
+// The array has items. An array without axes is read with shape [1], because both have the key "0".
 class ChunkedArray {
  public:
   static absl::StatusOr<ChunkedArray> Make(ZarrMetadata metadata, int64_t max_bytes) {
@@ -123,7 +123,7 @@ class ChunkedArray {
     return bytes;
   }
 
-  // Copies the part of `chunk` inside the array: at the edges the rest is padding.
+  // Copies the part of `chunk` inside the array; a chunk at the edge also has padding.
   void Copy(const std::string& chunk, const Sizes& position, std::string* bytes) const {
     const size_t axes = position.size();
     Sizes rows(axes), first(axes), row(axes, 0);

@@ -33,14 +33,14 @@ absl::StatusOr<std::string> ReadMember(zip_t* archive, zip_uint64_t index, const
   const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> file(zip_fopen_index(archive, index, 0), zip_fclose);
   const absl::Status damaged = absl::InvalidArgumentError(absl::StrCat("archive member ", name, " is damaged"));
   std::string content;
-  while (content.size() < info.size) {  // in parts: its size is what somebody wrote there, and may be a lie
+  while (content.size() < info.size) {  // in parts: the stated size may be false
     const size_t done = content.size();
     content.resize(std::min<size_t>(info.size, std::max(content.capacity(), 2 * done + kFirstBytes)));
     const zip_int64_t came = file ? zip_fread(file.get(), content.data() + done, content.size() - done) : -1;
     if (came <= 0) return damaged;
     content.resize(done + static_cast<size_t>(came));
   }
-  char beyond;  // reading on to the end checks the CRC
+  char beyond;  // reading to the end checks the CRC
   if (!file || zip_fread(file.get(), &beyond, 1) != 0) return damaged;
   return content;
 }
@@ -94,7 +94,7 @@ zip_int64_t PassMember(void* state, void* data, zip_uint64_t length, zip_source_
       return sizeof *stat;
     }
     case ZIP_SOURCE_ERROR:
-      // The two numbers that libzip wants of it: EIO of the system; `status` has the words.
+      // libzip expects two numbers: EIO of the system; `status` keeps the message.
       if (length < 2 * sizeof(int)) return -1;
       static_cast<int*>(data)[0] = ZIP_ER_READ;
       static_cast<int*>(data)[1] = EIO;
@@ -144,7 +144,7 @@ absl::Status ForEachZipMember(const std::string& bytes, const std::string& kind,
                               int64_t max_bytes) {
   CHAINFLEET_ASSIGN_OR_RETURN(const ZipReader archive, ZipReader::Open(bytes, kind));
   int64_t left = max_bytes;
-  for (size_t i = 0; i < archive.names().size(); ++i) {  // not by name: two may have the same
+  for (size_t i = 0; i < archive.names().size(); ++i) {  // by index, because two members may have the same name
     CHAINFLEET_ASSIGN_OR_RETURN(const std::string content, archive.Read(i, left));
     left -= static_cast<int64_t>(content.size());
     CHAINFLEET_RETURN_IF_ERROR(take(archive.names()[i], content));
@@ -157,7 +157,7 @@ absl::StatusOr<std::string> WriteZip(const std::vector<std::pair<std::string, st
   zip_error_init(&error);
   zip_source_t* target = zip_source_buffer_create(nullptr, 0, 0, &error);
   if (target == nullptr) return ZipError("cannot make an archive", &error);
-  zip_source_keep(target);  // to read it back after zip_close
+  zip_source_keep(target);  // allows reading the archive after zip_close
   const std::unique_ptr<zip_source_t, void (*)(zip_source_t*)> keep(target, zip_source_free);
   std::unique_ptr<zip_t, void (*)(zip_t*)> archive(zip_open_from_source(target, ZIP_TRUNCATE, &error), zip_discard);
   if (!archive) return ZipError("cannot make an archive", &error);

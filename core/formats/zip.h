@@ -1,4 +1,4 @@
-// Zip archives in memory, by libzip.
+// Zip archives in memory, with libzip.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +13,21 @@
 #include "core/base/status.h"
 #include "core/formats/admit_bytes.h"
 
-struct zip;  // libzip's
+struct zip;  // of libzip
 
 namespace chainfleet {
 
-// The members of an archive by name. Not thread-safe.
+// Reads the members of an archive by name. Not thread-safe.
 class ZipReader {
  public:
-  // `bytes` must outlive it. INVALID_ARGUMENT if they are no archive; `kind` names what was expected: ".npz".
+  // `bytes` outlive the reader. INVALID_ARGUMENT if `bytes` are no archive; names the expected `kind`, such as ".npz".
   static absl::StatusOr<ZipReader> Open(const std::string& bytes, const std::string& kind);
 
-  // Names in the archive's order.
+  // Returns the names in the archive's order.
   const std::vector<std::string>& names() const { return names_; }
 
-  // The content of member names()[index]. INVALID_ARGUMENT if it does not match its CRC, RESOURCE_EXHAUSTED, before
-  // anything is decoded, if it is over `max_bytes`; errors of `admit`.
+  // Returns the content of member names()[index]. INVALID_ARGUMENT if the content does not match its CRC;
+  // RESOURCE_EXHAUSTED before decoding if it exceeds `max_bytes`; errors of `admit`.
   absl::StatusOr<std::string> Read(size_t index, int64_t max_bytes, const AdmitBytes& admit = AdmitAll) const;
   // Reads the first member with this name; NOT_FOUND if there is none.
   absl::StatusOr<std::string> Read(const std::string& name, int64_t max_bytes,
@@ -41,13 +41,13 @@ class ZipReader {
   std::vector<std::string> names_;
 };
 
-// Calls `take(name, content)` for each member, in the archive's order, until it returns an error, which is then
-// returned. Errors of ZipReader; all members together may have `max_bytes`.
+// Calls `take(name, content)` for each member in the archive's order, and returns its first error. Returns errors of
+// ZipReader; all members together may have `max_bytes`.
 absl::Status ForEachZipMember(const std::string& bytes, const std::string& kind,
                               const std::function<absl::Status(std::string name, const std::string& content)>& take,
                               int64_t max_bytes = limits::kMaxBlobBytes);
 
-// An archive of these members (name, content), stored without compression. INTERNAL if libzip fails.
+// Returns an archive of these members (name, content) without compression. INTERNAL if libzip fails.
 absl::StatusOr<std::string> WriteZip(const std::vector<std::pair<std::string, std::string>>& members);
 
 struct ZipMember {
@@ -56,8 +56,8 @@ struct ZipMember {
   std::function<absl::Status(int64_t at, char* to, int64_t count)> read;  // as StreamedArray::read
 };
 
-// The file `path`, replacing what is there: these members, stored without compression, of any size. The first error of
-// a member; RESOURCE_EXHAUSTED for a full disk, INTERNAL if libzip fails otherwise, naming the path.
+// Writes members of any size, without compression, to the file `path`, which it replaces. Returns the first error of a
+// member; RESOURCE_EXHAUSTED for a full disk; INTERNAL names the path if libzip fails otherwise.
 absl::Status WriteZipFile(const std::string& path, const std::vector<ZipMember>& members);
 
 }  // namespace chainfleet

@@ -1,4 +1,4 @@
-// The two kinds of targets that a data set has and a model learns.
+// The two sorts of targets that a data set has and a model learns.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace chainfleet {
 
-// Float32 targets.
+// Float32.
 struct Numbers {
   bool operator==(const Numbers&) const = default;
 };
 
-// Labels from 0 to count - 1.
+// Labels 0 to count - 1.
 struct Classes {
   int64_t count = 0;
   bool operator==(const Classes&) const = default;
@@ -27,13 +27,13 @@ inline Targets TargetsOf(const Dataset& dataset) {
   return Classes{dataset.num_classes};
 }
 
-// Returns the number of classes for sizes and messages; 0 for numbers.
+// For sizes and messages: 0 for numbers.
 inline int64_t NumClasses(const Targets& targets) {
   const auto* classes = std::get_if<Classes>(&targets);
   return classes == nullptr ? 0 : classes->count;
 }
 
-// Visits the form that messages have: the number of classes, 0 for numbers.
+// As messages have them: the number of classes, 0 for numbers.
 void VisitTargets(auto& targets, auto&& visit) {
   int64_t num_classes = NumClasses(targets);
   visit("num_classes", num_classes);

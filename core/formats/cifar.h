@@ -1,5 +1,4 @@
-// Reads and writes batches of CIFAR-10 (records of a label and 3 x 32 x 32 bytes) and CIFAR-100 (records of two
-// labels).
+// Reads and writes batches of CIFAR-10 (records of a label and 3 x 32 x 32 bytes) and CIFAR-100 (two labels).
 #pragma once
 
 #include <cstdint>

@@ -10,8 +10,8 @@
 namespace chainfleet {
 namespace {
 
-// The mean over chains of their autocovariances, lag by lag as they are asked for: Geyer's sequence ends after a few
-// autocorrelation times, long before a transform of the whole would pay.
+// The mean of the chains' autocovariances, computed lag by lag on demand. Geyer's sequence ends after a few
+// autocorrelation times, long before a transform of the whole chain would pay off.
 class MeanAutocovariance {
  public:
   explicit MeanAutocovariance(Traces chains) : num_draws_(chains.num_draws()), num_chains_(chains.num_chains) {
@@ -26,20 +26,20 @@ class MeanAutocovariance {
 
   const std::vector<double>& means() const { return means_; }
 
-  // (1/S) sum_i (x_i - mean) (x_{i + lag} - mean), 0 <= lag < S.
+  // Returns (1/S) sum_i (x_i - mean) (x_{i + lag} - mean), 0 <= lag < S.
   double At(int64_t lag) {
     while (lag >= static_cast<int64_t>(known_.size())) AddLags();
     return known_[lag];
   }
 
  private:
-  static constexpr int64_t kLags = 8;  // found together: independent sums, which the compiler makes vectors of
+  static constexpr int64_t kLags = 8;  // lags computed together: independent sums, which the compiler vectorises
 
   void AddLags() {
     const auto first = static_cast<int64_t>(known_.size());
     std::array<double, kLags> sums = {};
     for (int64_t chain = 0; chain < num_chains_; ++chain) {
-      const double* x = centred_.data() + chain * (num_draws_ + kLags);  // zeros follow its draws
+      const double* x = centred_.data() + chain * (num_draws_ + kLags);  // zeros follow each chain's draws
       for (int64_t i = 0; i + first < num_draws_; ++i) {
         for (int64_t j = 0; j < kLags; ++j) sums[j] += x[i] * x[i + first + j];
       }
@@ -51,8 +51,8 @@ class MeanAutocovariance {
   std::vector<double> centred_, means_, known_;
 };
 
-// Autocorrelations over all chains up to where Geyer's initial positive sequence ends, made monotone: the sum of
-// (rho_0 + rho_1), (rho_2 + rho_3), ... as far as they count, and once the even one after them.
+// Returns the autocorrelations over all chains up to the end of Geyer's initial positive sequence, made monotone: the
+// sum of the counted (rho_0 + rho_1), (rho_2 + rho_3), ..., plus the next even one once.
 double AutocorrelationTime(Traces chains) {
   const int64_t n = chains.num_draws();
   MeanAutocovariance autocovariance(chains);
@@ -82,14 +82,14 @@ double AutocorrelationTime(Traces chains) {
   return 2 * sum - 1 + rho[last + 1];
 }
 
-// Effective sample size of the chains as given, not split or transformed.
+// Returns the effective sample size of the given chains, not split or transformed.
 double EffectiveSize(Traces chains) {
   constexpr double kConstant = 1e-15;  // ArviZ' bound
   const auto [least, most] = std::minmax_element(chains.values.begin(), chains.values.end());
   const double size = static_cast<double>(chains.values.size());
   if (*most - *least < kConstant) return size;
   const double time = AutocorrelationTime(chains);
-  // Antithetic draws may make it 0 or less.
+  // The time of antithetic draws may be 0 or negative.
   return std::isnan(time) ? time : size / std::max(time, 1 / std::log10(size));
 }
 

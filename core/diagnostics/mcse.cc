@@ -11,14 +11,14 @@
 namespace chainfleet {
 namespace {
 
-// log Gamma, without the global sign that std::lgamma writes.
+// Returns log Gamma without the global sign that std::lgamma writes.
 double LogGamma(double x) {
   int sign = 0;
   return lgamma_r(x, &sign);
 }
 
-// The continued fraction of I_x(a, b) (DLMF 8.17.22) by Lentz's method; converges in O(sqrt(max(a, b))) terms for
-// x < (a + 1) / (a + b + 2).
+// Evaluates the continued fraction of I_x(a, b) (DLMF 8.17.22) by Lentz's method; converges in O(sqrt(max(a, b))) terms
+// for x < (a + 1) / (a + b + 2).
 double BetaFraction(double x, double a, double b) {
   constexpr double kTiny = 1e-300, kDone = 1e-16;
   constexpr int kTerms = 100'000;
@@ -38,7 +38,7 @@ double BetaFraction(double x, double a, double b) {
   return fraction;
 }
 
-// I_x(a, b).
+// Returns I_x(a, b).
 double BetaDistribution(double x, double a, double b) {
   if (x <= 0 || x >= 1) return x <= 0 ? 0 : 1;
   if (x > (a + 1) / (a + b + 2)) return 1 - BetaDistribution(1 - x, b, a);
@@ -75,7 +75,7 @@ double McseSd(Traces traces) {
 }
 
 double McseQuantile(Traces traces, double probability) {
-  constexpr double kBelow = 0.1586553, kAbove = 0.8413447;  // of a normal law at -1 and 1, rounded as ArviZ rounds them
+  constexpr double kBelow = 0.1586553, kAbove = 0.8413447;  // normal law at -1 and 1, rounded as in ArviZ
   const double ess = EssQuantile(traces, probability);
   if (std::isnan(ess)) return ess;
   std::vector<double> sorted(traces.values.begin(), traces.values.end());

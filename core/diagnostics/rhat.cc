@@ -29,7 +29,7 @@ double Rhat(Traces traces) {
   const double median = Quantile(split, 0.5);
   for (double& value : split) value = std::abs(value - median);
   const double tail = ScaleReduction({RankNormalize(split), 2 * traces.num_chains});
-  return std::max(bulk, tail);  // `bulk` if `tail` is NaN: of two values, say, whose distances are all equal
+  return std::max(bulk, tail);  // returns `bulk` if `tail` is NaN, for example for two values with equal distances
 }
 
 }  // namespace chainfleet

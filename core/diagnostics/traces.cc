@@ -24,7 +24,7 @@ std::vector<double> SplitChains(Traces traces) {
 }
 
 double Mean(std::span<const double> values) {
-  // Energies are large numbers with small differences: these are summed.
+  // Energies are large numbers with small differences. Summing differences from the first value keeps their digits.
   const double origin = values.front();
   double sum = 0;
   for (const double value : values) sum += value - origin;

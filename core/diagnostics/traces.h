@@ -1,4 +1,4 @@
-// The draws of one scalar quantity, chain by chain: what the diagnostics of this folder read.
+// The draws of one scalar quantity, chain by chain: the input of the diagnostics in this folder.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace chainfleet {
 
-// `values` [C, S], row-major, a chain's draws in their order; not owned. C >= 1 divides the number of values.
+// `values` [C, S], row-major, each chain's draws in order; not owned. C >= 1 divides the number of values.
 struct Traces {
   std::span<const double> values;
   int64_t num_chains = 1;
@@ -16,23 +16,23 @@ struct Traces {
   std::span<const double> Chain(int64_t chain) const { return values.subspan(chain * num_draws(), num_draws()); }
 };
 
-inline constexpr int64_t kFewestDraws = 4;  // of a chain, to be split and still have two on either side
+inline constexpr int64_t kFewestDraws = 4;  // of a chain, so that each half has two
 
-// At least kFewestDraws a chain and no NaN: what every diagnostic needs, each is NaN of anything else.
+// True if each chain has kFewestDraws or more and no value is NaN. For other traces every diagnostic returns NaN.
 bool Usable(Traces traces);
 
-// Each chain's first and last floor(S/2) draws as chains of their own, [2C, S/2] in the order first halves, last
-// halves; the middle of an odd number of draws is left out.
+// Returns each chain's first and last floor(S/2) draws as chains, [2C, S/2]: first halves, then last halves. Drops the
+// middle of an odd number of draws.
 std::vector<double> SplitChains(Traces traces);
 
-// Mean of a non-empty range; exact if all values are equal.
+// Returns the mean of a non-empty range; exact if all values are equal.
 double Mean(std::span<const double> values);
 
-// Sum of squared distances from the mean over n - 1; NaN for one value.
+// Returns the sum of squared distances from the mean over n - 1; NaN for one value.
 double Variance(std::span<const double> values);
 
-// The `probability` quantile (0..1) of a non-empty range, linear between order statistics (Hyndman and Fan 1996, type
-// 7).
+// Returns the `probability` quantile (0..1) of a non-empty range, linear between order statistics (Hyndman and Fan
+// 1996, type 7).
 double Quantile(std::span<const double> values, double probability);
 
 }  // namespace chainfleet

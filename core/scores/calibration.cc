@@ -6,7 +6,7 @@
 namespace chainfleet {
 namespace {
 
-// Sums while rows come in, means at the end.
+// Sums rows as they come in; the means follow at the end.
 class BinSums {
  public:
   explicit BinSums(ReliabilityBin bin = {}) : bin_(bin) {}
@@ -37,9 +37,9 @@ std::vector<ReliabilityBin> EqualWidth(std::span<const double> confidence, const
   }
   for (size_t i = 0; i < confidence.size(); ++i) {
     if (std::isnan(confidence[i])) continue;
-    // Clamped before it is an integer: infinity is none.
+    // Clamps before the conversion to an integer, because infinity has no integer.
     int b = static_cast<int>(std::clamp(std::ceil(confidence[i] * num_bins) - 1, 0.0, num_bins - 1.0));
-    // The product is rounded: the stated edges decide.
+    // The product is rounded, so the stated edges decide.
     if (b > 0 && confidence[i] <= static_cast<double>(b) / num_bins) --b;
     if (b + 1 < num_bins && confidence[i] > static_cast<double>(b + 1) / num_bins) ++b;
     sums[b].Add(confidence[i], correct[i]);
@@ -59,7 +59,7 @@ std::vector<ReliabilityBin> EqualMass(std::span<const double> confidence, const 
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return confidence[a] < confidence[b]; });
   std::vector<ReliabilityBin> bins;
   for (size_t begin = 0, group = 0; begin < order.size();) {
-    // The next cut that lies ahead (a run of ties may have passed some), then on while the confidence is the same.
+    // Moves to the next cut ahead (a run of ties may have passed some), then on while the confidence stays the same.
     size_t end = begin;
     while (end <= begin) end = order.size() * ++group / num_bins;
     while (end < order.size() && confidence[order[end]] == confidence[order[end - 1]]) ++end;

@@ -7,7 +7,7 @@
 namespace chainfleet {
 namespace {
 
-// Mean of score(row, label) over rows.
+// Returns the mean of score(row, label) over rows.
 template <typename Score>
 double MeanOverRows(std::span<const double> probability, int64_t num_classes, std::span<const int32_t> labels,
                     Score score) {

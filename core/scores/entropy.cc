@@ -7,7 +7,7 @@ namespace chainfleet {
 double Entropy(std::span<const double> probability) {
   double sum = 0;
   for (const double p : probability) {
-    if (p != 0) sum -= p * std::log(p);  // NaN stays NaN
+    if (p != 0) sum -= p * std::log(p);  // keeps NaN
   }
   return sum;
 }

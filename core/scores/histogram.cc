@@ -7,7 +7,7 @@
 namespace chainfleet {
 namespace {
 
-constexpr double kAdded = 0.5;  // rows, to every bin
+constexpr double kAdded = 0.5;  // rows added to every bin
 
 std::vector<double> Shares(std::span<const int64_t> counts) {
   const double total = static_cast<double>(std::accumulate(counts.begin(), counts.end(), int64_t{0})) +

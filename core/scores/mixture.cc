@@ -17,7 +17,7 @@ struct Mixture {
   std::span<const double> weight, mean, variance;
   double sign = 1, total = 0;
 
-  // No tail is a difference from 1, so small values are exact.
+  // Computes no tail as a difference from 1, so small tails are exact.
   MixtureSums SumsAt(double x) const {
     MixtureSums sums;
     for (size_t i = 0; i < weight.size(); ++i) {
@@ -32,7 +32,7 @@ struct Mixture {
     }
     return sums;
   }
-  // P(X <= x) and its derivative.
+  // Returns P(X <= x) and its derivative.
   MixtureSums At(double x) const {
     const MixtureSums sums = SumsAt(x);
     return {sums.tail / total, sums.density / total};
@@ -46,8 +46,8 @@ bool IsSound(const Mixture& mixture) {
          std::ranges::all_of(mixture.weight, not_negative) && mixture.total > 0;
 }
 
-// The root of log(P / level) for level <= 1/2: Newton steps, a halving wherever one leaves the bracket or shortens it
-// too little (Press et al., "Numerical Recipes", rtsafe).
+// Finds the root of log(P / level) for level <= 1/2 by Newton steps. Halves the bracket when a step leaves it or
+// shortens it too little (Press et al., "Numerical Recipes", rtsafe).
 double LowerQuantile(const Mixture& mixture, double level) {
   double low = std::numeric_limits<double>::infinity(), high = -low, widest = 0;
   for (size_t i = 0; i < mixture.mean.size(); ++i) {
@@ -69,7 +69,7 @@ double LowerQuantile(const Mixture& mixture, double level) {
     step = next - x;
     x = next;
     if (inside && std::abs(step) <= kTolerance * std::max(std::abs(x), widest)) break;
-    if (x == low || x == high) break;  // neighbours
+    if (x == low || x == high) break;  // neighbouring doubles
   }
   return x;
 }

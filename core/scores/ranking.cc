@@ -14,7 +14,7 @@ bool HasNaN(std::span<const double> scores) {
   return std::ranges::any_of(scores, [](double score) { return std::isnan(score); });
 }
 
-// Calls visit(positives, negatives) for each distinct score, from the highest. None is NaN.
+// Calls visit(positives, negatives) for each distinct score, from the highest. REQUIRES: no score is NaN.
 template <typename Visit>
 void ForEachThreshold(std::span<const double> positive, std::span<const double> negative, Visit visit) {
   std::vector<std::pair<double, bool>> scores;

@@ -5,12 +5,12 @@
 
 namespace chainfleet {
 
-// Area under the ROC curve = P(score of a positive > score of a negative), ties counted one half. NaN if a side is
-// empty or a score is NaN, which has no rank.
+// Returns the area under the ROC curve = P(score of a positive > score of a negative); a tie counts one half. NaN if a
+// side is empty, or if a score is NaN, which has no rank.
 double Auroc(std::span<const double> positive, std::span<const double> negative);
 
-// Average precision: sum over distinct thresholds, high to low, of (recall step) x precision. NaN without positives, or
-// if a score is NaN.
+// Returns the average precision: sum over distinct thresholds, high to low, of (recall step) x precision. NaN without
+// positives, or if a score is NaN.
 double Aupr(std::span<const double> positive, std::span<const double> negative);
 
 }  // namespace chainfleet

@@ -11,7 +11,7 @@ namespace {
 
 double LogOf(double p) { return std::log(std::max(p, std::numeric_limits<double>::min())); }
 
-// logits of one row at 1 / T = beta become probabilities.
+// Turns the logits of one row into probabilities at 1 / T = beta.
 void Soften(double beta, std::span<double> row) {
   const double largest = row[static_cast<size_t>(ArgMax(row))];
   double sum = 0;
@@ -19,7 +19,7 @@ void Soften(double beta, std::span<double> row) {
   for (double& value : row) value /= sum;
 }
 
-// First and second derivative by beta of sum log sum_k exp(beta l_k) - beta l_label.
+// The first and second derivative by beta of sum log sum_k exp(beta l_k) - beta l_label.
 struct Slopes {
   double first = 0, second = 0;
 };
@@ -53,7 +53,7 @@ double FitTemperature(std::span<const double> probability, int64_t num_classes, 
   if (!std::isfinite(at_low)) return std::numeric_limits<double>::quiet_NaN();
   if (at_low >= 0) return kMostTemperature;
   if (SlopesAt(high, logits, num_classes, labels).first <= 0) return kLeastTemperature;
-  // Newton, halving the bracket where a step would leave it.
+  // Takes Newton steps, and halves the bracket if a step would leave it.
   for (int i = 0; i < 100; ++i) {
     const Slopes slopes = SlopesAt(beta, logits, num_classes, labels);
     (slopes.first > 0 ? high : low) = beta;

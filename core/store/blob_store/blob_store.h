@@ -28,26 +28,26 @@ class BlobStore {
   // Replaces the object atomically and durably. Only PutContentAddressed calls it.
   virtual absl::Status Replace(const std::string& name, const std::string& bytes) = 0;
 
-  // NOT_FOUND.
+  // Errors: NOT_FOUND.
   virtual absl::StatusOr<std::string> Get(const std::string& name) const = 0;
-  // Bytes [offset, offset + length), clipped at the end of the object.
+  // Returns bytes [offset, offset + length), clipped at the end of the object.
   virtual absl::StatusOr<std::string> GetRange(const std::string& name, int64_t offset, int64_t length) const = 0;
   virtual absl::StatusOr<int64_t> SizeBytes(const std::string& name) const = 0;
 
-  // Names below `prefix` (a folder that ends with '/', or empty for all), in byte order. For garbage collection only.
+  // Returns the names below `prefix` (a folder that ends with '/', or "") in byte order. For garbage collection only.
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& prefix) const = 0;
 
-  // Passes the same names to `visit`, at most kListPage at a time, until it returns an error, and returns that error.
-  // Names below one folder are adjacent; there is no other order. Stores that may hold more names than fit into memory
-  // keep only one page. This default splits the result of List.
+  // Passes the names of List to `visit`, at most kListPage at a time, until `visit` returns an error; returns that
+  // error. Names below one folder are adjacent; there is no other order. Stores that may hold more names than fit into
+  // memory keep only one page. This default splits the result of List.
   virtual absl::Status ListPages(const std::string& prefix, const PageVisitor& visit) const;
 
-  // OK even if the object does not exist.
+  // Returns OK even if the object does not exist.
   virtual absl::Status Delete(const std::string& name) = 0;
 };
 
-// As Put, for an object whose name contains the digest of `bytes`. If the store has other bytes, they are damaged and
-// are replaced. Errors of Put except ALREADY_EXISTS.
+// Puts an object whose name contains the digest of `bytes`. If the store has other bytes under the name, these are
+// damaged and Put replaces them. Errors of Put except ALREADY_EXISTS.
 absl::Status PutContentAddressed(BlobStore* blobs, const std::string& name, const std::string& bytes);
 
 // INVALID_ARGUMENT unless `name` is a valid object name.

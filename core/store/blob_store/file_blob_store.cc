@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<FileBlobStore>> FileBlobStore::Open(FileSystem* f
   std::unique_ptr<FileBlobStore> store(new FileBlobStore(file_system, folder));
   const std::string temp = absl::StrCat(folder, "/", kTempFolder);
   CHAINFLEET_RETURN_IF_ERROR(file_system->CreateFolders(temp));
-  CHAINFLEET_RETURN_IF_ERROR(file_system->SyncFolder(FolderOf(folder)));  // it has the entry of the store's folder
+  CHAINFLEET_RETURN_IF_ERROR(file_system->SyncFolder(FolderOf(folder)));  // persists the entry of the store's folder
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> leftovers, file_system->ListFiles(temp));
   for (const std::string& file : leftovers)
     CHAINFLEET_RETURN_IF_ERROR(file_system->Remove(absl::StrCat(temp, "/", file)));
@@ -188,10 +188,10 @@ absl::Status FileBlobStore::Delete(const std::string& name) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string path, PathOf(name));
   const absl::Status status = Judge(file_system_->Remove(path));
   if (!status.ok() && !absl::IsNotFound(status)) return status;
-  // Also if the object is gone: the process that removed it may have died before it removed the folders.
+  // Runs also for a missing object: the process that removed it may have died before it removed the folders.
   for (std::string folder = FolderOf(path); folder.size() > folder_.size(); folder = FolderOf(folder)) {
     const absl::Status removed = file_system_->RemoveEmptyFolder(folder);
-    if (!removed.ok() && !absl::IsNotFound(removed)) break;  // it has other objects
+    if (!removed.ok() && !absl::IsNotFound(removed)) break;  // the folder has other objects
     MutexLock lock(&mutex_);
     folders_.erase(folder);
   }

@@ -1,4 +1,4 @@
-// Objects as files below a folder: temp file, fsync, rename, fsync of the folder (shared by all puts that wait for it).
+// Objects as files below a folder: temp file, fsync, rename, then one fsync of the folder for all waiting puts.
 #pragma once
 
 #include <atomic>
@@ -51,7 +51,7 @@ class FileBlobStore final : public BlobStore {
   const std::string folder_;
   std::atomic<uint64_t> next_temp_ = 0;
   Mutex mutex_;
-  std::map<std::string, std::shared_ptr<FolderSync>> folders_ CHAINFLEET_GUARDED_BY(mutex_);  // known to exist durably
+  std::map<std::string, std::shared_ptr<FolderSync>> folders_ CHAINFLEET_GUARDED_BY(mutex_);  // exist durably
 };
 
 }  // namespace chainfleet

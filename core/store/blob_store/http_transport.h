@@ -21,8 +21,8 @@ struct HttpRequest {
   std::map<std::string, std::string> headers;
   std::string_view body;         // borrowed for the call
   int64_t max_reply_bytes = 0;   // limit on the body
-  absl::Duration stall_timeout;  // without any progress
-  absl::Duration timeout;        // for the whole exchange
+  absl::Duration stall_timeout;  // time without any progress
+  absl::Duration timeout;        // time of the whole exchange
 };
 
 struct HttpReply {
@@ -36,8 +36,8 @@ class HttpTransport {
  public:
   virtual ~HttpTransport() = default;
 
-  // Returns the server's reply, whatever its code. UNAVAILABLE: no complete reply; the message is the network's, and it
-  // is unknown whether the request took effect. RESOURCE_EXHAUSTED: the body is longer than max_reply_bytes.
+  // Returns the server's reply with any code. UNAVAILABLE: no complete reply; the message is the network's, and the
+  // request may have taken effect or not. RESOURCE_EXHAUSTED: the body is longer than max_reply_bytes.
   virtual absl::StatusOr<HttpReply> Send(const HttpRequest& request) = 0;
 };
 
@@ -49,7 +49,7 @@ class CurlTransport final : public HttpTransport {
   explicit CurlTransport(std::string ca_bundle);
   ~CurlTransport() override;
   absl::StatusOr<HttpReply> Send(const HttpRequest& request) override;
-  // Ends calls in flight, and later ones, as UNAVAILABLE within about a second: for the end of the process.
+  // Ends current and later calls as UNAVAILABLE within about a second. Call at the end of the process.
   void Stop() { stopped_ = true; }
 
  private:

@@ -8,8 +8,8 @@
 
 namespace chainfleet {
 
-// The folder blobs/ of the data directory, or the S3 address in its file `objects_in`. Used at the start of a server,
-// which has the directory to itself. Not thread-safe.
+// The folder blobs/ of the data directory, or the S3 address in its file `objects_in`. A server uses the class at its
+// start, when it has the directory to itself. Not thread-safe.
 class ObjectPlace {
  public:
   // `file_system` outlives this object.
@@ -26,7 +26,7 @@ class ObjectPlace {
   // the id file is empty.
   absl::StatusOr<std::string> FolderId(const std::string& fresh) const;
 
-  // Stores the address; called after its store was opened.
+  // Stores the address. Call after the store of the address was opened.
   absl::Status Keep(const std::string& url) const;
 
  private:

@@ -64,7 +64,7 @@ absl::Status S3BlobStore::Put(const std::string& name, const std::string& bytes)
   for (int attempt = 0; attempt < limits::kS3Attempts; ++attempt) {
     const absl::Status written = Write(key, bytes, IfPresent::kKeep);
     if (!absl::IsAlreadyExists(written)) return written;
-    // An attempt whose reply was lost may have written it.
+    // An attempt whose reply was lost may have written the object.
     const absl::Status same = Compare(name, bytes);
     if (!absl::IsNotFound(same)) return same;
   }
@@ -76,7 +76,7 @@ absl::Status S3BlobStore::Replace(const std::string& name, const std::string& by
   return Write(key, bytes, IfPresent::kReplace);
 }
 
-// ALREADY_EXISTS only for kKeep, whatever the bytes are.
+// Returns ALREADY_EXISTS only for kKeep, also for equal bytes.
 absl::Status S3BlobStore::Write(const std::string& key, const std::string& bytes, IfPresent if_present) const {
   if (static_cast<int64_t>(bytes.size()) > options_.multipart_bytes) return WriteParts(key, bytes, if_present);
   const S3Call put{.method = "PUT", .key = key, .headers = Condition(if_present == IfPresent::kKeep), .body = bytes};
@@ -150,7 +150,7 @@ void S3BlobStore::Abort(const std::string& key, const std::string& upload) const
       {{"object", key}, {"upload", upload}, {"error", aborted.ToString()}});
 }
 
-// OK for equal bytes, ALREADY_EXISTS for other bytes, NOT_FOUND.
+// Returns OK for equal bytes, ALREADY_EXISTS for other bytes, NOT_FOUND without an object.
 absl::Status S3BlobStore::Compare(const std::string& name, const std::string& bytes) const {
   CHAINFLEET_ASSIGN_OR_RETURN(const int64_t size, SizeBytes(name));
   if (size != static_cast<int64_t>(bytes.size())) return Exists(name);

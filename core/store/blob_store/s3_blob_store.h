@@ -12,9 +12,9 @@
 
 namespace chainfleet {
 
-// Signs a URL that creates this one object, with this length and digest label, unless it exists. AWS compares the bytes
-// with the digest; on servers that do not (SeaweedFS) the first reader finds a mismatch. The URL uses the endpoint of
-// `client`, which sends nothing itself. INVALID_ARGUMENT.
+// Signs a URL that creates this one object, with this length and digest label, unless the object exists. AWS compares
+// the bytes with the digest; on servers that do not compare (SeaweedFS) the first reader finds a mismatch. The URL uses
+// the endpoint of `client`, which sends nothing. Errors: INVALID_ARGUMENT.
 absl::StatusOr<S3SignedUrl> SignS3Put(const S3Client& client, const std::string& name, const std::string& sha256,
                                       int64_t size_bytes, absl::Duration valid_for);
 
@@ -28,8 +28,8 @@ class S3BlobStore final : public BlobStore {
     int64_t part_bytes = limits::kS3PartBytes;
   };
 
-  // Tests that the server supports conditional puts, by an object `.conditional-put` below the prefix, which remains.
-  // FAILED_PRECONDITION / NO_CONDITIONAL_PUT. UNAVAILABLE. The store owns `client`.
+  // Tests that the server supports conditional puts, with an object `.conditional-put` below the prefix, which remains.
+  // Errors: FAILED_PRECONDITION / NO_CONDITIONAL_PUT, UNAVAILABLE. The store owns `client`.
   static absl::StatusOr<std::unique_ptr<S3BlobStore>> Open(std::unique_ptr<S3Client> client, const Options& options);
 
   // A multipart upload that fails is aborted. If the process dies, the upload stays invisible until the bucket's rule
@@ -49,7 +49,7 @@ class S3BlobStore final : public BlobStore {
                                       absl::Duration valid_for) const {
     return SignS3Put(*client_, name, sha256, size_bytes, valid_for);
   }
-  // Signs a URL that reads this one object. INVALID_ARGUMENT.
+  // Signs a URL that reads this one object. Errors: INVALID_ARGUMENT.
   absl::StatusOr<S3SignedUrl> SignGet(const std::string& name, absl::Duration valid_for) const;
 
  private:

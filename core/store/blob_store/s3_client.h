@@ -44,8 +44,8 @@ class S3Client {
 
   const S3Settings& settings() const { return settings_; }
 
-  // Returns the last reply, whatever its code. Retries 5xx, 429, request timeouts and conflicts of conditional
-  // requests. UNAVAILABLE: no reply; the error has bucket, key and reason.
+  // Returns the last reply with any code. Retries 5xx, 429, request timeouts and conflicts of conditional requests.
+  // UNAVAILABLE: no reply; the error has bucket, key and reason.
   absl::StatusOr<HttpReply> Run(const S3Call& call) const;
 
   // Converts a reply to a status with bucket, key and S3's message. OK for 2xx. NOT_FOUND: no such object.

@@ -8,9 +8,9 @@
 
 namespace chainfleet::limits {
 
-inline constexpr int kS3Attempts = 3;  // of a request, before its caller gets an error
+inline constexpr int kS3Attempts = 3;  // attempts of a request before its caller gets an error
 inline constexpr absl::Duration kS3ConnectTimeout = absl::Seconds(3);
-inline constexpr absl::Duration kS3Timeout = absl::Seconds(10);  // of a small request, and of a stall in a large one
+inline constexpr absl::Duration kS3Timeout = absl::Seconds(10);  // for a small request, or a stall in a large one
 inline constexpr absl::Duration kS3CompleteTimeout = absl::Seconds(60);  // the server may copy the parts of an object
 inline constexpr int64_t kS3BytesPerSecond = kMiB;                       // slower transfers time out
 inline constexpr int64_t kS3MaxReplyBytes = 4 * kMiB;                    // a page of 1,000 keys, or an error

@@ -10,11 +10,11 @@
 
 namespace chainfleet {
 
-// Never logged, never part of a message.
+// Never log credentials or put them into a message.
 struct S3Credentials {
   std::string access_key_id;
   std::string secret_access_key;
-  std::string session_token;  // of temporary credentials, else empty
+  std::string session_token;  // set for temporary credentials only
 };
 
 // The signed parts of a request. The sender must send exactly these.
@@ -26,7 +26,7 @@ struct S3SignedParts {
   std::string payload_sha256;                  // 64 hex digits of the body
 };
 
-// Scope and time of a signature: a server accepts one up to 15 minutes before or after its own clock.
+// The scope and time of a signature. A server accepts signatures up to 15 minutes before or after its own clock.
 struct S3SigningScope {
   absl::Time time;
   std::string region;
@@ -39,15 +39,15 @@ std::string UriEncode(const std::string& text, bool keep_slash);
 // Returns name=value&..., encoded, in signing order.
 std::string S3QueryString(const std::map<std::string, std::string>& query);
 
-// The value of x-amz-date: 20130524T000000Z.
+// Returns the value of x-amz-date: 20130524T000000Z.
 std::string S3Timestamp(absl::Time time);
 
-// The value of the Authorization header. `parts.headers` must have x-amz-date, x-amz-content-sha256 and, with temporary
-// credentials, x-amz-security-token.
+// Returns the value of the Authorization header. `parts.headers` must have x-amz-date, x-amz-content-sha256 and, with
+// temporary credentials, x-amz-security-token.
 std::string S3Authorization(const S3SignedParts& parts, const S3SigningScope& scope, const S3Credentials& credentials);
 
-// A query string that permits this one request for `valid_for` (1 s to 7 days), with exactly the headers of `parts`. A
-// GET is signed with payload_sha256 "UNSIGNED-PAYLOAD".
+// Returns a query string that permits this one request for `valid_for` (1 s to 7 days), with exactly the headers of
+// `parts`. A GET is signed with payload_sha256 "UNSIGNED-PAYLOAD".
 std::string S3PresignedQuery(S3SignedParts parts, const S3SigningScope& scope, const S3Credentials& credentials,
                              absl::Duration valid_for);
 

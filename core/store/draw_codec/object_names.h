@@ -5,8 +5,8 @@
 //   {store incarnation}/datasets/{digest}-{nonce}
 //   {store incarnation}/models/{digest}-{nonce}
 //
-// A chain's object names contain the lease epoch, other names a nonce. A name that was given up is therefore never used
-// again, however late its object is deleted.
+// A chain's object names contain the lease epoch, other names a nonce. A released name is therefore never used again,
+// however late its object is deleted.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct ChainObjectName {
   DigestHex digest;
 };
 
-// nullopt for a name that the functions above do not make ("..", absolute paths, other folders).
+// Returns nullopt for a name that the functions above do not make ("..", absolute paths, other folders).
 std::optional<ChainObjectName> ParseChainObjectName(const std::string& name);
 
 // True for any name that the functions above make, and for names without a nonce, which older versions made.

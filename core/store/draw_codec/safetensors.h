@@ -35,11 +35,11 @@ struct Safetensors {
 // match the shape, bytes after the last tensor, metadata that are not strings.
 absl::StatusOr<Safetensors> ParseSafetensors(const std::string& bytes);
 
-// The bytes of a file before the tensors' bytes; does not read `data`.
+// Returns the bytes of a file before the tensors' bytes; does not read `data`.
 std::string SafetensorsHeader(const std::vector<TensorView>& tensors,
                               const std::map<std::string, std::string>& metadata);
 
-// The whole file. Tensors are written in the given order; the header is padded with spaces to 8 bytes. REQUIRES: each
+// Returns the whole file. Tensors are written in the given order; spaces pad the header to 8 bytes. REQUIRES: each
 // size_bytes matches shape and type.
 std::string WriteSafetensors(const std::vector<TensorView>& tensors,
                              const std::map<std::string, std::string>& metadata);

@@ -25,18 +25,18 @@ struct SegmentContent {
 
 struct EncodedSegment {
   std::string bytes;  // a safetensors file
-  DigestHex digest;   // of the content, chained to its parent
+  DigestHex digest;   // digest of the content, chained to its parent
 };
 
 // REQUIRES: every theta[k] has NumParameters(parameters) values (checked).
 EncodedSegment EncodeSegment(const SegmentContent& content, const std::vector<ParameterShape>& parameters);
 
 // Returns the content of an object, with parameters in the order of its bytes. DATA_LOSS: the object is damaged.
-// FAILED_PRECONDITION, with both numbers: its format is newer, or too old. Does not check the digest: compare
-// SegmentDigest.
+// FAILED_PRECONDITION names both format numbers: the object's format is newer, or too old. Does not check the digest:
+// compare SegmentDigest.
 absl::StatusOr<SegmentContent> DecodeSegment(const std::string& bytes);
 
-// SHA-256(format, parent digest, job, chain, first index, steps, kinds, weights, tensor bytes).
+// Returns SHA-256(format, parent digest, job, chain, first index, steps, kinds, weights, tensor bytes).
 DigestHex SegmentDigest(const SegmentContent& content);
 
 }  // namespace chainfleet

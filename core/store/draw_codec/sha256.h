@@ -8,7 +8,7 @@
 
 namespace chainfleet {
 
-// 64 lower-case hex digits.
+// Returns 64 lower-case hex digits.
 std::string Sha256Hex(const std::string& bytes);
 
 // Hashes piece by piece.
@@ -22,7 +22,7 @@ class Sha256 {
   void Update(const void* data, size_t size);
   void Update(const std::string& bytes) { Update(bytes.data(), bytes.size()); }
 
-  // 8 bytes little-endian.
+  // Hashes 8 bytes little-endian.
   void UpdateInteger(int64_t value) { Update(&value, sizeof value); }
   // Hashes the length in 8 bytes, then the bytes: different lists of strings never give the same stream.
   void UpdateString(const std::string& text) {
@@ -30,7 +30,7 @@ class Sha256 {
     Update(text);
   }
 
-  // Call once, at the end.
+  // Returns the digest in hex. Call once, at the end.
   std::string Hex();
 
  private:

@@ -27,8 +27,8 @@ struct SgdSpec {
   bool operator==(const SgdSpec&) const = default;
 };
 
-// theta -= alpha grad U + sqrt(2 alpha T) z. `gradient_noise` is V, the variance of the mini-batch gradient of U that
-// the injected noise is reduced by (2 alpha T - alpha^2 V); 0: no correction.
+// theta -= alpha grad U + sqrt(2 alpha T) z. `gradient_noise` is V, the variance of the mini-batch gradient of U: the
+// injected noise then has variance 2 alpha T - alpha^2 V. 0: no correction.
 struct SgldSpec {
   static constexpr char kName[] = "sgld";
   double gradient_noise = 0;

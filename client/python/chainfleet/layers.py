@@ -16,14 +16,14 @@ class Layer(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class Conv(Layer):
-    """Square windows, zeros around. Tensors: weight, bias.
+    """Convolves with square windows and zero padding. Tensors: weight, bias.
 
-    out_channels: allowed: 1 to 65,536.
-    kernel: allowed: 1 to 64; default: 3.
-    stride: allowed: 1 to 64; default: 1.
-    padding: allowed: 0 to 64; default: 0.
-    groups: allowed: 1 to 65,536; default: 1.
-    bias: default: true.
+    out_channels: channels of the output; allowed: 1 to 65,536.
+    kernel: side of the window in pixels; allowed: 1 to 64; default: 3.
+    stride: pixels between windows; allowed: 1 to 64; default: 1.
+    padding: rows and columns of zeros on each side; allowed: 0 to 64; default: 0.
+    groups: groups of channels; each group is convolved separately; allowed: 1 to 65,536; default: 1.
+    bias: add a learned bias to each channel; default: true.
     """
 
     kind: ClassVar[str] = "conv"
@@ -37,10 +37,11 @@ class Conv(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class Linear(Layer):
-    """W x + b; images are flattened first. Without outputs as many as the likelihood needs. Tensors: weight, bias.
+    """Computes W x + b; flattens images first. Without outputs, the likelihood sets the number. Tensors: weight,
+    bias.
 
-    outputs: default: as many as the likelihood takes; allowed: 1 to 65,536.
-    bias: default: true.
+    outputs: size of the output; by default the likelihood sets it; allowed: 1 to 65,536.
+    bias: add a learned bias to each output; default: true.
     """
 
     kind: ClassVar[str] = "linear"
@@ -50,10 +51,10 @@ class Linear(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class BatchNorm(Layer):
-    """Ioffe & Szegedy, ICML 2015, per channel: batch statistics while sampling, the draw's own when it predicts.
-    Tensors: scale, shift; statistics: mean, variance.
+    """Batch norm (Ioffe & Szegedy, ICML 2015), per channel: batch statistics while sampling, the draw's own in
+    predictions. Tensors: scale, shift; statistics: mean, variance.
 
-    epsilon: allowed: above 0; default: 1e-05.
+    epsilon: added to the variance; allowed: above 0; default: 1e-05.
     """
 
     kind: ClassVar[str] = "batch_norm"
@@ -65,8 +66,8 @@ class FRN(Layer):
     """Filter response norm (Singh & Krishnan, CVPR 2020): x / sqrt(mean over pixels of x^2 + epsilon), scaled and
     shifted, then max(., tau) with a learned threshold tau per channel. Tensors: scale, shift, threshold.
 
-    epsilon: allowed: above 0; default: 1e-06.
-    threshold: default: true.
+    epsilon: added to the mean square; allowed: above 0; default: 1e-06.
+    threshold: learn the threshold; false: no threshold; default: true.
     """
 
     kind: ClassVar[str] = "frn"
@@ -83,11 +84,11 @@ class ReLU(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class MaxPool(Layer):
-    """Windows that would reach over the far edge are left out; without stride they do not overlap.
+    """Drops windows that reach over the far edge. Without stride the windows do not overlap.
 
-    size: allowed: 1 to 64; default: 2.
-    stride: allowed: 1 to 64.
-    padding: at most half of size; allowed: 0 to 64; default: 0.
+    size: side of the window in pixels; allowed: 1 to 64; default: 2.
+    stride: pixels between windows; default: size; allowed: 1 to 64.
+    padding: rows and columns of padding on each side, at most half of size; allowed: 0 to 64; default: 0.
     """
 
     kind: ClassVar[str] = "max_pool"
@@ -100,8 +101,8 @@ class MaxPool(Layer):
 class AvgPool(Layer):
     """AvgPool.
 
-    size: allowed: 1 to 64; default: 2.
-    stride: allowed: 1 to 64.
+    size: side of the window in pixels; allowed: 1 to 64; default: 2.
+    stride: pixels between windows; default: size; allowed: 1 to 64.
     """
 
     kind: ClassVar[str] = "avg_pool"
@@ -111,7 +112,7 @@ class AvgPool(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class GlobalAvgPool(Layer):
-    """[channels, height, width] -> [channels]."""
+    """Maps [channels, height, width] to [channels]."""
 
     kind: ClassVar[str] = "global_avg_pool"
 
@@ -125,9 +126,10 @@ class Flatten(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class Dropout(Layer):
-    """While sampling each value is zero with probability rate, the rest divided by 1 - rate; predictions use all.
+    """While sampling, sets each value to 0 with probability rate and divides the rest by 1 - rate. Predictions use
+    all.
 
-    rate: allowed: at least 0, below 1; default: 0.5.
+    rate: probability of dropping a value; allowed: at least 0, below 1; default: 0.5.
     """
 
     kind: ClassVar[str] = "dropout"
@@ -136,10 +138,10 @@ class Dropout(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class Residual(Layer):
-    """branch(x) + shortcut(x); an empty shortcut is x itself.
+    """Computes branch(x) + shortcut(x); an empty shortcut is x itself.
 
     branch: As model.layers.
-    shortcut: none: the input itself.
+    shortcut: default: the input itself.
     """
 
     kind: ClassVar[str] = "residual"
@@ -149,7 +151,7 @@ class Residual(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class Concat(Layer):
-    """The channels of x, then those of branch(x).
+    """Concatenates the channels of x and of branch(x).
 
     branch: As model.layers.
     """

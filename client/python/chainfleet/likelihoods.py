@@ -15,19 +15,18 @@ class Likelihood(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class Categorical(Likelihood):
-    """Softmax of one output per class; labels."""
+    """Labels: softmax of one output per class."""
 
     kind: ClassVar[str] = "categorical"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(Likelihood):
-    """N(output, variance) of a float32 target. The variance is given, or learned: its logarithm is a parameter more,
-    likelihood.log_variance, that starts at 0 and has the job's prior (layers: {likelihood: ...} for one of its
-    own).
+    """Float32 targets: N(output, variance). The variance is given or learned: its logarithm is then the parameter
+    likelihood.log_variance, which starts at 0 and has the job's prior (layers: {likelihood: ...} overrides it).
 
-    variance: exactly one of the two; allowed: above 0.
-    learned: a log variance more to sample; default: false.
+    variance: fixed variance; give this or learned; allowed: above 0.
+    learned: sample the logarithm of the variance; give this or variance; default: false.
     """
 
     kind: ClassVar[str] = "gaussian"
@@ -37,13 +36,13 @@ class Gaussian(Likelihood):
 
 @dataclass(frozen=True, kw_only=True)
 class HeteroscedasticGaussian(Likelihood):
-    """N(output 0, exp(output 1)) of a float32 target."""
+    """Float32 targets: N(output 0, exp(output 1))."""
 
     kind: ClassVar[str] = "heteroscedastic_gaussian"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bernoulli(Likelihood):
-    """P(label = 1) = 1 / (1 + exp(-output)); labels of two classes."""
+    """Labels of two classes: P(label = 1) = 1 / (1 + exp(-output))."""
 
     kind: ClassVar[str] = "bernoulli"

@@ -19,10 +19,10 @@ class Gaussian(Potential):
     """U = (theta - mean)' covariance^-1 (theta - mean) / 2. Without a covariance the coordinates are independent and
     share a precision, so that a few draws of a large dimension give 10^5 values.
 
-    dimension: allowed: 1 to 2,147,483,648; default: 1.
-    precision: default 1; not beside a covariance; allowed: above 0.
+    dimension: number of coordinates; allowed: 1 to 2,147,483,648; default: 1.
+    precision: 1 / variance of each coordinate, default 1; excludes a covariance; allowed: above 0.
     covariance: dimension x dimension, row by row.
-    mean: one number for all, or dimension of them; default 0.
+    mean: one number for all coordinates, or dimension numbers; default 0.
     """
 
     kind: ClassVar[str] = "gaussian"
@@ -38,10 +38,10 @@ class GaussianMixture(Potential):
     which follows the one-dimensional mixture. K * dimension means: one mixture of the whole vector, mean_k in row
     k.
 
-    weights: of any sum; allowed: above 0.
+    weights: relative weights of the components; allowed: above 0.
     means: one for each weight (independent coordinates), or weights x dimension.
-    stddev: one for each weight, or one for all, default 1; allowed: above 0.
-    dimension: allowed: 1 to 2,147,483,648; default: 1.
+    stddev: one for each weight, or one for all; default 1; allowed: above 0.
+    dimension: number of coordinates; allowed: 1 to 2,147,483,648; default: 1.
     """
 
     kind: ClassVar[str] = "gaussian_mixture"
@@ -53,10 +53,10 @@ class GaussianMixture(Potential):
 
 @dataclass(frozen=True, kw_only=True)
 class LinearRegression(Potential):
-    """target ~ N(weights . x + intercept, noise_variance) over a data set of float32 targets; the job's prior.
+    """target ~ N(weights . x + intercept, noise_variance) over a data set of float32 targets, with the job's prior.
 
-    noise_variance: allowed: above 0; default: 1.
-    intercept: default: true.
+    noise_variance: variance of a target around its prediction; allowed: above 0; default: 1.
+    intercept: add a constant to each prediction; default: true.
     """
 
     kind: ClassVar[str] = "linear_regression"
@@ -66,9 +66,9 @@ class LinearRegression(Potential):
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticRegression(Potential):
-    """P(label = 1) = 1 / (1 + exp(-(weights . x + intercept))) over a data set of two classes; the job's prior.
+    """P(label = 1) = 1 / (1 + exp(-(weights . x + intercept))) over a data set of two classes, with the job's prior.
 
-    intercept: default: true.
+    intercept: add a constant to each logit; default: true.
     """
 
     kind: ClassVar[str] = "logistic_regression"

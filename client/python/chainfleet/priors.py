@@ -16,10 +16,10 @@ class Prior(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(Prior):
-    """Normal with variance 1 / precision; 0 is flat. layers gives a layer (conv1, fc2) a precision of its own.
+    """Normal with variance 1 / precision; 0 is flat. layers sets a different precision for a layer (conv1, fc2).
 
-    precision: allowed: at least 0; default: 0.
-    layers: a precision of its own for a layer: conv1, fc2; allowed: at least 0.
+    precision: 1 / variance; 0 is flat; allowed: at least 0; default: 0.
+    layers: precision of single layers by name, for example conv1 or fc2; allowed: at least 0.
     """
 
     kind: ClassVar[str] = "gaussian"
@@ -31,7 +31,7 @@ class Gaussian(Prior):
 class Laplace(Prior):
     """Density exp(-|x| / scale) / (2 scale).
 
-    scale: allowed: above 0; default: 1.
+    scale: scale of the density; allowed: above 0; default: 1.
     """
 
     kind: ClassVar[str] = "laplace"
@@ -42,8 +42,8 @@ class Laplace(Prior):
 class StudentT(Prior):
     """Density proportional to (1 + (x / scale)^2 / nu)^(-(nu + 1) / 2).
 
-    degrees_of_freedom: allowed: above 0; default: 3.
-    scale: allowed: above 0; default: 1.
+    degrees_of_freedom: nu in the density; allowed: above 0; default: 3.
+    scale: scale of the density; allowed: above 0; default: 1.
     """
 
     kind: ClassVar[str] = "student_t"

@@ -15,12 +15,12 @@ class Sampler(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class SGLD(Sampler):
-    """theta -= alpha grad U + sqrt(2 alpha T) z. gradient_noise is V, the variance of the mini-batch gradient of U
-    that the injected noise makes room for (2 alpha T - alpha^2 V); 0: plain.
+    """theta -= alpha grad U + sqrt(2 alpha T) z. gradient_noise is V, the variance of the mini-batch gradient of U:
+    the injected noise then has variance 2 alpha T - alpha^2 V. 0: no correction.
 
-    gradient_noise: allowed: at least 0; default: 0.
-    noise_free_fraction: of each cycle, from its start, without noise; allowed: at least 0, below 1; default:
-      0.
+    gradient_noise: V, variance of the mini-batch gradient of U; allowed: at least 0; default: 0.
+    noise_free_fraction: noise-free share of each cycle, from the cycle's start; allowed: at least 0, below 1;
+      default: 0.
     """
 
     kind: ClassVar[str] = "sgld"
@@ -30,12 +30,13 @@ class SGLD(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class EMCMC(Sampler):
-    """Entropy-MCMC, joint form (Li & Zhang): theta and its anchor theta_a, coupled with variance eta, both updates
-    from the old values. anchor_decay: theta_a feels the prior too, as in the official code.
+    """Entropy-MCMC, joint form (Li & Zhang): theta and its anchor theta_a are coupled with variance eta; both
+    updates use the old values. anchor_decay: the prior acts on theta_a too, as in the official code.
 
-    eta: variance of theta_a around theta, default 4e-4; allowed: above 0; default: 0.0004.
-    anchor_decay: default: false.
-    noise_free_fraction: allowed: at least 0, below 1; default: 0.
+    eta: variance of theta_a around theta; allowed: above 0; default: 0.0004.
+    anchor_decay: the prior acts on theta_a, too; default: false.
+    noise_free_fraction: noise-free share of each cycle, from the cycle's start; allowed: at least 0, below 1;
+      default: 0.
     """
 
     kind: ClassVar[str] = "emcmc"
@@ -48,7 +49,7 @@ class EMCMC(Sampler):
 class SGD(Sampler):
     """Stochastic gradient descent with heavy-ball momentum; no noise.
 
-    momentum: allowed: at least 0, below 1; default: 0.9.
+    momentum: coefficient of the heavy-ball momentum; allowed: at least 0, below 1; default: 0.9.
     """
 
     kind: ClassVar[str] = "sgd"
@@ -59,9 +60,10 @@ class SGD(Sampler):
 class SGHMC(Sampler):
     """Stochastic-gradient Hamiltonian Monte Carlo with friction a in (0, 1].
 
-    friction: allowed: above 0, at most 1; default: 0.1.
+    friction: a, share of the momentum that a step loses; allowed: above 0, at most 1; default: 0.1.
     scheme: allowed: friction, baoa; default: friction.
-    noise_free_fraction: allowed: at least 0, below 1; default: 0.
+    noise_free_fraction: noise-free share of each cycle, from the cycle's start; allowed: at least 0, below 1;
+      default: 0.
     """
 
     kind: ClassVar[str] = "sghmc"
@@ -74,8 +76,8 @@ class SGHMC(Sampler):
 class EMCMCGibbs(Sampler):
     """Entropy-MCMC, Gibbs-like: theta_a ~ N(theta, eta T I) before every inner_steps steps of theta.
 
-    eta: allowed: above 0; default: 0.0004.
-    inner_steps: allowed: 1 to 1,000,000; default: 1.
+    eta: variance of theta_a around theta at T = 1; allowed: above 0; default: 0.0004.
+    inner_steps: steps of theta between two draws of theta_a; allowed: 1 to 1,000,000; default: 1.
     """
 
     kind: ClassVar[str] = "emcmc_gibbs"
@@ -87,9 +89,9 @@ class EMCMCGibbs(Sampler):
 class EntropySGD(Sampler):
     """Entropy-SGD (Chaudhari et al., ICLR 2017): theta follows the running mean of an inner chain every inner_steps.
 
-    eta: allowed: above 0; default: 0.0004.
-    inner_steps: allowed: 1 to 1,000,000; default: 20.
-    averaging: weight of the old mean; allowed: at least 0, below 1; default: 0.75.
+    eta: variance of the inner chain around theta; allowed: above 0; default: 0.0004.
+    inner_steps: steps of the inner chain for each step of theta; allowed: 1 to 1,000,000; default: 20.
+    averaging: weight of the old mean in the running mean; allowed: at least 0, below 1; default: 0.75.
     """
 
     kind: ClassVar[str] = "entropy_sgd"
@@ -100,11 +102,11 @@ class EntropySGD(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class EntropySGLD(Sampler):
-    """The same with noise sqrt(h eta) z on theta.
+    """Entropy-SGD with noise sqrt(h eta) z on theta.
 
-    eta: allowed: above 0; default: 0.0004.
-    inner_steps: allowed: 1 to 1,000,000; default: 20.
-    averaging: allowed: at least 0, below 1; default: 0.75.
+    eta: variance of the inner chain around theta; allowed: above 0; default: 0.0004.
+    inner_steps: steps of the inner chain for each step of theta; allowed: 1 to 1,000,000; default: 20.
+    averaging: weight of the old mean in the running mean; allowed: at least 0, below 1; default: 0.75.
     """
 
     kind: ClassVar[str] = "entropy_sgld"
@@ -117,8 +119,8 @@ class EntropySGLD(Sampler):
 class SAM(Sampler):
     """Sharpness-aware minimisation (Foret et al., ICLR 2021).
 
-    rho: allowed: above 0; default: 0.05.
-    momentum: allowed: at least 0, below 1; default: 0.9.
+    rho: radius of the perturbation of theta; allowed: above 0; default: 0.05.
+    momentum: coefficient of the heavy-ball momentum; allowed: at least 0, below 1; default: 0.9.
     """
 
     kind: ClassVar[str] = "sam"
@@ -128,17 +130,16 @@ class SAM(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class BSAM(Sampler):
-    """Bayesian SAM (Möllenhoff & Khan, ICLR 2023). It has a prior of its own.
+    """Bayesian SAM (Möllenhoff & Khan, ICLR 2023). The method has its own prior.
 
-    beta1: allowed: at least 0, below 1; default: 0.9.
-    beta2: allowed: at least 0, below 1; default: 0.999.
-    prior_precision: allowed: above 0; default: 40.
-    rho: allowed: at least 0; default: 0.01.
-    damping: allowed: at least 0; default: 0.1.
-    initial_scale: allowed: above 0; default: 1.
-    data_multiplier: N of the method over N stored; the official script takes 4 for its augmentation; allowed:
-      above 0; default: 1.
-    parts: allowed: 1 to 1,024; default: 8.
+    beta1: decay of the momentum; allowed: at least 0, below 1; default: 0.9.
+    beta2: decay of the scale; allowed: at least 0, below 1; default: 0.999.
+    prior_precision: precision of the method's own prior; allowed: above 0; default: 40.
+    rho: radius of the perturbation of theta; allowed: at least 0; default: 0.01.
+    damping: added to the scale at each step; allowed: at least 0; default: 0.1.
+    initial_scale: scale at the start; allowed: above 0; default: 1.
+    data_multiplier: N of the method over N stored; the official script uses 4; allowed: above 0; default: 1.
+    parts: parts of each mini-batch; each part has a noise sample of its own; allowed: 1 to 1,024; default: 8.
     """
 
     kind: ClassVar[str] = "bsam"
@@ -154,12 +155,12 @@ class BSAM(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class GradientUncertainty(Sampler):
-    """Sampling with gradient uncertainty (Park et al.): noise where the gradients of a batch disagree. Without a
-    threshold the quantile of the values seen in burn-in is used. scale_free: the value over sum |X_i|^2.
+    """Sampling with gradient uncertainty (Park et al.): adds noise where the gradients of a batch disagree. Without
+    a threshold, uses the quantile of the values seen in burn-in. scale_free divides the value by sum |X_i|^2.
 
-    threshold.
-    quantile: allowed: above 0, below 1; default: 0.5.
-    scale_free: default: true.
+    threshold: steps below it have noise and are draws; default: from quantile.
+    quantile: share of burn-in values below the threshold; allowed: above 0, below 1; default: 0.5.
+    scale_free: divide the uncertainty by sum |X_i|^2; default: true.
     """
 
     kind: ClassVar[str] = "gradient_uncertainty"
@@ -186,7 +187,7 @@ class MALA(Sampler):
 class HMC(Sampler):
     """Hamiltonian Monte Carlo on the full data; the schedule is the leapfrog step.
 
-    leapfrog_steps: allowed: 1 to 10,000; default: 10.
+    leapfrog_steps: leapfrog steps of one proposal; allowed: 1 to 10,000; default: 10.
     """
 
     kind: ClassVar[str] = "hmc"
@@ -195,14 +196,13 @@ class HMC(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class PenaltyMH(Sampler):
-    """Penalty Metropolis-Hastings (Ceperley & Dewing 1999; Kawasaki & Holzmann): the energy difference is estimated
-    on num_batches disjoint mini-batches. effective_data_size: the likelihood counts as that many examples;
-    default N.
+    """Penalty Metropolis-Hastings (Ceperley & Dewing 1999; Kawasaki & Holzmann): estimates the energy difference on
+    num_batches disjoint mini-batches. The likelihood counts as effective_data_size examples; default N.
 
     proposal: allowed: random_walk, langevin; default: random_walk.
-    num_batches: allowed: 3 to 100,000; default: 20.
+    num_batches: disjoint mini-batches of one energy comparison; allowed: 3 to 100,000; default: 20.
     penalty: allowed: corrected, plain; default: corrected.
-    effective_data_size: allowed: above 0.
+    effective_data_size: examples that the likelihood counts as; default N; allowed: above 0.
     """
 
     kind: ClassVar[str] = "penalty_mh"
@@ -214,10 +214,10 @@ class PenaltyMH(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class BatchedMH(Sampler):
-    """The same without a penalty: biased, a comparator.
+    """Penalty Metropolis-Hastings without the penalty: biased, for comparison.
 
     proposal: allowed: random_walk, langevin; default: random_walk.
-    num_batches: allowed: 1 to 100,000; default: 1.
+    num_batches: disjoint mini-batches of one energy comparison; allowed: 1 to 100,000; default: 1.
     """
 
     kind: ClassVar[str] = "batched_mh"
@@ -227,9 +227,9 @@ class BatchedMH(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class TemperedMH(Sampler):
-    """Random-walk Metropolis on the full data with the likelihood to the power data_size / N: a comparator.
+    """Random-walk Metropolis on the full data with the likelihood to the power data_size / N, for comparison.
 
-    data_size: allowed: above 0.
+    data_size: examples that the likelihood counts as; allowed: above 0.
     """
 
     kind: ClassVar[str] = "tempered_mh"
@@ -242,7 +242,7 @@ class BarkerMH(Sampler):
     al.).
 
     proposal: allowed: random_walk, langevin; default: random_walk.
-    num_batches: allowed: 3 to 100,000; default: 20.
+    num_batches: disjoint mini-batches of one energy comparison; allowed: 3 to 100,000; default: 20.
     """
 
     kind: ClassVar[str] = "barker_mh"
@@ -254,8 +254,8 @@ class BarkerMH(Sampler):
 class SWA(Sampler):
     """Stochastic weight averaging (Izmailov et al., UAI 2018): the draw is the mean of the snapshots.
 
-    momentum: allowed: at least 0, below 1; default: 0.9.
-    start_epoch: allowed: 0 to 1,000,000; default: 1.
+    momentum: coefficient of the heavy-ball momentum; allowed: at least 0, below 1; default: 0.9.
+    start_epoch: data epoch of the first snapshot; allowed: 0 to 1,000,000; default: 1.
     """
 
     kind: ClassVar[str] = "swa"
@@ -268,12 +268,12 @@ class SWAG(Sampler):
     """SWAG (Maddox et al., NeurIPS 2019): a Gaussian from the SGD iterates, one snapshot a data epoch from
     start_epoch.
 
-    momentum: allowed: at least 0, below 1; default: 0.9.
-    start_epoch: allowed: 0 to 1,000,000; default: 1.
-    diagonal: default: false.
-    max_rank: allowed: 2 to 1,000; default: 20.
-    scale: of the covariance; default 0.5, diagonal 1; allowed: above 0.
-    draws: allowed: 1 to 1,000,000; default: 30.
+    momentum: coefficient of the heavy-ball momentum; allowed: at least 0, below 1; default: 0.9.
+    start_epoch: data epoch of the first snapshot; allowed: 0 to 1,000,000; default: 1.
+    diagonal: use only the diagonal of the covariance; default: false.
+    max_rank: columns of the deviation matrix; allowed: 2 to 1,000; default: 20.
+    scale: factor on the covariance; default 0.5, with diagonal 1; allowed: above 0.
+    draws: networks sampled after the training steps; allowed: 1 to 1,000,000; default: 30.
     """
 
     kind: ClassVar[str] = "swag"
@@ -287,12 +287,12 @@ class SWAG(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class MCDropout(Sampler):
-    """MC dropout (Gal & Ghahramani, ICML 2016), by weights: each input unit of a linear or convolution layer but the
-    first falls out with probability rate for a whole step, and for a whole draw.
+    """MC dropout (Gal & Ghahramani, ICML 2016), on weights: each input unit of a linear or convolution layer except
+    the first is dropped with probability rate for a whole step, and for a whole draw.
 
-    rate: allowed: above 0, below 1; default: 0.05.
-    momentum: allowed: at least 0, below 1; default: 0.9.
-    draws: allowed: 1 to 1,000,000; default: 30.
+    rate: probability of dropping an input unit; allowed: above 0, below 1; default: 0.05.
+    momentum: coefficient of the heavy-ball momentum; allowed: at least 0, below 1; default: 0.9.
+    draws: networks sampled after the training steps; allowed: 1 to 1,000,000; default: 30.
     """
 
     kind: ClassVar[str] = "mc_dropout"
@@ -303,12 +303,12 @@ class MCDropout(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class Laplace(Sampler):
-    """Laplace's approximation (MacKay 1992): a Gaussian around the end of SGD, its precision the Gauss-Newton matrix
-    over all data and that of the prior.
+    """Laplace's approximation (MacKay 1992): a Gaussian around the end point of SGD. Its precision is the Gauss-
+    Newton matrix over all data plus the precision of the prior.
 
     structure: allowed: kronecker, diagonal, full; default: kronecker.
-    momentum: allowed: at least 0, below 1; default: 0.9.
-    draws: allowed: 1 to 1,000,000; default: 30.
+    momentum: coefficient of the heavy-ball momentum; allowed: at least 0, below 1; default: 0.9.
+    draws: networks sampled after the training steps; allowed: 1 to 1,000,000; default: 30.
     """
 
     kind: ClassVar[str] = "laplace"

@@ -18,9 +18,9 @@ class Cyclical(Schedule):
     """final + (initial - final)/2 (cos(pi (t mod c)/c) + 1), c = total steps / cycles, which must divide (Zhang et
     al., "Cyclical stochastic gradient MCMC for Bayesian deep learning", ICLR 2020).
 
-    initial: allowed: above 0.
-    final: allowed: at least 0; default: 0.
-    cycles: allowed: 1 to 1,000,000; default: 1.
+    initial: value at the start of each cycle; allowed: above 0.
+    final: value at the end of each cycle; allowed: at least 0; default: 0.
+    cycles: cycles of the run; they must divide the steps; allowed: 1 to 1,000,000; default: 1.
     """
 
     kind: ClassVar[str] = "cyclical"
@@ -33,8 +33,8 @@ class Cyclical(Schedule):
 class Linear(Schedule):
     """initial + (final - initial) t / total.
 
-    initial: allowed: above 0.
-    final: allowed: at least 0; default: 0.
+    initial: value at the start; allowed: above 0.
+    final: value at the end; allowed: at least 0; default: 0.
     """
 
     kind: ClassVar[str] = "linear"
@@ -46,8 +46,8 @@ class Linear(Schedule):
 class Exponential(Schedule):
     """initial (final / initial)^(t / total).
 
-    initial: allowed: above 0.
-    final: allowed: above 0.
+    initial: value at the start; allowed: above 0.
+    final: value at the end; allowed: above 0.
     """
 
     kind: ClassVar[str] = "exponential"
@@ -57,11 +57,11 @@ class Exponential(Schedule):
 
 @dataclass(frozen=True, kw_only=True)
 class Step(Schedule):
-    """initial until at of the run, then initial * factor.
+    """initial up to the share at of the run, then initial * factor.
 
-    initial: allowed: above 0.
-    factor: allowed: above 0; default: 0.1.
-    at: part of the run; allowed: above 0, below 1; default: 0.5.
+    initial: value at the start; allowed: above 0.
+    factor: factor of the step; allowed: above 0; default: 0.1.
+    at: share of the run before the step; allowed: above 0, below 1; default: 0.5.
     """
 
     kind: ClassVar[str] = "step"
@@ -72,13 +72,13 @@ class Step(Schedule):
 
 @dataclass(frozen=True, kw_only=True)
 class SWAG(Schedule):
-    """SWAG's: with s the fraction of the way to data epoch start_epoch, initial until s = 0.5, linear to final at s
-    = 0.9, then final (Maddox et al., "A simple baseline for Bayesian uncertainty in deep learning", NeurIPS
+    """SWAG's schedule. s is the share of the way to data epoch start_epoch: initial until s = 0.5, linear to final
+    at s = 0.9, then final (Maddox et al., "A simple baseline for Bayesian uncertainty in deep learning", NeurIPS
     2019).
 
-    initial: allowed: above 0.
-    final: allowed: above 0.
-    start_epoch: allowed: 1 to 1,000,000; default: 1.
+    initial: value at the start; allowed: above 0.
+    final: value from s = 0.9 on; allowed: above 0.
+    start_epoch: data epoch at which s = 1; allowed: 1 to 1,000,000; default: 1.
     """
 
     kind: ClassVar[str] = "swag"
@@ -89,13 +89,13 @@ class SWAG(Schedule):
 
 @dataclass(frozen=True, kw_only=True)
 class Polynomial(Schedule):
-    """initial (1 + t / offset)^-power, the decreasing steps a (b + t)^-gamma of Welling & Teh, "Bayesian learning
-    via stochastic gradient Langevin dynamics" (ICML 2011): a = initial offset^power, b = offset in steps, gamma =
-    power. Their conditions for convergence hold for a power in (0.5, 1].
+    """initial (1 + t / offset)^-power: the decreasing steps a (b + t)^-gamma of Welling & Teh, "Bayesian learning
+    via stochastic gradient Langevin dynamics" (ICML 2011), with a = initial offset^power, b = offset in steps,
+    gamma = power. Their conditions for convergence hold for a power in (0.5, 1].
 
-    initial: allowed: above 0.
-    offset: steps; allowed: above 0; default: 1.
-    power: allowed: above 0; default: 0.55.
+    initial: value at the start; allowed: above 0.
+    offset: b in the formula, in steps; allowed: above 0; default: 1.
+    power: exponent of the decrease; allowed: above 0; default: 0.55.
     """
 
     kind: ClassVar[str] = "polynomial"

@@ -13,12 +13,13 @@ from .spec import Spec
 
 @dataclass(frozen=True, kw_only=True)
 class Until(Spec):
-    """When a job has drawn enough before its steps are over: both of the first two that are given hold, or
-    max_draws are committed. Of each point of a sweep by itself. Looked at once each chain has 100 traced values.
+    """Stops a point of a sweep, or the job, early: when all given conditions of the first two hold, or when
+    max_draws are committed. The conditions are checked when each chain has 100 traced values.
 
-    rhat_below: the largest R-hat of the quantities that decide; two chains or more; allowed: above 1.
-    ess_above: their smallest bulk or tail effective sample size; allowed: above 0.
-    max_draws: of all chains of the point together; allowed: at least 1.
+    rhat_below: bound on the largest R-hat of the deciding quantities; needs two chains or more; allowed:
+      above 1.
+    ess_above: bound on the smallest bulk or tail effective sample size of these quantities; allowed: above 0.
+    max_draws: draws of all chains of the point together; allowed: at least 1.
     """
 
     rhat_below: float | None = None
@@ -28,11 +29,11 @@ class Until(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class Standardize(Spec):
-    """Which numbers are standardised before the model sees them, by mean and deviation of the training set. What it
-    predicts is told in the targets' own units.
+    """Standardises with the mean and deviation of the training set. Predictions are reported in the units of the
+    targets.
 
-    inputs: false: as stored, uint8 as x / 255; default: true.
-    targets: of float32 targets; default true; false: learned in their own units; default: true.
+    inputs: false: inputs as stored, uint8 as x / 255; default: true.
+    targets: false: float32 targets are learned in their own units; default: true.
     """
 
     inputs: bool | None = None
@@ -41,9 +42,9 @@ class Standardize(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class Init(Spec):
-    """Where chains start, in place of a network's random start or of 0.
+    """Sets where chains start, instead of a network's random start or of 0.
 
-    theta: one number for all, D of them, or K x D row by row: chain i starts at row i mod K.
+    theta: one number for all, D numbers, or K x D by row: chain i starts at row i mod K.
     perturb: standard deviation of normal noise that each chain adds to its start; allowed: at least 0;
       default: 0.
     """
@@ -54,12 +55,12 @@ class Init(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class Retention(Spec):
-    """Which committed draws are deleted again; without it all are kept until the job is deleted. A draw goes if
-    either says so. Its record stays, as a tombstone; draws of a version that an alias names or a prediction reads
-    stay whole.
+    """Deletes committed draws; by default all are kept until the job is deleted. A draw is deleted if either rule
+    says so; its record stays as a tombstone. Draws of a version with an alias, or of a running prediction, are
+    never deleted.
 
-    keep_last: of each chain; older draws go; allowed: at least 1.
-    ttl_seconds: since their commit; allowed: above 0.
+    keep_last: newest draws of each chain to keep; allowed: at least 1.
+    ttl_seconds: seconds after its commit at which a draw is deleted; allowed: above 0.
     """
 
     keep_last: int | None = None
@@ -68,11 +69,11 @@ class Retention(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshots(Spec):
-    """When the draws committed so far become a version while chains run, beside the one made when the job ends.
-    Without it each prediction of the newest version makes one if there are new draws.
+    """Makes versions of the committed draws while chains run; the end of the job makes one, too. By default each
+    prediction of the newest version makes a version if there are new draws.
 
-    every_draws: of all chains together, since the last version; allowed: at least 1.
-    every_seconds: since the last version, if there are new draws; allowed: at least 1.
+    every_draws: draws of all chains together since the last version; allowed: at least 1.
+    every_seconds: seconds since the last version, if there are new draws; allowed: at least 1.
     """
 
     every_draws: int | None = None
@@ -81,10 +82,11 @@ class Snapshots(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class Scheduling(Spec):
-    """Scheduling.
+    """The job's tier, and how many of its chains must succeed.
 
-    priority: allowed: low, normal, high; default: normal.
-    success_chains: of each point: so many are enough, the others end where they are; allowed: 1 to 4,096.
+    priority: low, normal or high; chains of a higher tier are granted first and preempt lower ones; allowed:
+      low, normal, high; default: normal.
+    success_chains: chains of each point that must succeed; then the others end early; allowed: 1 to 4,096.
     """
 
     priority: Literal["low", "normal", "high"] | None = None
@@ -93,16 +95,16 @@ class Scheduling(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class Model(Spec):
-    """Model.
+    """The sampled network or potential.
 
-    builtin: a built-in network by its name (docs/reference/networks.md); not beside potential, torchscript.
-    potential: Regressions take a data set and a prior as networks do; not beside builtin, torchscript.
-    torchscript: a stored module by its name (PutModel); not beside builtin, potential.
+    builtin: name of a built-in network (docs/reference/networks.md); not beside potential, torchscript.
+    potential: Regressions need a data set and a prior, as networks do; not beside builtin, torchscript.
+    torchscript: name of a stored module (PutModel); not beside builtin, potential.
     hidden: mlp: widths of the hidden layers, default 200, 200; allowed: 1 to 65,536.
-    width: builtin: multiplies every hidden layer's channels or outputs, default 1; allowed: above 0, at most
-      64; default: 1.
+    width: builtin: factor on every hidden layer's channels or outputs; allowed: above 0, at most 64; default:
+      1.
     stem: allowed: cifar, imagenet; default: cifar.
-    layers: instead of one of the kinds: a network of one's own.
+    layers: a network of your own layers; excludes builtin, potential and torchscript.
     """
 
     builtin: str | None = None
@@ -116,9 +118,9 @@ class Model(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetRef(Spec):
-    """name; empty for analytic potentials.
+    """The training data; none for analytic potentials.
 
-    name.
+    name: name of a stored data set; leave it out for analytic potentials.
     """
 
     name: str | None = None
@@ -126,10 +128,10 @@ class DatasetRef(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class Augmentation(Spec):
-    """Random changes of the images of a mini-batch (core/domain/augmentation_spec.h).
+    """Changes the images of a mini-batch at random. Formulas: core/domain/augmentation_spec.h.
 
-    crop_padding: allowed: 0 to 64; default: 0.
-    flip: default: false.
+    crop_padding: largest shift in pixels; zeros fill the gap; allowed: 0 to 64; default: 0.
+    flip: mirror each image left to right with probability 1/2; default: false.
     """
 
     crop_padding: int | None = None
@@ -138,16 +140,16 @@ class Augmentation(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep(Spec):
-    """Lists of values in place of one number each; a schedule's is its initial value. Points count from 0 in the
-    order of the values, the last list fastest: core/domain/sweep_spec.h.
+    """Gives a list of values for each swept number; for a schedule, its initial value. Points count from 0 in the
+    order of the values, and the last list changes fastest: core/domain/sweep_spec.h.
 
-    step_size.
-    learning_rate.
-    temperature.
-    prior_precision.
-    eta.
-    friction.
-    rho.
+    step_size: values of alpha at the start.
+    learning_rate: values of h at the start.
+    temperature: values of T.
+    prior_precision: values of the prior's precision.
+    eta: values of the sampler's eta.
+    friction: values of the sampler's friction.
+    rho: values of the sampler's rho.
     """
 
     step_size: Sequence[float] | None = None
@@ -161,11 +163,11 @@ class Sweep(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class BurnIn(Spec):
-    """BurnIn.
+    """Start of the run without draws and traces; default none.
 
-    cycles: allowed: 0 to 1,000,000.
-    epochs: allowed: 0 to 1,000,000.
-    steps: allowed: 0 to 1,000,000,000,000,000.
+    cycles: length in cycles of the schedule; allowed: 0 to 1,000,000.
+    epochs: length in passes over the data; allowed: 0 to 1,000,000.
+    steps: length in steps; allowed: 0 to 1,000,000,000,000,000.
     """
 
     cycles: int | None = None
@@ -175,13 +177,14 @@ class BurnIn(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class Collect(Spec):
-    """Collect.
+    """Which steps are kept as draws; default every step.
 
     last_epochs_of_cycle: a draw at the end of each of the last k data epochs of every cycle; not beside
       every_steps; allowed: 1 to 1,000,000.
-    every_steps: not beside last_epochs_of_cycle; allowed: 1 to 1,000,000,000,000,000.
-    kinds: "theta", "theta_a"; empty: all the sampler has.
-    segment_draws: allowed: at least 0; default: 0.
+    every_steps: steps between draws (thinning); default 1; not beside last_epochs_of_cycle; allowed: 1 to
+      1,000,000,000,000,000.
+    kinds: "theta", "theta_a"; empty: all kinds that the sampler has.
+    segment_draws: draws that close a segment; 0: only size and age close it; allowed: at least 0; default: 0.
     """
 
     last_epochs_of_cycle: int | None = None
@@ -194,42 +197,44 @@ class Collect(Spec):
 class JobSpec(Spec):
     """A job, as a job file says it.
 
-    name: 1-63 of a-z, 0-9 and '-'.
-    model.
-    dataset: name; empty for analytic potentials.
-    prior.
-    sampler.
-    learning_rate: h on the mean loss; alpha = h / N; not beside step_size.
-    step_size: alpha on the full-data potential; not beside learning_rate.
-    temperature: allowed: at least 0; default: 1.
-    batch_size: allowed: at least 1; default: 128.
+    name: 1-63 of a-z, 0-9 and '-', starting with a letter.
+    model: The sampled network or potential.
+    dataset: The training data; none for analytic potentials.
+    prior: Density of the parameters before the data; default flat.
+    sampler: How chains move.
+    learning_rate: Initial or constant h on the mean loss; the step size is alpha = h / N; not beside
+      step_size.
+    step_size: Initial or constant alpha on the full-data potential U; not beside learning_rate.
+    temperature: T of the sampled density exp(-U / T); allowed: at least 0; default: 1.
+    batch_size: examples of one mini-batch; allowed: at least 1; default: 128.
     minibatches: allowed: reshuffle, independent; default: reshuffle.
-    num_epochs: exactly one of the two; allowed: 1 to 1,000,000.
-    num_steps: allowed: 1 to 1,000,000,000,000,000.
-    burn_in.
-    chains: of each point of a sweep; allowed: at least 1, at most 4,096; default: 1.
-    collect.
-    seed: default: 0.
-    resume_point_every_steps: 0: by time, see worker/runtime; allowed: at least 0; default: 0.
-    sweep: each combination of its values is a point, and a posterior of its own.
-    likelihood: of a network; default categorical.
-    scheduling.
-    preset: A published script's settings by name (docs/explanation/sampling.md#presets); fields given here go
-      before them.
-    augmentation.
+    num_epochs: length of the run in passes over the data; give this or num_steps; allowed: 1 to 1,000,000.
+    num_steps: length of the run in steps; give this or num_epochs; allowed: 1 to 1,000,000,000,000,000.
+    burn_in: Start of the run without draws and traces; default none.
+    chains: number of chains, of each point if the job has a sweep; allowed: at least 1, at most 4,096;
+      default: 1.
+    collect: Which steps are kept as draws; default every step.
+    seed: key of all random numbers of the job; default: 0.
+    resume_point_every_steps: steps between resume points; 0: the worker chooses by time; allowed: at least 0;
+      default: 0.
+    sweep: Each combination of these values is a point with a posterior of its own.
+    likelihood: Likelihood of a network's outputs; default categorical.
+    scheduling: The job's tier, and how many of its chains must succeed.
+    preset: The settings of a published script by name (docs/explanation/sampling.md#presets); keys of this
+      file override them.
+    augmentation: Changes the images of a mini-batch at random.
     precision: allowed: float32, tf32; default: float32.
-    standardize: Which numbers are standardised before the model sees them, by mean and deviation of the
-      training set. What it predicts is told in the targets' own units.
-    init: Where chains start, in place of a network's random start or of 0.
-    retention: Which committed draws are deleted again; without it all are kept until the job is deleted. A
-      draw goes if either says so. Its record stays, as a tombstone; draws of a version that an alias names or
-      a prediction reads stay whole.
-    snapshots: When the draws committed so far become a version while chains run, beside the one made when the
-      job ends. Without it each prediction of the newest version makes one if there are new draws.
-    until: When a job has drawn enough before its steps are over: both of the first two that are given hold,
-      or max_draws are committed. Of each point of a sweep by itself. Looked at once each chain has 100 traced
-      values.
-    trace_every: steps between traced values; default: so that 1,000 values hold all of a run; allowed: 1 to
+    standardize: Standardises with the mean and deviation of the training set. Predictions are reported in the
+      units of the targets.
+    init: Start of the chains; default: random for networks, 0 for analytic potentials.
+    retention: Deletes committed draws; by default all are kept until the job is deleted. A draw is deleted if
+      either rule says so; its record stays as a tombstone. Draws of a version with an alias, or of a running
+      prediction, are never deleted.
+    snapshots: Makes versions of the committed draws while chains run; the end of the job makes one, too. By
+      default each prediction of the newest version makes a version if there are new draws.
+    until: Stops a point of a sweep, or the job, early: when all given conditions of the first two hold, or
+      when max_draws are committed. The conditions are checked when each chain has 100 traced values.
+    trace_every: steps between traced values; by default 1,000 values cover the whole run; allowed: 1 to
       1,000,000,000,000,000.
     """
 

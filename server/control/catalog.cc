@@ -11,7 +11,7 @@ namespace {
 
 struct Kind {
   const char* name;
-  const char* plural;  // also the kind of its page tokens
+  const char* plural;  // also the kind of the page tokens
   const char* not_found;
 };
 constexpr Kind KindOf(const Dataset*) { return {"dataset", "datasets", "DATASET_NOT_FOUND"}; }

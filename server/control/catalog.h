@@ -27,11 +27,11 @@ namespace chainfleet {
 template <typename Item>
 class Shelf {
  public:
-  // NOT_FOUND / DATASET_NOT_FOUND or MODEL_NOT_FOUND.
+  // Errors: NOT_FOUND / DATASET_NOT_FOUND or MODEL_NOT_FOUND.
   absl::StatusOr<Item> Get(const std::string& name) const;
-  // Items in order of name. INVALID_ARGUMENT: the page token belongs to another list.
+  // Returns items in order of name. INVALID_ARGUMENT: the page token belongs to another list.
   absl::StatusOr<Page<Item>> List(int32_t page_size, const std::string& page_token) const;
-  // Bytes of all objects of the tenant.
+  // Returns the bytes of all objects of the tenant.
   int64_t StoredBytes(const std::string& tenant) const;
 
  private:
@@ -43,7 +43,7 @@ class Shelf {
   std::map<std::string, Item> items_ CHAINFLEET_GUARDED_BY(mutex_);
 };
 
-// Thread-safe. Its lock is below the Dispatcher's: it may be called while that lock is held.
+// Thread-safe. The Catalog's lock is below the Dispatcher's: calls are allowed while the Dispatcher's lock is held.
 class Catalog {
  public:
   // `state` is the state that the store loaded. `nonces` seeds the nonces: fresh random bits in production. The writer
@@ -56,10 +56,10 @@ class Catalog {
   // Adds the data set and the module that the plan's spec names to the plan. NOT_FOUND as for Shelf::Get, with the
   // field of the spec.
   absl::Status FindData(JobPlan* plan) const;
-  // Bytes of the data sets and models of the tenant.
+  // Returns the bytes of the data sets and models of the tenant.
   int64_t StoredBytes(const std::string& tenant) const;
 
-  // A number that makes the names of one upload's objects unique.
+  // Returns a number that makes the names of one upload's objects unique.
   uint64_t ObjectNonce();
   // BeginUpload protects `objects`, which are not written yet, from the garbage collector and answers with the upload's
   // name. BeginRepair does so for the objects of a stored item whose content is uploaded again; ABORTED / BEING_DELETED

@@ -15,7 +15,7 @@ namespace chainfleet {
 // reported that the job is wrong.
 enum class LeaseOutcome { kLost, kHung, kOrdered, kGivenBack, kHopeless };
 
-// The name in metrics and logs.
+// Returns the name in metrics and logs.
 inline const char* ToString(LeaseOutcome outcome) {
   switch (outcome) {
     case LeaseOutcome::kLost:
@@ -34,9 +34,9 @@ inline const char* ToString(LeaseOutcome outcome) {
 
 struct CommitFigures {
   std::string refused;    // reason of the rejection; empty if accepted
-  bool replayed = false;  // was committed before
+  bool replayed = false;  // the store had the same commit
   int64_t draws = 0;      // 0 unless accepted
-  int64_t bytes = 0;      // of its segment and resume point
+  int64_t bytes = 0;      // bytes of its segment and resume point
   absl::Duration took;    // from the call to the store's answer
 };
 
@@ -54,7 +54,7 @@ class ControlObserver {
   // A worker did not synchronize for a lease term and was not draining. Called once for each silence, also for workers
   // without chains.
   virtual void OnWorkerSilent() {}
-  // A worker is told to hand the chain back, for one of a higher tier.
+  // A worker must hand the chain back, because a chain of a higher tier waits.
   virtual void OnPreempt(const ChainId&) {}
   virtual void OnCommit(const CommitFigures&) {}
 };

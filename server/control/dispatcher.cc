@@ -14,7 +14,7 @@ Dispatcher::Dispatcher(const DispatcherParts& parts, StoredState state, Dispatch
   core->Start(impl_);
 }
 
-// Tasks that still wait on the executor find the Impl gone.
+// Tasks that still wait on the executor find no Impl and do nothing.
 Dispatcher::~Dispatcher() = default;
 
 Dispatcher::Core::Core(const DispatcherParts& parts, StoredState state, const DispatcherOptions& o)
@@ -92,7 +92,7 @@ void Dispatcher::Core::Advance() {
   }
 }
 
-// A page of one job at a time, each behind what was appended meanwhile: commits wait for one page at most.
+// Writes one page of one job at a time, behind changes appended meanwhile, so that commits wait for one page at most.
 void Dispatcher::Core::Purge(const change::PurgeJob& page) {
   Change(page, [job = page.job](Core& core, const ApplyResult& result) {
     if (result.status.ok() && result.purge) return core.Purge(*result.purge);
@@ -122,7 +122,7 @@ void Dispatcher::Core::Settle() {
   ArmTimer();
 }
 
-// An earlier timer that is still set fires into nothing: at most one is pending per lowering of the next time.
+// A replaced timer still fires and does nothing. Each lowering of the next time adds at most one such timer.
 void Dispatcher::Core::ArmTimer() {
   std::optional<absl::Duration> next = leases.NextEnd();
   const auto consider = [&](absl::Duration time) { next = next ? std::min(*next, time) : time; };
@@ -132,7 +132,7 @@ void Dispatcher::Core::ArmTimer() {
   if (policy_due) consider(next_policy);
   if (next_attempt) consider(*next_attempt);
   if (!next) return;
-  // What is overdue waits for a change in flight, which enters again.
+  // An overdue time waits for a change in flight, whose end enters the core again.
   const absl::Duration at = *next > now ? *next : now + limits::kPolicyInterval;
   if (armed && *armed <= at && *armed > now) return;
   armed = at;
@@ -170,7 +170,7 @@ void Dispatcher::Core::ChangeChain(ChainEntry* chain, StateChange change, Then t
 
 void Dispatcher::Core::Absorb(const ApplyResult& result) {
   if (!result.status.ok()) return;
-  if (result.job) AbsorbJob(*result.job);  // first: its plan may have more chains now
+  if (result.job) AbsorbJob(*result.job);  // first, because its plan may have more chains now
   for (const ChainRow& row : result.chains) {
     JobEntry* job = jobs.Find(row.id.job);
     if (job == nullptr) continue;
@@ -200,7 +200,7 @@ void Dispatcher::Core::Absorb(const ApplyResult& result) {
   Bump(job);
 }
 
-// Whoever ended it: its worker by a commit, or the server.
+// Runs for every end of a chain: by a commit of its worker, or by the server.
 void Dispatcher::Core::OnChainEnd(const ChainRow& row) {
   observer->OnChainEnd(row.state);
   const bool failed = row.state == ChainState::kFailed || row.state == ChainState::kDiverged;

@@ -1,8 +1,8 @@
 // The coordinator's one lock: jobs, chains, leases and the fleet, over a store that is the truth.
 //
-// Every public method begins with Enter(now): lock, advance time, expire leases. Changes are validated against the
-// tables, appended to the StateWriter, and take effect (tables change, `done` runs) only after their commit. Nothing
-// blocks and no I/O happens under the lock.
+// Every public method starts with Enter(now): lock, advance time, expire leases. Changes are validated against the
+// tables and appended to the StateWriter. They take effect (tables change, `done` runs) only after their commit.
+// Nothing blocks and no I/O happens under the lock.
 #pragma once
 
 #include <cstdint>
@@ -33,42 +33,42 @@
 
 namespace chainfleet {
 
-// A process of a worker, as its Synchronize calls name it.
+// A process of a worker, named as in its Synchronize calls.
 struct WorkerIdentity {
   std::string worker, incarnation;
 };
 
-// Keeps what an ended job leaves to be looked at (change::KeepFindings); `done` runs when it is stored, or cannot be,
-// which is logged.
+// Stores findings about an ended job for later views (change::KeepFindings). `done` runs when the findings are stored,
+// or when storing failed, which is logged.
 using KeepFindings = std::function<void(std::map<std::string, std::string> parts, std::function<void()> done)>;
 
 struct DispatcherOptions {
   absl::Duration lease_ttl = limits::kLeaseTtl;
   absl::Duration sync_interval = limits::kSyncInterval;
   absl::Duration lease_grace = limits::kLeaseGrace;
-  absl::Duration longest_call = limits::kPredictDeadline;  // that reads draws: so long those of a deleted job stay
-  // Job ids are drawn from it: fresh random bits in production, a constant in tests.
+  absl::Duration longest_call = limits::kPredictDeadline;  // longest read of draws; a deleted job's draws stay so long
+  // The key of job ids: fresh random bits in production, a constant in tests.
   RngKey id_key;
   ShareSettings shares;
   TenantLimits tenant_limits;
-  // Bytes that draws may still take where they are stored; it may block. Unset or nullopt: nobody knows.
+  // Returns the free bytes of the store of draws; may block. Unset or nullopt means unknown.
   std::function<std::optional<int64_t>()> free_bytes;
-  ControlObserver* observer = nullptr;  // outlives the dispatcher; null: nobody
-  TraceTable* traces = nullptr;         // likewise; forgets chains that end as FAILED or DIVERGED
-  // Runs when a job has ended, before its watchers hear of it, inside a call of the dispatcher: it must make none
-  // itself.
+  ControlObserver* observer = nullptr;  // outlives the dispatcher; null: no observer
+  TraceTable* traces = nullptr;         // outlives the dispatcher; forgets chains that end as FAILED or DIVERGED
+  // Runs when a job has ended, before its watchers are told. Runs inside a call of the dispatcher, so the function must
+  // not call the dispatcher.
   std::function<void(const JobView& job, KeepFindings keep)> on_job_end;
   // Runs once when another coordinator took the store over or a commit's outcome is unknown: the process must end and
-  // reload. Unset: it ends at once.
+  // reload. If unset, the process ends at once.
   std::function<void(const absl::Status&)> on_store_lost;
 };
 
-// What the Dispatcher works with. All of it outlives the Dispatcher.
+// The parts that the Dispatcher uses. All of them outlive the Dispatcher.
 struct DispatcherParts {
   const Clock* clock = nullptr;
   Executor* executor = nullptr;
   const StateStore* store = nullptr;
-  StateWriter* writer = nullptr;  // closed before the Dispatcher ends
+  StateWriter* writer = nullptr;  // closed before the Dispatcher is destroyed
   Catalog* catalog = nullptr;
   Versions* versions = nullptr;
 };
@@ -76,66 +76,66 @@ struct DispatcherParts {
 // Thread-safe.
 class Dispatcher {
  public:
-  // `state` is what the store loaded just now; every LEASED chain gets one full term.
+  // `state` is the state that the store loaded just now; every LEASED chain gets one full term.
   Dispatcher(const DispatcherParts& parts, StoredState state, DispatcherOptions options);
   ~Dispatcher();
 
-  // Jobs. Who calls is told apart here and in CreateJob and ListJobs; all other calls take the id that this gives.
-  // `name`: a job id, a name (its newest job), or "@latest", among the jobs of `tenant`. NOT_FOUND names what
-  // was asked, here and below.
+  // Jobs. Only ResolveJob, ResolveDraws, CreateJob and ListJobs are scoped to a tenant; other methods take the job id
+  // that ResolveJob returns. `name`: a job id, a name (the newest job with the name), or "@latest", among the jobs of
+  // `tenant`. NOT_FOUND names the requested job, in all methods.
   absl::StatusOr<std::string> ResolveJob(const std::string& tenant, const std::string& name);
   void CreateJob(const std::string& tenant, const JobSpec& spec, const std::string& request_id, bool validate_only,
                  Reply<JobView> done);
   void SetIntent(const std::string& job, JobIntent intent, Reply<JobView> done);
-  // As change::ScaleJob says.
+  // change::ScaleJob has the contract.
   void ScaleJob(const std::string& job, int32_t chains, Reply<JobView> done);
-  // What the traces of a job say now: its stop rule is looked at. Points that have enough end, as
-  // change::StopPoint says.
+  // Checks the job's stop rule against new diagnostics of its traces. Points with enough draws end as change::StopPoint
+  // says.
   void TakeDiagnoses(const std::string& job, const std::vector<PointDiagnosis>& points);
   absl::StatusOr<JobView> GetJob(const std::string& job);
   absl::StatusOr<JobBrief> GetBrief(const std::string& job);
-  // By index.
+  // Returns the states by chain index.
   absl::StatusOr<std::vector<ChainState>> GetChainStates(const std::string& job);
-  // Of all jobs, with at most `most_running` of the chains that run.
+  // Summarises all jobs, with at most `most_running` of the running chains.
   FleetSummary Summary(size_t most_running);
-  // Newest first. INVALID_ARGUMENT for a page token of other arguments.
+  // Lists jobs, newest first. INVALID_ARGUMENT for a page token of other arguments.
   struct JobFilter {
     std::optional<std::string> tenant;
     std::optional<JobState> state;
   };
   absl::StatusOr<Page<JobView>> ListJobs(const JobFilter& filter, int32_t page_size, const std::string& page_token);
-  // Runs `changed` once when the job's version counter passes `seen` or it is gone; at once if it has already.
+  // Runs `changed` once when the job's version counter passes `seen` or the job is gone; at once if so already.
   struct Watched {
     JobView job;
     uint64_t version = 0;
   };
-  // The ticket is for Unwatch.
+  // Identifies a watch for Unwatch.
   struct WatchTicket {
     std::string job;
     uint64_t number = 0;
   };
   WatchTicket WatchJob(const std::string& job, uint64_t seen, Reply<Watched> changed);
-  // Nobody listens any more: `changed`, unless it ran already, gets CANCELLED.
+  // Ends a watch: `changed` gets CANCELLED unless it ran already.
   void Unwatch(const WatchTicket& ticket);
 
-  // `name` as ResolveJob takes it, or an alias: what it means at this moment.
+  // Returns the draws that `name` refers to now: a name that ResolveJob accepts, or an alias.
   absl::StatusOr<NamedDraws> ResolveDraws(const std::string& tenant, const std::string& name);
-  // Jobs whose retention lets draws go, by age; `held` is left to Versions.
+  // Lists jobs whose retention deletes draws, by age; Versions fills in `held`.
   std::vector<RetainedJob> RetainedJobs();
-  // RESOURCE_EXHAUSTED / TENANT_LIMIT: the tenant has no room for so many bytes more.
+  // RESOURCE_EXHAUSTED / TENANT_LIMIT: the tenant has no room for `bytes` more.
   absl::Status CheckTenantRoom(const std::string& tenant, int64_t bytes);
 
-  // Workers. The call of a worker that is idle or has room for more chains is held up to half a sync
-  // interval while there is nothing to say; a next_sync_in of zero asks for the next at once.
+  // Workers. The server holds the call of a worker that is idle or has free slots for up to half a sync interval while
+  // there is no news. A next_sync_in of 0 asks for the next call at once.
   void Synchronize(const SynchronizeRequest& request, Reply<SynchronizeReply> done);
-  // `record` is what the segment's record says of its making; its chain and segment are those of `commit`. Errors:
-  // INVALID_ARGUMENT, those of change::CommitProgress and, unless it is refused by these, of CheckContent.
+  // Errors: INVALID_ARGUMENT, then the errors of change::CommitProgress, then the errors of
+  // CheckContent.
   void CommitProgress(const ProgressCommit& commit, Reply<CommitReply> done);
   std::vector<WorkerView> ListWorkers();
-  // Its chains come back as its calls do, and those that it still holds after `limit` are taken from it; they count no
-  // attempt. Called again, the later limit counts. NOT_FOUND; INVALID_ARGUMENT for a negative limit.
+  // Drains a worker. It hands chains back as it calls; after `limit` the leases of the rest end and count no attempt.
+  // Of two calls, the later limit counts. NOT_FOUND; INVALID_ARGUMENT for a negative limit.
   absl::StatusOr<WorkerView> DrainWorker(const std::string& worker, absl::Duration limit = kDrainLimit);
-  // What a scaler and the metrics of the queue go by.
+  // Returns the demand for workers, for scalers and for metrics of the queue.
   FleetDemand Demand();
 
  private:

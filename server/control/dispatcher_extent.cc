@@ -1,4 +1,4 @@
-// How much is drawn after all: stop rules, and chains that are added.
+// Changes the extent of a job's draws: stop rules, and added chains.
 #include <algorithm>
 #include <utility>
 
@@ -41,7 +41,7 @@ void Dispatcher::Core::StopPoint(JobEntry* job, int32_t point, const std::string
          [id = job->row.id, point, why](Core& core, const ApplyResult& result) {
            JobEntry* entry = core.jobs.Find(id);
            if (entry == nullptr) return;
-           entry->stopping.erase(point);  // refused by a full disk, most likely: another try with the next commit
+           entry->stopping.erase(point);  // if refused (disk full, most likely), the next commit tries again
            if (!result.status.ok()) return;
            core.log_lines.push_back({LogLevel::kInfo, "stop rule met", {{"job", id}, {"point", point}, {"why", why}}});
          });

@@ -1,5 +1,5 @@
-// Inside the Dispatcher: its tables, the guard that every entry passes, and what the journeys share. Only for
-// dispatcher*.cc.
+// Internals of the Dispatcher: its tables, the guard of every entry, and the functions that several dispatcher*.cc
+// share. Only for dispatcher*.cc.
 #pragma once
 
 #include <algorithm>
@@ -21,38 +21,38 @@
 
 namespace chainfleet {
 
-// The tables and what the journeys share. Only Entered gives access to them, with the lock held.
+// The tables and shared functions. Only Entered gives access to them, with the lock held.
 struct Dispatcher::Core : SchedulingTables {
   using Then = std::function<void(Core&, const ApplyResult&)>;
 
-  // A worker's call; answered by AnswerIfDue.
+  // A worker's call that waits for its answer by AnswerIfDue.
   struct HeldCall {
     Reply<SynchronizeReply> done;
     std::vector<HeldChain> chains;
     absl::Duration since;
-    bool draining = false;  // as the worker itself says
-    bool foreign = false;   // its chains are of another store
-    bool pressing = false;  // a lease that it renews may be near its end for the worker
+    bool draining = false;  // as the worker reported
+    bool foreign = false;   // its chains belong to another store
+    bool pressing = false;  // a renewed lease may be near its end at the worker
   };
   Core(const DispatcherParts& parts, StoredState state, const DispatcherOptions& options);
 
-  // Starts what needs the shared Impl around the core.
+  // Starts the tasks that need the shared Impl around the core.
   void Start(const std::weak_ptr<Impl>& impl);
 
-  // Sends a reply once the lock is free.
+  // Sends a reply after the lock is released.
   void Say(std::function<void()> reply) { outbox.push_back(std::move(reply)); }
   template <typename T>
   void Say(const Reply<T>& done, absl::StatusOr<T> answer) {
     Say([done, answer = std::move(answer)]() mutable { done(std::move(answer)); });
   }
 
-  // A line for the log about the lease that `row` has, written once the lock is free (dispatcher_log.cc).
+  // Logs a line about the lease of `row` after the lock is released (dispatcher_log.cc).
   void Note(LogLevel level, const std::string& message, const ChainRow& row, std::vector<LogField> more = {});
   void NoteSilentWorkers();
 
-  // Appends a change; `then` runs entered, after the rows of the result are in the tables.
+  // Appends a change; `then` runs under the lock, after the tables have the rows of the result.
   void Change(StateChange change, Then then);
-  // The same for a chain, which has one change in flight: the caller has seen that it has none.
+  // Appends a change of a chain. REQUIRES: no change of the chain is in flight.
   void ChangeChain(ChainEntry* chain, StateChange change, Then then);
   bool IsInFlight(const ChainId& id) {
     const ChainEntry* chain = jobs.Find(id);
@@ -62,10 +62,10 @@ struct Dispatcher::Core : SchedulingTables {
   void AbsorbJob(const JobRow& row);
   void OnChainEnd(const ChainRow& row);
   void TellOfEndedJobs();
-  void Bump(JobEntry* job);         // its watchers hear of it
-  void WaitFromNow(JobEntry* job);  // its pending chains begin to
+  void Bump(JobEntry* job);         // tells the watchers
+  void WaitFromNow(JobEntry* job);  // its pending chains wait from now on
   void TellWatchers(const std::string& job, const absl::StatusOr<Watched>& watched);
-  void StirHolders(const JobEntry& job);  // there may be orders for them
+  void StirHolders(const JobEntry& job);  // the holders of its chains may get orders
 
   // Time.
   void Advance();
@@ -80,7 +80,7 @@ struct Dispatcher::Core : SchedulingTables {
   JobBrief BriefOf(const JobEntry& job) const;
   TenantHoldings HoldingsOf(const std::string& tenant) const { return {jobs, catalog->StoredBytes(tenant)}; }
 
-  // How much is drawn (dispatcher_extent.cc). `traces`: as far as they are known now.
+  // Extent of the draws (dispatcher_extent.cc). `traces`: the diagnoses that are known now.
   void StopWhatHasEnough(JobEntry* job, const std::vector<PointDiagnosis>& traces);
   void StopPoint(JobEntry* job, int32_t point, const std::string& why);
 
@@ -91,9 +91,9 @@ struct Dispatcher::Core : SchedulingTables {
   void OnAttemptEnded(const ChainId& id, const ChainRow& before, const LeaseEnd& ending);
   void DelayNextAttempt(ChainEntry* chain);
   void OnNewLease(const ChainRow& row, absl::Duration waited);
-  // `listed`: the worker holds the chain already, it needs no grant message.
+  // `listed`: the worker already holds the chain, so it needs no grant message.
   void GrantLease(ChainEntry* chain, int64_t epoch, const WorkerEntry& worker, bool listed);
-  // These keep what tenants hold, too.
+  // PutLease and RemoveLease also update the tenant's share.
   void PutLease(Lease lease);
   void RemoveLease(const ChainId& chain);
   void OnGrantRefused(Lease* lease, const absl::Status& why);
@@ -104,7 +104,7 @@ struct Dispatcher::Core : SchedulingTables {
   bool MustStop(const ChainId& chain, const WorkerEntry& worker);
   enum class Verdict { kNothing, kKeep, kKeepAndHandBack, kHandBack, kLeaseAgain, kDrop, kFenced };
   Verdict Judge(const HeldChain& held, const WorkerEntry& worker);
-  // True if the worker should hear of it at once.
+  // Returns true if the worker should get an answer at once.
   bool Renew(const HeldChain& held, const WorkerEntry& worker);
   void Release(const ReleasedChain& released, const WorkerEntry& worker);
   void RestoreUnseenGrants(const WorkerEntry& worker);
@@ -112,22 +112,22 @@ struct Dispatcher::Core : SchedulingTables {
   bool MayHold(const HeldCall& call, const WorkerEntry& worker);
   bool HasRoom(const WorkerEntry& worker) const;
   void BoundDrain(const WorkerEntry& worker);
-  void EndDrain(const std::string& worker);  // its time is over
+  void EndDrain(const std::string& worker);  // the drain's time is over
   bool HasOrders(const HeldCall& call, const WorkerEntry& worker);
   void OrderBack(Lease* lease);
   SynchronizeReply MakeReply(const WorkerEntry& worker, const HeldCall& call);
   // Adds the grants that fit one message; returns false if some are left for the worker's next call.
   bool AddGrants(const WorkerEntry& worker, SynchronizeReply* reply);
   std::optional<HeldCall> TakeHeld(const std::string& worker);
-  // `content`: whether what it brings is the chain's own. Only a commit that has its lease is refused for that.
+  // `content`: the result of CheckContent. A commit gets this error only if it has its lease.
   void Commit(ProgressCommit commit, const absl::Status& content, Reply<CommitReply> done);
   void Tell(CommitFigures figures, absl::Duration began, const ApplyResult& result);
   std::vector<WorkerView> Workers() const;
   absl::Duration OldestWait() const;
 
   absl::Duration LeaseEndsAfter(absl::Duration from) const { return from + options.lease_ttl + options.lease_grace; }
-  // Short enough that a worker whose calls are held, one after the other, may lose one and keeps its leases; and that
-  // one which does not know the term yet does not give its first call up.
+  // A worker whose calls are held one after the other may lose one call and keeps its leases. A worker that does not
+  // know the term yet does not give up its first call.
   absl::Duration LongestHold() const {
     return std::min<absl::Duration>(options.sync_interval / 2, limits::kSyncInterval);
   }
@@ -139,7 +139,7 @@ struct Dispatcher::Core : SchedulingTables {
   Catalog* const catalog;
   Versions* const versions;
   const DispatcherOptions& options;
-  std::weak_ptr<Impl> self;  // for tasks
+  std::weak_ptr<Impl> self;  // for tasks on the executor
   ControlObserver nobody;
   ControlObserver* const observer;
 
@@ -148,18 +148,18 @@ struct Dispatcher::Core : SchedulingTables {
   std::set<std::pair<absl::Duration, std::string>> held_by_age;
   std::set<std::string> stirred;                                       // workers whose held call may be due
   std::map<std::string, std::map<uint64_t, Reply<Watched>>> watchers;  // by job and ticket
-  std::map<ChainId, std::deque<std::function<void()>>> waiting;        // for the chain's change in flight
-  std::set<std::pair<absl::Duration, std::string>> purges;             // deleted jobs, by time
-  bool purging = false;                                                // a page of one of them is in flight
-  std::set<std::pair<absl::Duration, std::string>> drains_due;         // workers that are to hold nothing then
+  std::map<ChainId, std::deque<std::function<void()>>> waiting;  // commits that wait for the chain's change in flight
+  std::set<std::pair<absl::Duration, std::string>> purges;       // deleted jobs, by time of their purge
+  bool purging = false;                                          // a page of one purge is in flight
+  std::set<std::pair<absl::Duration, std::string>> drains_due;   // workers whose chains are revoked at that time
   bool policy_due = true;
   absl::Duration next_policy;
-  std::optional<absl::Duration> waiting_since;  // since when something waits without a break, whichever it is
-  std::optional<absl::Duration> next_attempt;   // the earliest not_before that the policy has met
+  std::optional<absl::Duration> waiting_since;  // start of the time for which some chain has waited without a break
+  std::optional<absl::Duration> next_attempt;   // the earliest not_before that the policy has seen
   std::optional<absl::Duration> armed;
   uint64_t ids_made = 0, watches_made = 0;
   std::vector<std::function<void()>> outbox;
-  std::vector<std::string> ended;  // jobs, of which on_job_end has not heard
+  std::vector<std::string> ended;  // jobs that on_job_end has not seen
   struct LogLine {
     LogLevel level;
     std::string message;
@@ -181,8 +181,8 @@ struct Dispatcher::Impl {
   Core core CHAINFLEET_GUARDED_BY(mutex);
 };
 
-// The one way to the core: locks, advances time and ends expired leases; at the end decides, answers and arms the
-// timer. Replies and log lines leave after the lock.
+// The only access to the core. Locks, advances time and ends expired leases. At the end decides, answers and arms the
+// timer. Replies and log lines leave after the lock is released.
 class ABSL_SCOPED_LOCKABLE Dispatcher::Entered {
  public:
   explicit Entered(Impl* impl) ABSL_EXCLUSIVE_LOCK_FUNCTION(impl->mutex);

@@ -12,14 +12,14 @@ namespace {
 
 constexpr size_t kMaxWatchersPerJob = 1024;
 
-// Chains may have been added since the job was created.
+// Compares with the original number of chains, because chains may have been added since.
 bool IsTheSame(const JobRow& older, const JobSpec& spec) {
   JobSpec asked = older.plan->spec;
   if (older.asked_chains > 0) asked.chains = older.asked_chains;
   return asked == spec;
 }
 
-// A job whose draws may end early or go again is let in.
+// Admits any job whose draws may end early or be deleted again.
 absl::Status CheckRoom(const JobPlan& plan, std::optional<int64_t> free_bytes) {
   const int64_t bytes = EstimateStoredBytes(plan);
   if (!free_bytes || bytes <= *free_bytes || plan.spec.until.any() || plan.spec.retention.ttl_seconds) {
@@ -48,7 +48,7 @@ absl::StatusOr<std::string> Dispatcher::ResolveJob(const std::string& tenant, co
 
 void Dispatcher::CreateJob(const std::string& tenant, const JobSpec& spec, const std::string& request_id,
                            bool validate_only, Reply<JobView> done) {
-  // A large job takes long to check: not under the lock, which renewals of leases wait for.
+  // Check outside the lock: a large job takes long, and renewals of leases wait for the lock.
   absl::Status valid = InvalidFields(Validate(spec));
   JobPlan plan;
   plan.spec = spec;
@@ -92,7 +92,7 @@ void Dispatcher::CreateJob(const std::string& tenant, const JobSpec& spec, const
 void Dispatcher::SetIntent(const std::string& id, JobIntent intent, Reply<JobView> done) {
   Entered core(impl_.get());
   if (core->jobs.Find(id) == nullptr) return core->Say<JobView>(done, NoSuchJob(id));
-  // Also if it is so already: another intent may be on its way to the store.
+  // Write the intent even if the job has it, because another intent may be in flight.
   core->Change(change::SetIntent{id, intent}, [id, intent, done](Core& self, const ApplyResult& result) {
     if (!result.status.ok()) return self.Say<JobView>(done, result.status);
     if (intent == JobIntent::kDelete) self.SchedulePurge(id);

@@ -21,7 +21,7 @@ LogLevel LevelOf(LeaseOutcome outcome) {
 
 }  // namespace
 
-// The one place that applies a decision.
+// The only place that applies a decision.
 void Dispatcher::Core::RunPolicy() {
   SchedulingPlan plan = Decide(*this, now, options.lease_ttl);
   next_attempt = plan.next_attempt;
@@ -56,7 +56,7 @@ void Dispatcher::Core::EndLeases() {
   }
 }
 
-// What the process never heard of did not bring it down.
+// A process that never saw the grant did not crash because of the chain.
 LeaseEnd Dispatcher::Core::LostWith(const Lease& lease, std::string reason) {
   return {.outcome = lease.unseen() ? LeaseOutcome::kOrdered : LeaseOutcome::kLost, .reason = std::move(reason)};
 }
@@ -88,7 +88,7 @@ void Dispatcher::Core::OnAttemptEnded(const ChainId& id, const ChainRow& before,
   ChainEntry* ended = jobs.Find(id);
   if (ended == nullptr) return;
   if (ending.store_fault) ended->not_before = now + kStoreFaultDelay;
-  // A worker that died once says nothing against the chain; one that dies again may die of it.
+  // One death of a worker says nothing about the chain; the chain may be the cause of a second one.
   if (ended->row.attempts > before.attempts && (ending.given_back || before.attempts > 0)) DelayNextAttempt(ended);
   if (ended->row.suspect() && !before.suspect() && ended->row.state == ChainState::kPending) {
     Note(LogLevel::kWarning, "workers were lost with this chain: it runs alone until it commits", before);
@@ -138,7 +138,7 @@ void Dispatcher::Core::OnGrantRefused(Lease* lease, const absl::Status& why) {
   policy_due = true;
   if (full) next_policy = now + kRetryFullStore;
   if (jobs.Find(lease->chain)->row.state != ChainState::kLeased) return RemoveLease(lease->chain);
-  // A repeat: the lease is in the store, but its grant must not be sent any more.
+  // A repeated grant: the lease is in the store, but its grant must not be sent again.
   LeaseTable::Move(lease, lease->state == LeaseState::kGranting ? LeaseState::kRestored : LeaseState::kHeld);
   if (!full) leases.EndAt(lease, now, Ordered("its job was stopped before the grant was seen"));
 }

@@ -20,7 +20,7 @@ void Dispatcher::Core::Note(LogLevel level, const std::string& message, const Ch
   log_lines.push_back({level, message, std::move(fields)});
 }
 
-// Once of each silence. A worker that nobody asks anything of, without chains, is noticed with the next call or scrape.
+// Logs each silence once. The next call or scrape notices a silent worker that has no chains.
 void Dispatcher::Core::NoteSilentWorkers() {
   if (now < next_silence_check) return;
   next_silence_check = now + kSilenceInterval;
@@ -36,7 +36,7 @@ void Dispatcher::Core::NoteSilentWorkers() {
       log_lines.push_back({LogLevel::kWarning, "worker fell silent", fields});
     }
   }
-  // A call that is held so long is of before this process was stopped: its worker may be there still.
+  // A call that old was held before this process was stopped, so its worker may still be alive.
   fleet.ForgetSilent(now - kForgetWorkerAfter, [this](const std::string& worker) { return held.contains(worker); });
 }
 

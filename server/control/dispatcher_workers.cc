@@ -13,7 +13,7 @@
 namespace chainfleet {
 namespace {
 
-constexpr size_t kMaxWaitingCommits = 64;  // of one chain
+constexpr size_t kMaxWaitingCommits = 64;  // commits of one chain
 
 absl::Status CheckForm(const ProgressCommit& commit) {
   const auto bad = [&](const std::string& what) {
@@ -29,7 +29,7 @@ absl::Status CheckForm(const ProgressCommit& commit) {
   return absl::OkStatus();
 }
 
-// Whether the store would ask no more of it than that it goes on where the chain is.
+// Returns true if the commit's lease is current, so that the store would only check its position in the chain.
 bool HasItsLease(const ProgressCommit& commit, const ChainRow& row) {
   return HeldBy(row, commit.lease_epoch, commit.author.worker, commit.incarnation) && !IsFinal(row.state);
 }
@@ -45,7 +45,7 @@ CommitFigures FiguresOf(const ProgressCommit& commit) {
   return figures;
 }
 
-// Of the message that it becomes; a reply tells the plan of a job once.
+// Returns the bytes of the grant's message; a reply holds the plan of a job once.
 int64_t SizeOf(const Grant& grant, bool plan_is_told) {
   const auto& point = grant.progress.resume_point;
   return limits::kKiB + (point ? static_cast<int64_t>(point->inline_bytes.size()) : 0) +
@@ -70,7 +70,7 @@ std::string ToString(ReleasedChain::Why why) {
   return "gave it back";
 }
 
-// A device that hangs takes every chain of its process with it, as a crash does.
+// A hung device stops every chain of its process, as a crash does.
 LeaseOutcome OutcomeOf(ReleasedChain::Why why, bool told) {
   switch (why) {
     case ReleasedChain::Why::kStopped:
@@ -84,7 +84,7 @@ LeaseOutcome OutcomeOf(ReleasedChain::Why why, bool told) {
   }
 }
 
-// The worker lists the chain.
+// Records that the worker lists the chain.
 void Hold(Lease* lease) {
   if (lease->state < LeaseState::kHeld) LeaseTable::Move(lease, LeaseState::kHeld);
 }
@@ -141,10 +141,10 @@ Dispatcher::Core::Verdict Dispatcher::Core::Judge(const HeldChain& held_chain, c
   if (chain == nullptr || chain->row.lease_epoch != held_chain.lease_epoch) return Verdict::kFenced;
   const ChainRow& row = chain->row;
   if (row.state == ChainState::kCancelled) return Verdict::kDrop;
-  // It gave the chain back and has not read the reply yet, or the chain was retired after its lease had ended.
+  // The worker gave the chain back and has not read the reply yet, or the chain was retired after its lease had ended.
   if (row.worker.empty()) return IsFinal(row.state) ? Verdict::kDrop : Verdict::kNothing;
   if (row.worker != worker.id || row.incarnation != worker.incarnation) return Verdict::kFenced;
-  // It ended the chain and has not read the reply yet.
+  // The worker ended the chain and has not read the reply yet.
   if (IsFinal(row.state)) return Verdict::kNothing;
   const bool stop = MustStop(row.id, worker);
   const Lease* lease = leases.Find(row.id);
@@ -153,7 +153,7 @@ Dispatcher::Core::Verdict Dispatcher::Core::Judge(const HeldChain& held_chain, c
     return stop ? Verdict::kKeepAndHandBack : Verdict::kKeep;
   }
   if (chain->in_flight) return Verdict::kNothing;
-  // A suspect is leased to a worker that has nothing else: what this one has of it is committed first.
+  // A suspect runs alone on a worker, so this worker must first commit its steps and hand the chain back.
   return stop || row.suspect() ? Verdict::kHandBack : Verdict::kLeaseAgain;
 }
 
@@ -169,7 +169,7 @@ bool Dispatcher::Core::Renew(const HeldChain& held_chain, const WorkerEntry& wor
   if (verdict == Verdict::kLeaseAgain) GrantLease(chain, chain->row.lease_epoch, worker, true);
   if (verdict == Verdict::kLeaseAgain || verdict == Verdict::kHandBack) return true;
   Lease* lease = leases.Find(held_chain.chain);
-  // Calls were lost, or this server does not know when the worker was last answered.
+  // Calls were lost, or this server does not know the time of the worker's last answer.
   const bool pressing = lease->ends + options.sync_interval < LeaseEndsAfter(now) || !lease->seen();
   Hold(lease);
   if (measured > 0) lease->bytes = std::max(job.estimated_bytes, measured);
@@ -197,8 +197,8 @@ void Dispatcher::Core::Release(const ReleasedChain& released, const WorkerEntry&
   }
 }
 
-// After a restart of the server the resume point of a grant that the worker has not seen is in the store alone:
-// granting the same epoch again reads it.
+// After a restart of the server only the store has the resume point of an unseen grant. Granting the same epoch again
+// reads the resume point.
 void Dispatcher::Core::RestoreUnseenGrants(const WorkerEntry& worker) {
   for (const Lease* lease : leases.OfWorker(worker.id)) {
     ChainEntry* chain = jobs.Find(lease->chain);
@@ -273,7 +273,7 @@ bool Dispatcher::Core::AddGrants(const WorkerEntry& worker, SynchronizeReply* re
     if (!room.Take(SizeOf(*lease->grant, plans.contains(lease->grant->plan.get())))) return false;
     plans.insert(lease->grant->plan.get());
     reply->grants.push_back(*lease->grant);
-    // The worker counts its term from this request, which may be younger than the grant; repeats add nothing.
+    // The worker counts its term from this request, which may be younger than the grant. Repeats add nothing.
     if (lease->state == LeaseState::kDelivered) continue;
     LeaseTable::Move(lease, LeaseState::kDelivered);
     leases.Extend(lease, LeaseEndsAfter(now));
@@ -312,10 +312,10 @@ SynchronizeReply Dispatcher::Core::MakeReply(const WorkerEntry& worker, const He
     }
   }
   const bool all_granted = AddGrants(worker, &reply);
-  // Who is told nothing new, and would be held, asks again at once; what was told may be told again only after a while.
+  // A worker without news whose call may be held calls again at once; after news it waits, as news may be repeated.
   const bool nothing_new = reply.grants.empty() && reply.stop.empty() && reply.keep.size() == call.chains.size();
   reply.drain = worker.told_to_drain;
-  const bool heeds = !reply.drain || call.draining;  // a worker that is older than this order never does
+  const bool heeds = !reply.drain || call.draining;  // a worker older than this order never drains
   const bool listens = nothing_new && heeds && (call.chains.empty() || HasRoom(worker));
   reply.next_sync_in = listens || !all_granted ? absl::ZeroDuration() : options.sync_interval;
   return reply;
@@ -323,7 +323,7 @@ SynchronizeReply Dispatcher::Core::MakeReply(const WorkerEntry& worker, const He
 
 void Dispatcher::CommitProgress(const ProgressCommit& commit, Reply<CommitReply> done) {
   const absl::Status form = CheckForm(commit);
-  const absl::Status content = form.ok() ? CheckContent(commit, impl_->store->incarnation()) : form;  // it may hash
+  const absl::Status content = form.ok() ? CheckContent(commit, impl_->store->incarnation()) : form;  // may hash
   Entered core(impl_.get());
   if (!form.ok()) return core->Say<CommitReply>(done, form);
   core->Commit(commit, content, std::move(done));
@@ -361,8 +361,8 @@ void Dispatcher::Core::Commit(ProgressCommit commit, const absl::Status& content
     queue.push_back([this, commit = std::move(commit), content, done] { Commit(commit, content, done); });
     return;
   }
-  // With nothing in flight the row is what the store has: without its lease the commit writes nothing, and the store
-  // says why, or that it was there already.
+  // No change is in flight, so the row equals the store's. A commit without its lease writes nothing: the store returns
+  // the reason, or that the commit is a replay.
   if (!content.ok() && HasItsLease(commit, chain->row)) return Say<CommitReply>(done, content);
   const ChainStats stats = commit.stats;
   CommitFigures figures = FiguresOf(commit);
@@ -390,12 +390,12 @@ std::vector<WorkerView> Dispatcher::ListWorkers() {
 
 void Dispatcher::Core::BoundDrain(const WorkerEntry& worker) {
   const absl::Duration ends = worker.drain_ends.value_or(absl::InfiniteDuration());
-  // A past time would wake the dispatcher again for each call of a worker that stays.
+  // A deadline in the past would re-arm the timer on every Synchronize of a worker that has not drained.
   if (ends <= now) return EndDrain(worker.id);
   if (ends < absl::InfiniteDuration()) drains_due.emplace(ends, worker.id);
 }
 
-// The worker may go on with them in memory; it is refused from the next grant on, as after any lease that ended.
+// The worker may continue its chains in memory. Their commits are rejected from the next grant on, as after any expiry.
 void Dispatcher::Core::EndDrain(const std::string& id) {
   const WorkerEntry* worker = fleet.Find(id);
   if (worker == nullptr || !worker->drain_ends || *worker->drain_ends > now) return;
@@ -422,7 +422,7 @@ absl::StatusOr<WorkerView> Dispatcher::DrainWorker(const std::string& worker, ab
   return absl::InternalError("a worker that drains is not listed");
 }
 
-// A look at each chain that waits; one whose waits_since was never set has not waited.
+// Reads every waiting chain; a chain whose waits_since was never set has not waited.
 absl::Duration Dispatcher::Core::OldestWait() const {
   absl::Duration oldest;
   const auto look_at = [&](const JobEntry& job, const std::set<int32_t>& indices) {

@@ -58,7 +58,7 @@ struct DrawVerifier::State {
     return cleared;
   }
 
-  // A reader that finds the object damaged at the same time marks it again, before or after this.
+  // A concurrent reader that finds the object damaged marks it again, before or after this change.
   absl::StatusOr<bool> VerifyOne(const SegmentRecord& record) {
     const BlobRef& object = record.segment.object;
     if (!ReadsBack(*blobs, object)) return false;

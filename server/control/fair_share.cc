@@ -9,8 +9,8 @@
 namespace chainfleet {
 
 double FairShare::Used(const Account& account, absl::Duration now) const {
-  // For constantly held devices, the integral of the decaying weight over the elapsed time; over all time it is 1 /
-  // rate.
+  // Integrates the decaying weight over the elapsed time, for constantly held devices. Over all time the integral is 1
+  // / rate.
   const double half_lives = absl::FDivDuration(now - account.as_of, settings_.half_life);
   const double kept = std::exp2(-half_lives);
   const double rate = std::numbers::ln2 / absl::ToDoubleSeconds(settings_.half_life);

@@ -30,11 +30,11 @@ class FairShare {
  public:
   explicit FairShare(ShareSettings settings) : settings_(std::move(settings)) {}
 
-  // Adds `devices` (a chain's share of its worker's devices) to those that `tenant` holds from `now` on; may be
+  // Adds `devices` (a chain's share of its worker's devices) to the devices that `tenant` holds from `now` on; may be
   // negative.
   void Hold(const std::string& tenant, double devices, absl::Duration now);
 
-  // Decayed device-seconds up to `now`.
+  // Returns the decayed device-seconds up to `now`.
   double UsedBy(const std::string& tenant, absl::Duration now) const;
 
   // Waiting chains of one tenant.
@@ -55,7 +55,7 @@ class FairShare {
   };
 
   double Used(const Account& account, absl::Duration now) const;
-  // Load per weight: devices held, `more_devices`, and the decayed mean of the past.
+  // Returns the load per weight: devices held, `more_devices`, and the decayed mean of the past.
   double LoadOf(const std::string& tenant, double more_devices, absl::Duration now) const;
 
   const ShareSettings settings_;

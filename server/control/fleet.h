@@ -32,11 +32,11 @@ struct WorkerEntry {
   absl::Duration last_sync;                     // monotonic
   std::deque<std::string> former_incarnations;  // the newest few
 
-  // The worker may get chains.
+  // Returns true if the worker may get chains.
   bool IsUsable(absl::Duration now, absl::Duration lease_ttl) const {
     return !draining && chain_slots > 0 && last_sync + lease_ttl >= now;
   }
-  // The share of a device that one chain is charged with.
+  // Returns the share of a device that one chain is charged with.
   double devices_per_slot() const { return chain_slots == 0 ? 0 : static_cast<double>(num_devices) / chain_slots; }
 };
 
@@ -44,22 +44,22 @@ struct WorkerEntry {
 class Fleet {
  public:
   // Records the state that the worker reports. ABORTED / STALE_SEQ for a lower seq, and for a former incarnation until
-  // the present one has been silent for `term`. Not for ever, because after a restart of the server a late call of a
-  // dead process may be mistaken for the newer incarnation.
+  // the present one has been silent for `term`. The rule ends then, because after a restart of the server a late call
+  // of a dead process may look like the newer incarnation.
   absl::StatusOr<WorkerEntry*> See(const SynchronizeRequest& request, absl::Duration now, absl::Duration term);
 
   const WorkerEntry* Find(const std::string& id) const;
   WorkerEntry* Find(const std::string& id) { return const_cast<WorkerEntry*>(std::as_const(*this).Find(id)); }
   // Drains the worker, whatever it reports, until its process ends. Chains that it still holds at `ends` are revoked.
-  // False if there is no such worker.
+  // Returns false if there is no such worker.
   bool Drain(const std::string& id, absl::Duration ends);
-  // Workers last seen before `before`, each once for each silence.
+  // Returns workers last seen before `before`, each once for each silence.
   std::vector<WorkerEntry*> NewlySilent(absl::Duration before);
   // Forgets workers last seen before `before`, except those that wait for an answer.
   void ForgetSilent(absl::Duration before, const std::function<bool(const std::string&)>& waits);
-  // By id.
+  // Returns the workers by id.
   const std::map<std::string, WorkerEntry>& workers() const { return workers_; }
-  // The time until which chains wait for the rest of a wave of new workers.
+  // Returns the time until which chains wait for the rest of a wave of new workers.
   absl::Duration settles() const { return settles_; }
 
  private:

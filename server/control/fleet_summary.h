@@ -13,14 +13,14 @@
 
 namespace chainfleet {
 
-// Sums over all chains of a job, whatever their state.
+// Sums over all chains of a job, in any state.
 struct JobSummary {
   std::string id;
   JobState state = JobState::kPending;
   std::map<ChainState, int64_t> chains;
   int64_t num_draws = 0;                  // committed
   int64_t step = 0, total_steps = 0;      // sums over chains, newest known
-  double max_draws = 0;                   // that the stop rule requires, over all points; 0 without such a rule
+  double max_draws = 0;                   // draws that the stop rule requires, over all points; 0 without such a rule
   int64_t stepped = 0;                    // number of leased chains with known statistics
   double energy_sum = 0, energy_max = 0;  // over these chains; 0 without any
   double step_size_sum = 0, temperature_sum = 0, anchor_distance_sum = 0;
@@ -35,7 +35,7 @@ struct ChainSummary {
   ChainStats stats;  // without its report
 };
 
-// False until the chain has stepped since this server knows it: its statistics are then zeros, not measurements.
+// False until the chain has stepped under this server: its statistics are zeros then, not measurements.
 inline bool HasStepped(const ChainStats& stats) { return stats.step_size > 0; }
 
 struct FleetSummary {

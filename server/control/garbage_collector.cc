@@ -14,7 +14,7 @@ namespace chainfleet {
 namespace {
 
 constexpr int32_t kPage = 256;
-// Besides the pass's own thread. One thread removes only a few objects a second from a remote store.
+// Threads besides the pass's own. One thread removes only a few objects a second from a remote store.
 constexpr int kHelpers = 15;
 constexpr absl::Duration kFirstPass = absl::Seconds(10);  // a server that restarts often must collect, too
 

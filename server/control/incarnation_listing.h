@@ -13,9 +13,9 @@
 namespace chainfleet {
 
 struct IncarnationVisitor {
-  // Called once for each chain, with all its objects.
+  // Runs once for each chain, with all its objects.
   std::function<absl::Status(const ChainId& chain, const std::set<std::string>& objects)> chain;
-  // Called with some objects of data sets and models, at most kListPage.
+  // Runs with some objects of data sets and models, at most kListPage.
   std::function<absl::Status(const std::vector<std::string>& objects)> content;
 };
 

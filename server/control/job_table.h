@@ -1,4 +1,4 @@
-// Jobs and chains as the store has them, and the last reports of workers. Plain data: no lock, clock or I/O.
+// Jobs and chains as the store has them, and workers' last reports. Plain data: no lock, clock or I/O.
 #pragma once
 
 #include <algorithm>
@@ -21,12 +21,12 @@ namespace chainfleet {
 
 struct ChainEntry {
   ChainRow row;
-  int64_t reported_step = 0;  // in the lease holder's memory
+  int64_t reported_step = 0;  // step in the lease holder's memory
   ChainStats stats;
-  std::string shunned_worker;  // gave the chain back unfinished; other workers are preferred
+  std::string shunned_worker;  // returned the chain unfinished; other workers are preferred
   absl::Duration not_before;   // monotonic; after a failed attempt, no grant until then
-  absl::Duration waits_since;  // monotonic; since when a PENDING chain wants a lease
-  bool in_flight = false;      // a change of it is being stored
+  absl::Duration waits_since;  // monotonic; start of a PENDING chain's wait for a lease
+  bool in_flight = false;      // a change of the chain is being stored
 };
 
 struct JobEntry {
@@ -37,7 +37,7 @@ struct JobEntry {
   int64_t total_steps = 0;              // of one chain
   int64_t estimated_bytes = 0;          // memory that one chain takes
   int64_t measured_bytes = 0;           // as a worker last reported it; 0 if none has
-  int64_t draw_bytes = 0;               // of one draw with all its kinds, estimated
+  int64_t draw_bytes = 0;               // estimated bytes of one draw with all its kinds
   uint64_t version = 1;                 // rises with every visible change
   // Indices of PENDING chains while the intent is RUN: chains that may share a worker, chains that may not, and chains
   // that are no longer needed.
@@ -48,7 +48,7 @@ struct JobEntry {
 
   int64_t chain_bytes() const { return std::max(estimated_bytes, measured_bytes); }
   Priority priority() const { return row.plan->spec.scheduling.priority; }
-  // True if the chain's point has enough successes or draws.
+  // Returns true if the chain's point has enough successes or draws.
   bool HasEnough(int32_t index) const { return enough[static_cast<size_t>(PointOf(row.plan->spec, index))]; }
 };
 
@@ -72,7 +72,7 @@ class JobTable {
  public:
   JobEntry* Add(StoredJob stored);
   void Update(const JobRow& row);
-  // Adds the chain if it is the job's next by index.
+  // Adds the chain if its index is the job's next.
   void Update(const ChainRow& row);
   void Remove(const std::string& id);
 

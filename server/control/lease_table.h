@@ -1,4 +1,4 @@
-// Who works on which chain until when. Plain data: no lock, clock or I/O; times are of the monotonic clock.
+// The leases: which worker works on which chain until when. Plain data: no lock, clock or I/O; times are monotonic.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@
 
 namespace chainfleet {
 
-// Until a chain that lacks an object of the store looks for it again.
+// The pause before a chain that lacks an object of the store tries again.
 inline constexpr absl::Duration kStoreFaultDelay = absl::Seconds(10);
 
-// How a lease ends before its term, or why its worker lost it.
+// The cause of a lease's early end.
 struct LeaseEnd {
   LeaseOutcome outcome = LeaseOutcome::kLost;
   std::string reason;
@@ -35,8 +35,8 @@ inline LeaseEnd Ordered(std::string reason, bool given_back = false) {
 
 // What the server knows about the worker and the lease. LeaseTable::Move checks every change.
 enum class LeaseState {
-  kGranting,    // the grant is on its way to the store
-  kRegranting,  // likewise; the worker holds the chain already and needs no grant message
+  kGranting,    // the store is writing the grant
+  kRegranting,  // as GRANTING; the worker already holds the chain and needs no grant message
   kRestored,    // committed; unknown whether the worker saw the grant: the server restarted, or the grant was a repeat
   kOffered,     // committed; no reply carried the grant
   kDelivered,   // a reply carried the grant
@@ -48,19 +48,19 @@ struct Lease {
   ChainId chain;
   int64_t epoch = 0;
   std::string worker, incarnation;
-  absl::Duration ends;  // term and grace
-  int64_t bytes = 0;    // memory of the chain, estimated or measured: the larger
+  absl::Duration ends;  // end of term and grace
+  int64_t bytes = 0;    // memory of the chain: the larger of estimate and measurement
   std::string tenant;   // of the chain's job
-  double devices = 0;   // the chain's part of its worker's; 0 until that is known after a restart
+  double devices = 0;   // the chain's share of its worker's devices; 0 until known after a restart
   LeaseState state = LeaseState::kGranting;
-  bool in_company = false;             // some other chain was leased to the same process meanwhile
-  std::shared_ptr<const Grant> grant;  // while OFFERED or DELIVERED
+  bool in_company = false;             // another chain was leased to the same process meanwhile
+  std::shared_ptr<const Grant> grant;  // set while OFFERED or DELIVERED
   std::optional<LeaseEnd> ending;
 
   bool committed() const { return state != LeaseState::kGranting && state != LeaseState::kRegranting; }
-  // The worker cannot know of the lease yet.
+  // Returns true if the worker cannot know of the lease yet.
   bool unseen() const { return state == LeaseState::kGranting || state == LeaseState::kOffered; }
-  // The server knows that the worker has got the grant.
+  // Returns true if the server knows that the worker got the grant.
   bool seen() const { return state >= LeaseState::kDelivered || state == LeaseState::kRegranting; }
   bool stopping() const { return state == LeaseState::kStopping; }
 };
@@ -72,24 +72,24 @@ class LeaseTable {
   Lease* Put(Lease lease);
   const Lease* Find(const ChainId& chain) const;
   Lease* Find(const ChainId& chain) { return const_cast<Lease*>(std::as_const(*this).Find(chain)); }
-  // REQUIRES: the move is one of those that lease_table.cc lists. The grant goes when its worker has listed the chain.
+  // REQUIRES: lease_table.cc lists the move. The grant is dropped when the worker has listed the chain.
   static void Move(Lease* lease, LeaseState to);
   void Extend(Lease* lease, absl::Duration ends);  // never shortens
   void EndAt(Lease* lease, absl::Duration time, LeaseEnd ending);
   void Remove(const ChainId& chain);
 
-  // Of all incarnations, by chain.
+  // Returns the leases of all incarnations, by chain.
   std::vector<Lease*> OfWorker(const std::string& worker);
   int32_t NumOfWorker(const std::string& worker) const;
   int64_t BytesOfWorker(const std::string& worker) const;
 
-  // Leases that end by `now`, earliest first. Each is returned once: again only after LookAgain or with a new end.
+  // Returns leases that end by `now`, earliest first. Each is returned once, until LookAgain or a new end.
   std::vector<Lease*> TakeEnded(absl::Duration now);
-  // A change of the chain is no longer in flight.
+  // Call when the change of the chain is no longer in flight.
   void LookAgain(const ChainId& chain);
   std::optional<absl::Duration> NextEnd() const;
 
-  // Leases that give way: chains of a higher tier wait for their places. A lease that is removed leaves this set.
+  // Returns the leases that yield to waiting chains of a higher tier. RemoveLease drops a lease from this set.
   const std::set<ChainId>& preempted() const { return preempted_; }
   void SetPreempted(std::set<ChainId> chains) { preempted_ = std::move(chains); }
 

@@ -9,7 +9,7 @@
 
 namespace chainfleet {
 
-// `arguments`: the arguments that must stay the same on every page, as one text. `cursor`: where the next page starts.
+// `arguments`: all arguments that must stay the same on every page, as one text. `cursor`: the start of the next page.
 std::string MakePageToken(const std::string& arguments, const std::string& cursor);
 
 // Returns the cursor; "" for "". INVALID_ARGUMENT: the token belongs to a call with other arguments.

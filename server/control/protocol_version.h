@@ -13,7 +13,7 @@ struct SpokenVersions {
   int32_t oldest = kOldestProtocolVersion, newest = kProtocolVersion;
 };
 
-// FAILED_PRECONDITION / VERSION_MISMATCH, with the versions of both sides.
+// FAILED_PRECONDITION / VERSION_MISMATCH names the versions of both sides.
 absl::Status CheckProtocolVersion(const std::string& worker, int32_t version, SpokenVersions spoken = {});
 
 }  // namespace chainfleet

@@ -153,7 +153,7 @@ struct RetentionKeeper::State {
     return segments;
   }
 
-  // A call that looked up its draws before they became tombstones has ended `longest_call` after the mark.
+  // Each call that looked up its draws before they became tombstones has ended `longest_call` after the mark.
   absl::StatusOr<int64_t> Release() CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(running) {
     CHAINFLEET_ASSIGN_OR_RETURN(const int64_t last, store->LastExpired());
     const absl::Duration now = clock->Monotonic();

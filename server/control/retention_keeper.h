@@ -1,7 +1,7 @@
 // Expires draws that are too many or too old by their job's retention. Their records become tombstones at once. Their
-// objects become garbage as soon as no call can still be reading them.
+// objects become garbage as soon as no call can still read them.
 //
-// The age of draws is wall time, as users mean it. The time for which objects stay is monotonic and kept in memory:
+// The age of draws is wall time, as users expect. The time for which objects stay is monotonic and kept in memory:
 // after a restart it starts again for all waiting objects.
 #pragma once
 

@@ -12,13 +12,13 @@ namespace {
 
 constexpr size_t kBatch = limits::kStateWriterBatch;
 
-// A plan in the making. A chain that it grants counts for the later steps as if its lease were in the tables.
+// A plan under construction. A granted chain counts in later steps as if its lease were in the tables.
 struct Draft {
   const SchedulingTables& tables;
   absl::Duration now, lease_ttl;
-  FairShare shares;  // with the chains that are granted
+  FairShare shares;  // includes the granted chains
   SchedulingPlan plan;
-  std::vector<FreeSlots> free;                           // workers that may be given more, full ones too; by id
+  std::vector<FreeSlots> free;                           // workers that may get more chains, full ones too; by id
   std::unordered_map<const ChainEntry*, Lease> granted;  // the leases that the grants become
 
   bool IsUsable(const WorkerEntry& worker) const { return worker.IsUsable(now, lease_ttl); }
@@ -49,7 +49,7 @@ struct Draft {
   }
 };
 
-// A turn lasts while its chain is a suspect and waits for its worker or is leased to it.
+// A turn lasts while its chain is a suspect that waits for its worker or is leased to it.
 bool Lasts(const Draft& draft, const std::string& worker, const SoloTurns::Turn& turn) {
   const ChainEntry* chain = draft.tables.jobs.Find(turn.chain);
   if (chain == nullptr || !chain->row.suspect()) return false;
@@ -67,7 +67,7 @@ void EndTurns(Draft* draft) {
   }
 }
 
-// The chain's point has as many successes, or draws, as the job asks for. Its draws are served, and it makes no more.
+// Ends chains whose point has the requested successes or draws. Their draws are served, and they make no more.
 void RetireSurplus(Draft* draft) {
   for (const auto& [place, job] : draft->tables.jobs.surplus_queue()) {
     for (const int32_t index : job->surplus) {
@@ -96,7 +96,7 @@ std::vector<SuspectChain> FindWaitingSuspects(Draft* draft, size_t limit) {
   return waiting;
 }
 
-// A worker that rests is left to the other chains, unless it is empty and no other chain waits.
+// A resting worker is left to other chains, unless it is empty and no other chain waits.
 std::vector<SoloWorker> FindWorkersForTurns(const Draft& draft) {
   std::vector<SoloWorker> workers;
   for (const auto& [id, worker] : draft.tables.fleet.workers()) {
@@ -145,7 +145,7 @@ std::vector<FreeSlots> FindFreeSlots(const Draft& draft) {
   return free;
 }
 
-// A chain that gives way makes room for chains of its tier or a higher one: what is free on its worker is kept for
+// A yielding chain makes room for chains of its tier or a higher one, so the free slots of its worker are kept for
 // them.
 void CloseForLowerTiers(const SchedulingTables& tables, Priority tier, Placement* placement) {
   for (const ChainId& id : tables.leases.preempted()) {
@@ -168,7 +168,7 @@ void GrantSome(const JobEntry& job, size_t limit, Draft* draft, Placement* place
   for (const Assignment& a : placement->Place(queued)) draft->Grant(job, a);
 }
 
-// Until the plan has `end` grants.
+// Grants until the plan has `end` grants.
 void GrantTenant(const JobsByAge& by_age, size_t end, Draft* draft, Placement* placement) {
   for (const auto& [sequence, job] : by_age) {
     if (draft->plan.grants.size() == end || placement->slots() == 0) break;
@@ -176,7 +176,7 @@ void GrantTenant(const JobsByAge& by_age, size_t end, Draft* draft, Placement* p
   }
 }
 
-// Each tenant its part first. A chain may fit nowhere, so what is left goes to any tenant that has one that fits.
+// Serves each tenant its part first. A chain may fit nowhere, so the rest goes to any tenant with a chain that fits.
 void GrantTier(const TenantQueue& tier, size_t end, Draft* draft, Placement* placement) {
   const std::vector<Assignment>& grants = draft->plan.grants;
   const int64_t slots = std::min(static_cast<int64_t>(end - grants.size()), placement->slots());
@@ -232,8 +232,8 @@ std::vector<WaitingChains> FindWaitingAbove(Priority tier, Draft* draft) {
   return waiting;
 }
 
-// Chains of lower tiers, in the order in which they give way: the lowest tier first, there the youngest job. The room
-// of chains that are leaving already is added to the free slots.
+// Returns chains of lower tiers in the order in which they yield: lowest tier first, then youngest job. Adds the room
+// of chains that already leave to the free slots.
 std::vector<RunningChain> FindRunningBelow(Priority tier, Draft* draft) {
   std::vector<RunningChain> chains;
   const JobQueue& running = draft->tables.jobs.running();
@@ -252,8 +252,8 @@ std::vector<RunningChain> FindRunningBelow(Priority tier, Draft* draft) {
   return chains;
 }
 
-// Decided anew each time, from what waits now. A chain that gives way commits a resume point first and waits like any
-// other, which costs it no attempt; one whose worker was told is not asked to stay.
+// Decides anew each time, from the chains that wait now. A yielding chain commits a resume point first and then waits
+// like any other, without counting an attempt. A yield that the worker was told of is never withdrawn.
 void Preempt(Draft* draft) {
   std::set<ChainId>& yields = draft->plan.yields;
   for (const ChainId& id : draft->tables.leases.preempted()) {

@@ -1,5 +1,5 @@
-// Which pending chain goes to which free slot: pure functions of what waits and what is free, so that a fairer or
-// denser policy is another function.
+// Assigns pending chains to free slots by pure functions, so that a fairer or denser policy is another
+// function.
 #pragma once
 
 #include <cstdint>
@@ -17,28 +17,28 @@ namespace chainfleet {
 
 struct PendingChain {
   int32_t index = 0;
-  std::string shunned_worker;  // taken only if no other has a free slot
+  std::string shunned_worker;  // used only if no other worker has a free slot
 };
 
 struct QueuedJob {
   std::string job;
   std::vector<PendingChain> chains;     // by index
   std::map<std::string, int32_t> held;  // chains of this job by worker
-  int64_t chain_bytes = 0;              // estimated memory of one
+  int64_t chain_bytes = 0;              // estimated memory of one chain
 };
 
-// One worker.
+// The free slots of one worker.
 struct FreeSlots {
   std::string worker;
   int32_t slots = 0;
   std::string host;
-  std::optional<int64_t> bytes;  // of memory that no chain is estimated to need; none: unknown
-  int32_t chains = 0;            // that it has
+  std::optional<int64_t> bytes;  // memory without estimated use; nullopt: unknown
+  int32_t chains = 0;            // chains on the worker
 
-  // A worker without memory for a chain takes it only when it has no other: the estimate may be wrong, and there is no
-  // more to be had.
+  // A worker without memory for a chain takes the chain only when it has no other: the estimate may be wrong, and no
+  // worker could offer more.
   bool Fits(int64_t chain_bytes) const { return slots > 0 && (!bytes || *bytes >= chain_bytes || chains == 0); }
-  // `more` chains come, which need `chain_bytes` together; both are negative for chains that leave.
+  // Adds `more` chains, which need `chain_bytes` together; both are negative for chains that leave.
   void Take(int32_t more, int64_t chain_bytes) {
     slots -= more;
     chains += more;
@@ -52,23 +52,23 @@ struct Assignment {
   bool operator==(const Assignment&) const = default;
 };
 
-// The free slots of a fleet while one job after the other takes its part of them. Each chain goes to the host with the
-// fewest chains of its job, there to the worker with the fewest, then the most free slots, then the lowest id: the
-// chains of a job spread evenly over hosts and workers. What a job costs here depends on what it has and takes, not on
-// the size of the fleet. Not thread-safe.
+// The free slots of a fleet while one job after the other takes its part. Each chain goes to the host with the fewest
+// chains of its job, there to the worker with the fewest, then the most free slots, then the lowest id, so that the
+// chains of a job spread evenly over hosts and workers. The cost of a job depends on its own chains, not on the size of
+// the fleet. Not thread-safe.
 class Placement {
  public:
-  // Workers without a free slot count, too: their hosts have chains.
+  // Pass workers without a free slot, too: the chains on them count for their hosts.
   explicit Placement(std::vector<FreeSlots> fleet);
 
   int64_t slots() const { return slots_; }
-  // False if a chain of no more bytes has already found no place.
+  // Returns false if a chain of this size or smaller has already found no place.
   bool MayFit(int64_t chain_bytes) const { return slots_ > 0 && chain_bytes < too_big_; }
 
-  // Nothing more is placed on the worker.
+  // Places nothing more on the worker.
   void Close(const std::string& worker);
 
-  // The first chains of `job`, at most `limit`, until one fits nowhere.
+  // Places the first chains of `job`, at most `limit`, until one chain fits nowhere.
   std::vector<Assignment> Place(const QueuedJob& job, size_t limit = std::numeric_limits<size_t>::max());
 
  private:
@@ -87,31 +87,31 @@ class Placement {
   std::tuple<int32_t, WorkerRank> RankOf(const Host& host) const { return {host.held, *host.free.begin()}; }
   std::optional<size_t> Find(const std::string& worker) const;
   std::optional<size_t> Choose(int64_t chain_bytes, const std::string& shunned_worker) const;
-  // Counts `chains` more of the job to the worker; `taken` of its free slots go with them.
+  // Adds `chains` of the job to the worker, which lose `taken` of its free slots.
   void Hold(size_t worker, int32_t chains, int32_t taken, int64_t bytes);
 
   std::vector<Worker> workers_;  // by id
   std::vector<Host> hosts_;
-  std::set<std::tuple<int32_t, WorkerRank>> order_;  // of the hosts with free workers, by the best of each
+  std::set<std::tuple<int32_t, WorkerRank>> order_;  // hosts with free workers, by the best worker of each
   int64_t slots_ = 0;
   int64_t too_big_ = std::numeric_limits<int64_t>::max();
 };
 
-// A worker that could be given to one suspect chain alone.
+// A worker that could run one suspect chain alone.
 struct SoloWorker {
   std::string worker;
-  int32_t chains = 0;  // that it would have to hand back first
+  int32_t chains = 0;  // chains that it must hand back first
 };
 
 struct SuspectChain {
   ChainId chain;
-  std::string shunned_worker;  // taken only if there is no other
+  std::string shunned_worker;  // used only if there is no other worker
 };
 
-// Suspects in the order given; each gets the worker that has to hand back the fewest chains, then the lowest id.
+// Assigns each suspect, in order, the worker that must hand back the fewest chains, then the one with the lowest id.
 std::vector<Assignment> AssignAlone(const std::vector<SuspectChain>& suspects, std::vector<SoloWorker> workers);
 
-// How many workers may serve suspects at once: half the fleet goes on with what is innocent.
+// Returns how many workers may serve suspects at once. Half of the fleet stays for other chains.
 inline int32_t MaxSoloWorkers(int32_t usable) { return usable > 1 ? usable / 2 : 1; }
 
 }  // namespace chainfleet

@@ -19,16 +19,16 @@ class SoloTurns {
     bool began = false;  // the chain is leased to the worker
   };
 
-  // At most one turn for each worker and each chain.
+  // Plans at most one turn for each worker and each chain.
   void Plan(const std::string& worker, const ChainId& chain) { turns_[worker] = {chain, false}; }
   void Begin(const std::string& worker, const ChainId& chain) { turns_[worker] = {chain, true}; }
   // The worker gets no other turn before `rested`, so that its other chains make progress.
   void End(const std::string& worker, absl::Duration rested);
 
-  // Turns by worker.
+  // Returns the turns by worker.
   const std::map<std::string, Turn>& turns() const { return turns_; }
   bool Keeps(const std::string& worker) const { return turns_.contains(worker); }
-  // True if `chain` must leave `worker` for the suspect.
+  // Returns true if `chain` must leave `worker` for the suspect.
   bool Displaces(const std::string& worker, const ChainId& chain) const;
   bool HasTurn(const ChainId& chain) const;
 

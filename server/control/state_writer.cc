@@ -14,7 +14,7 @@
 namespace chainfleet {
 namespace {
 
-// The job whose committed draws the change alters or hides or shows again; null if the change leaves them as they are.
+// Returns the job whose committed draws the change alters, hides or restores; null for other changes.
 const std::string* JobOfChangedDraws(const StateChange& change) {
   if (const auto* mark = std::get_if<change::MarkCorrupt>(&change)) return &mark->job;
   if (const auto* expire = std::get_if<change::ExpireSegments>(&change)) return &expire->chain.job;
@@ -90,7 +90,7 @@ struct StateWriter::State : std::enable_shared_from_this<State> {
     return results;
   }
 
-  // Also after an error, which may leave it open whether the changes were committed.
+  // Runs also after an error, which may leave open whether the changes were committed.
   void ReportDraws(const std::vector<StateChange>& changes) {
     std::function<void(const std::string& job)> report;
     {

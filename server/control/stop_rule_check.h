@@ -14,7 +14,7 @@ namespace chainfleet {
 // The data about one point that the rule reads.
 struct PointEvidence {
   std::vector<int32_t> chains;             // chains that are not stopped, by index
-  int64_t num_draws = 0;                   // committed, over all its chains
+  int64_t num_draws = 0;                   // committed draws of all its chains
   const PointDiagnosis* traces = nullptr;  // null if unknown
 };
 

@@ -14,7 +14,7 @@ struct TenantLimits {
   static constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
   int64_t jobs = kNone;    // jobs that are not deleted
   int64_t chains = kNone;  // chains of jobs that have not ended
-  // Bytes of its committed draws, estimated from the parameters of their networks, and of its data sets and models.
+  // Bytes of the tenant's committed draws, estimated from the parameters of the networks, and of data sets and models.
   int64_t stored_bytes = kNone;
 };
 
@@ -27,7 +27,7 @@ struct TenantRequest {
 
 struct TenantHoldings {
   const JobTable& jobs;       // of all tenants
-  int64_t content_bytes = 0;  // of the tenant's data sets and models
+  int64_t content_bytes = 0;  // bytes of the tenant's data sets and models
 };
 
 // RESOURCE_EXHAUSTED / TENANT_LIMIT, naming the limit, the tenant's holdings and what to do. Reads all jobs.

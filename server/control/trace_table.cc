@@ -44,7 +44,7 @@ struct Matrix {
   int32_t point = 0;
   std::vector<int32_t> chains;
   int64_t values = 0;
-  double seconds = 0;  // that these values took
+  double seconds = 0;  // time that these values took
   std::vector<std::vector<double>> of_quantity;
 };
 
@@ -60,7 +60,7 @@ struct Span {
 };
 
 // The time that the newest `values` took, starting at the commit before them. The start of a chain's first commit is
-// unknown: its values are assumed to have come at the rate of the later ones. Empty after one commit.
+// unknown, so its values are assumed to have the rate of the later ones. Empty after one commit.
 Span MadeIn(const Window& window, int64_t values) {
   const int64_t oldest = window.steps[window.steps.size() - static_cast<size_t>(values)];
   auto before = std::ranges::lower_bound(window.commits, oldest, {}, &Commit::first);
@@ -71,7 +71,7 @@ Span MadeIn(const Window& window, int64_t values) {
   return {end - (end - before->second) * (static_cast<double>(values) / static_cast<double>(since)), end};
 }
 
-// 0 while unknown.
+// Returns 0 while the time is unknown.
 double SecondsOf(const std::vector<const Window*>& windows, int64_t values) {
   Span span;
   for (const Window* window : windows) {
@@ -142,7 +142,7 @@ struct TraceTable::State {
       CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void Forget(TracedJob* job, const ChainId& chain) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void MakeRoom() CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // nullopt for a forgotten job. Values up to now count as used.
+  // Returns nullopt for a forgotten job. Values up to now count as used.
   std::optional<Selection> SelectFrom(const std::string& id);
   void ComputeIfStale(const std::shared_ptr<State>& self, const std::string& id, TracedJob* job)
       CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex);

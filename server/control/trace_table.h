@@ -103,14 +103,14 @@ class TraceTable {
   // later in the call that settles the job, outside all locks. Does not run after this table is destroyed.
   void WhenSettled(const std::string& job, std::function<void()> settled);
 
-  // By point, then in the order of the quantities. Quantities whose values are all equal are left out.
+  // Returns diagnostics by point, then in the order of the quantities, without quantities whose values are all equal.
   std::vector<Diagnostic> Of(const std::string& job) const;
 
-  // The job's traced quantities; none before its first commit with traces.
+  // Returns the job's traced quantities; none before its first commit with traces.
   std::vector<std::string> QuantitiesOf(const std::string& job) const;
 
-  // By point, then chain. NOT_FOUND / NOT_TRACED: the error names the traced quantities, or says that there are none,
-  // as before the first commit after burn-in, or after a restart until chains commit again.
+  // Returns traces by point, then chain. NOT_FOUND / NOT_TRACED: the error names the traced quantities, or says that
+  // there are none, as before the first commit after burn-in, or after a restart until chains commit again.
   absl::StatusOr<std::vector<TracedChain>> TracesOf(const std::string& job, const std::string& quantity) const;
 
  private:

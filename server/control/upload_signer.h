@@ -24,7 +24,7 @@ class UploadSigner {
                Executor* executor)
       : sign_(std::move(sign)), objects_(objects), state_(state), writer_(writer), clock_(clock), executor_(executor) {}
 
-  // Errors as ChainObjects::Admit, and those of `sign`. Does not block. An object may arrive after its lease has
+  // Errors: those of ChainObjects::Admit and of `sign`. Does not block. An object may arrive after its lease has
   // expired and its chain was swept. The signer therefore queues such a chain for another garbage sweep once no object
   // can arrive any more. A restart forgets this; the object is then deleted after the chain's next lease, its end or
   // its job's.
@@ -34,7 +34,7 @@ class UploadSigner {
  private:
   struct Watch {
     int64_t lease_epoch = 0;
-    absl::Duration until;  // when its last object has arrived at the latest
+    absl::Duration until;  // latest arrival of the chain's last object
   };
   void WatchOver(const ChainId& chain, int64_t lease_epoch, absl::Duration longest);
   void Look(const ChainId& chain);

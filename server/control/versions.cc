@@ -27,9 +27,9 @@ absl::Status CheckAlias(const Alias& alias) {
 struct JobVersions {
   Versions::JobProgress progress;
   std::optional<Snapshot> newest;
-  int64_t draws_at_last = 0;                    // when the last version was made, which may be deleted since
+  int64_t draws_at_last = 0;                    // at the last version, which may be deleted since
   absl::Duration last_at;                       // monotonic; time of the last version, or of the job's appearance
-  bool making = false;                          // by the job's own policy
+  bool making = false;                          // a version by the job's own policy is being made
   bool watched = false;                         // a timer will check the policy
   std::map<std::string, NamedVersion> aliases;  // by name
 };

@@ -64,7 +64,7 @@ class Versions {
   void Pin(const std::string& job, int64_t number, bool refresh, const Reply<Snapshot>& done);
   // Makes a version of the draws committed so far, whatever the job's policy. FAILED_PRECONDITION / NO_DRAWS.
   void Create(const std::string& job, const Reply<Snapshot>& done);
-  // FAILED_PRECONDITION / IN_USE, naming the version's aliases.
+  // Deletes a version. FAILED_PRECONDITION / IN_USE names the version's aliases.
   void Delete(const std::string& job, int64_t number, const Reply<bool>& done);
 
   // `alias.number` 0 means the version that Pin finds with `refresh`. INVALID_ARGUMENT, ALREADY_EXISTS / NAME_TAKEN,

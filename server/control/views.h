@@ -48,7 +48,7 @@ struct JobView : JobRow {
   JobState state = JobState::kPending;  // follows from intent and chains
   std::vector<ChainView> chains;        // by index
   int64_t newest_version = 0;           // 0 if none
-  std::vector<std::string> aliases;     // that name one of its versions, in order
+  std::vector<std::string> aliases;     // aliases of its versions, sorted
 };
 
 // The part of a job that every prediction needs. Its cost does not depend on the number of chains.

@@ -26,7 +26,7 @@ std::shared_ptr<const PredictPlan> PlanOf(const JobBrief& job) {
   return plan;
 }
 
-// Live ones in order, until `take` says false.
+// Reads live segments in order until `take` returns false.
 absl::Status ReadSegments(StateStore* store, const ChainId& chain, const std::function<bool(SegmentRecord)>& take) {
   StateStore::SegmentQuery query{.job = chain.job, .chain = chain.index, .live_only = true};
   while (true) {
@@ -43,7 +43,7 @@ absl::Status ReadSegments(StateStore* store, const ChainId& chain, const std::fu
   }
 }
 
-// Bytes that the segment takes in memory, about.
+// Returns the approximate bytes of the segment in memory.
 int64_t HeldBytes(const Segment& segment) {
   const size_t text =
       segment.object.name.size() + segment.object.sha256.size() + segment.digest.size() + segment.parent_digest.size();
@@ -51,7 +51,7 @@ int64_t HeldBytes(const Segment& segment) {
   return static_cast<int64_t>(sizeof(Segment) + text + draws + segment.kinds.size() * sizeof(DrawKind));
 }
 
-// The readable draws of the chain among its first `in_version`. Adds to `bytes` what they take in memory.
+// Returns the readable draws of the chain among its first `in_version`. Adds their bytes in memory to `bytes`.
 absl::StatusOr<ChainDraws> ReadChain(StateStore* store, const ChainId& chain, int64_t in_version, int64_t* bytes) {
   ChainDraws draws{.chain = chain};
   CHAINFLEET_RETURN_IF_ERROR(ReadSegments(store, chain, [&](SegmentRecord record) {
@@ -66,7 +66,7 @@ absl::StatusOr<ChainDraws> ReadChain(StateStore* store, const ChainId& chain, in
   return draws;
 }
 
-// Reads all chains of the point that have draws in the version, whatever their states are now.
+// Reads all chains of the point that have draws in the version, in any state.
 absl::StatusOr<KeptVersions::Loaded> ReadVersion(StateStore* store, const JobSpec& spec, const Snapshot& version,
                                                  int32_t point) {
   auto chains = std::make_shared<std::vector<ChainDraws>>();
@@ -85,7 +85,7 @@ std::string KeysOf(const std::string& job) { return absl::StrCat(job, "/"); }
 
 bool Failed(ChainState state) { return state == ChainState::kFailed || state == ChainState::kDiverged; }
 
-// INVALID_ARGUMENT for a chain that the point, or the job without a sweep, has not.
+// INVALID_ARGUMENT for a chain that does not belong to the point, or to the job without a sweep.
 absl::Status CheckChains(const JobBrief& job, int32_t point, const std::vector<int32_t>& chains) {
   const JobSpec& spec = job.plan->spec;
   std::vector<int32_t> there;
@@ -101,7 +101,7 @@ absl::Status CheckChains(const JobBrief& job, int32_t point, const std::vector<i
   return absl::OkStatus();
 }
 
-// `states` are those of the job's chains, `in_version` is what ReadVersion returned.
+// `states` are the states of the job's chains; `in_version` is the result of ReadVersion.
 absl::StatusOr<PinnedDraws> PinnedBy(const JobBrief& job, const std::vector<ChainState>& states, int32_t point,
                                      const Snapshot& snapshot, const std::vector<ChainDraws>& in_version,
                                      const DrawQuery& query) {
@@ -124,7 +124,7 @@ absl::StatusOr<PinnedDraws> PinnedBy(const JobBrief& job, const std::vector<Chai
                     "NO_DRAWS");
 }
 
-// CANCEL and DELETE leave serving; the draws of a cancelled job can still be exported.
+// CANCEL and DELETE stop predictions; the draws of a cancelled job can still be exported.
 absl::StatusOr<JobBrief> ServedJob(Dispatcher* dispatcher, const std::string& id) {
   CHAINFLEET_ASSIGN_OR_RETURN(JobBrief job, dispatcher->GetBrief(id));
   if (job.intent < JobIntent::kCancel) return job;

@@ -20,7 +20,7 @@
 
 namespace chainfleet {
 
-// All outlive the adapter.
+// All parts outlive the adapter.
 struct DrawCatalogParts {
   Executor* executor = nullptr;
   StateStore* state = nullptr;
@@ -31,25 +31,26 @@ struct DrawCatalogParts {
   std::function<void()> count_corrupt_draw;
 };
 
-// The draws of a committed object are left out from now on: logged, counted, told to the dispatcher.
+// Excludes the draws of a committed object from now on: logs and counts the object, and tells the dispatcher.
 void MarkCorruptDraw(const DrawCatalogParts& parts, const std::string& job, const std::string& object);
 
-// Whether a prediction would find a draw in `version` of the job, or, if that is null, in all that is committed: live,
-// not known to be corrupt, and of a chain that has not failed. Reads the store; false if that fails.
+// Returns true if a prediction would find a draw in `version` of the job (null: in all committed draws) that is live,
+// not marked corrupt, and of a chain that has not failed. Reads the store; false if the read fails.
 bool HasReadableDraws(const DrawCatalogParts& parts, const std::string& job, const Snapshot* version);
 
 // The readable draws of one point of one version, by chain, each chain with at least one draw in the version.
 using KeptVersions = LoadingCache<std::vector<ChainDraws>>;
 
 // Keeps the segment records of the versions that were pinned last, so that only the first call for a version and point
-// reads them from the store. A version never gains draws, and a job that has new ones is pinned to a new version. Draws
-// become unreadable, or readable again, by changes that all pass through the StateWriter, which reports the job then.
-// States of chains and the choice of the caller are applied at each call.
+// reads them from the store. A version never gains draws; a job with new draws is pinned to a new version. Every change
+// that makes draws unreadable or readable passes through the StateWriter, which then reports the job. The states of
+// chains and the caller's selection are applied at each call.
 class DispatcherDrawCatalog final : public DrawCatalog {
  public:
   static constexpr int64_t kMaxKeptBytes = 256 * limits::kMiB;
 
-  // A version whose records are more than `max_kept_bytes` is read at each call. The only catalog of its StateWriter.
+  // Reads a version with more than `max_kept_bytes` of records at each call. REQUIRES: one catalog for each
+  // StateWriter.
   explicit DispatcherDrawCatalog(DrawCatalogParts parts, int64_t max_kept_bytes = kMaxKeptBytes);
 
   void Pin(const DrawQuery& query, std::function<void(absl::StatusOr<PinnedDraws>)> done) override;

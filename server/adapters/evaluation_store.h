@@ -9,7 +9,7 @@
 
 namespace chainfleet {
 
-// Both outlive it.
+// Writer and store outlive the log.
 class EvaluationStore final : public EvaluationLog {
  public:
   EvaluationStore(StateWriter* writer, StateStore* store) : writer_(writer), store_(store) {}

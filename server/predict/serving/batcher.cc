@@ -66,7 +66,7 @@ struct Batch {
 struct Group {
   PredictQuery query;
   std::array<std::deque<std::shared_ptr<Request>>, kPredictPriorities> waiting;  // by priority
-  std::array<int, kPredictPriorities> in_flight = {};                            // likewise
+  std::array<int, kPredictPriorities> in_flight = {};                            // by priority
 
   // Number of batches in flight that are at least as urgent as the most urgent waiting request; all if none waits.
   int NumAhead() const {
@@ -201,7 +201,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
       Launch(kind, &group, Gather(&group));
     }
     const bool idle = std::ranges::all_of(group.in_flight, [](int batches) { return batches == 0; });
-    if (idle) groups.erase(found);  // then no request waits
+    if (idle) groups.erase(found);  // no request waits then
   }
 
   void DropAnswered(Group* group) {
@@ -273,7 +273,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     --group.in_flight[static_cast<size_t>(batch->priority)];
     if (prediction.ok()) {
       HandOut(*prediction, batch);
-    } else {  // for an error that they share: errors of single requests were checked before
+    } else {  // an error of the whole batch: errors of single requests were found before
       for (const auto& request : batch->requests) Answer(request, prediction.status());
     }
     Advance(kind);

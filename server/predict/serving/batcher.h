@@ -18,9 +18,9 @@ namespace chainfleet {
 
 struct BatchLimits {
   int64_t max_rows = 512;                        // of a batch; a larger request is its own batch
-  absl::Duration max_delay;                      // how long a request waits for others while the workers are free
-  int64_t max_waiting = 1024;                    // requests; further ones are refused
-  int64_t max_bytes = limits::kMaxPredictBytes;  // of all inputs, waiting or in flight; more are refused
+  absl::Duration max_delay;                      // time that a request waits for others while the workers are free
+  int64_t max_waiting = 1024;                    // waiting requests; further ones are rejected
+  int64_t max_bytes = limits::kMaxPredictBytes;  // bytes of all inputs, waiting or in flight; further ones are rejected
 };
 
 // Placed before a PredictRouter. Thread-safe. The constructor's arguments outlive the batcher; a call may outlive the
@@ -48,9 +48,9 @@ class Batcher {
 
   const BatchLimits& limits() const;
 
-  // As PredictRouter::Predict, and RESOURCE_EXHAUSTED / QUEUE_FULL. A request that times out or is cancelled while it
-  // waits never reaches a worker. A request that is refused for its contents does not affect the others of its batch.
-  // The shards of a batch carry the first request's trace_id and "+N" for N others.
+  // Errors are those of PredictRouter::Predict, and RESOURCE_EXHAUSTED / QUEUE_FULL. A request that times out or is
+  // cancelled while it waits never reaches a worker. A request that is rejected for its contents does not affect the
+  // others of its batch. The shards of a batch carry the first request's trace_id and "+N" for N others.
   std::function<void()> Predict(PredictQuery query, std::shared_ptr<const InputTensor> inputs, absl::Duration timeout,
                                 PredictPriority priority, std::function<void(absl::StatusOr<Prediction>)> done);
 

@@ -1,4 +1,4 @@
-// Bounds on the results of a call beyond plain averages.
+// Bounds on results other than plain averages.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@ namespace chainfleet {
 absl::Status CheckQuantiles(const std::vector<double>& levels, const PredictPlan& plan);
 
 // INVALID_ARGUMENT unless an answer of `num_rows` rows of `row_bytes` each fits into a message; the error has the
-// number of rows that would fit.
+// largest number of rows that fits.
 absl::Status CheckReplyBytes(int64_t num_rows, int64_t row_bytes);
 
-// Bytes of all scores and `num_quantiles` quantiles of a row, with the errors of both.
+// Returns the bytes of all scores and `num_quantiles` quantiles of a row, with the errors of both.
 int64_t ScoreBytes(const Targets& targets, int64_t num_quantiles);
 
 // Returns the bytes of the single draws' outputs for `num_rows` rows. INVALID_ARGUMENT, with the number of rows that

@@ -62,7 +62,7 @@ std::vector<PartialPrediction> JoinParts(const std::vector<PartialPrediction>& p
   for (const PartialPrediction& part : parts) by_kind[part.kind].push_back(&part);
   std::vector<PartialPrediction> sums;
   for (const auto& [kind, of_kind] : by_kind) {
-    if (std::ssize(of_kind) != NumParts(runs)) {  // some are missing
+    if (std::ssize(of_kind) != NumParts(runs)) {  // some sums are missing
       sums.push_back(SumOf(of_kind));
       continue;
     }

@@ -17,7 +17,7 @@ std::string RenderWanted(const PredictPlan& plan) {
   return absl::StrCat("[n", plan.input_shape.empty() ? "" : ", ", absl::StrJoin(plan.input_shape, ", "), "]");
 }
 
-// Whether the float32 of `bytes` all are. Without a way out in the middle, which would keep it from being vectorised.
+// True if all float32 of `bytes` are finite. An early exit would prevent vectorisation.
 bool AllFinite(const std::string& bytes) {
   constexpr uint32_t kExponent = 0x7f800000;
   uint32_t others = 0;
@@ -29,7 +29,7 @@ bool AllFinite(const std::string& bytes) {
   return others == 0;
 }
 
-// A network answers NaN with NaN, which must not be taken for an answer.
+// A network returns NaN for NaN, which callers could mistake for a prediction.
 absl::Status CheckFinite(const InputTensor& inputs, uint64_t row_bytes) {
   if (inputs.type != InputType::kFloat32 || AllFinite(inputs.bytes)) return absl::OkStatus();
   for (size_t offset = 0; offset < inputs.bytes.size(); offset += sizeof(float)) {
@@ -43,10 +43,10 @@ absl::Status CheckFinite(const InputTensor& inputs, uint64_t row_bytes) {
   return absl::OkStatus();
 }
 
-// Room for images that were perturbed; a photograph from 0 to 255 has brighter pixels.
+// Allows perturbed images; a photograph from 0 to 255 has brighter pixels.
 constexpr float kLeastScaled = -1, kMostScaled = 2;
 
-// Whether one of the float32 of `bytes` is below `least` or above `most`; vectorised as AllFinite.
+// True if any float32 of `bytes` is below `least` or above `most`; vectorised like AllFinite.
 bool IsBeyond(const std::string& bytes, float least, float most) {
   uint32_t beyond = 0;
   for (size_t offset = 0; offset < bytes.size(); offset += sizeof(float)) {
@@ -69,7 +69,7 @@ absl::Status WantsScaled(const std::string& job) {
                                                  "0 to 1: give uint8, or divide by 255"));
 }
 
-// Of what is averaged, the newest `count`.
+// Keeps the newest `count` of the averaged draws.
 void KeepNewest(int64_t count, ChainDraws* chain) {
   if (count >= NumDraws(*chain)) return;
   const int64_t kept = count == 0 ? 0 : (count - 1) * std::max<int64_t>(chain->every, 1) + 1;
@@ -77,10 +77,10 @@ void KeepNewest(int64_t count, ChainDraws* chain) {
   chain->num_draws = kept;
 }
 
-// How many draws of each chain, `budget` in all.
+// Returns the number of draws of each chain, `budget` in all.
 std::vector<int64_t> ShareOut(int64_t budget, const std::vector<ChainDraws>& chains) {
   std::vector<int64_t> shares(chains.size());
-  std::vector<size_t> open;  // chains that have more
+  std::vector<size_t> open;  // chains with more draws to give
   for (size_t i = 0; i < chains.size(); ++i) {
     if (NumDraws(chains[i]) > 0) open.push_back(i);
   }
@@ -104,7 +104,7 @@ ChainDraws WithoutSegments(const ChainDraws& chain) {
           .every = chain.every};
 }
 
-// Copies those of `segments` that hold a chosen draw.
+// Copies the segments that hold a selected draw.
 void TakeSegments(const std::vector<Segment>& segments, ChainDraws* chain) {
   auto segment = segments.begin();
   while (segment != segments.end() && segment->num_draws() <= chain->skip_draws) {
@@ -153,7 +153,7 @@ absl::Status CheckRows(const InputTensor& inputs) {
   for (size_t axis = 1; fits && axis < shape.size(); ++axis) {
     fits = shape[axis] > 0 && !__builtin_mul_overflow(row_bytes, shape[axis], &row_bytes);
   }
-  // Divided, not multiplied: a huge n must not overflow into a size that fits.
+  // Divides instead of multiplying: a huge n must not overflow to a size that fits.
   const auto bytes = static_cast<int64_t>(inputs.bytes.size());
   if (!fits || bytes % row_bytes != 0 || bytes / row_bytes != shape.front()) {
     return absl::InvalidArgumentError(absl::StrCat("inputs of shape ", Render(shape), " have ", bytes, " bytes",
@@ -214,7 +214,7 @@ int64_t NumDraws(const std::vector<ChainDraws>& chains) {
 
 int64_t NumDraws(const ChainDraws& chain) {
   if (chain.num_draws <= 0) return 0;
-  return (chain.num_draws - 1) / std::max<int64_t>(chain.every, 1) + 1;  // not rounded up by a sum, which may overflow
+  return (chain.num_draws - 1) / std::max<int64_t>(chain.every, 1) + 1;  // no rounding up by a sum, which may overflow
 }
 
 std::vector<ChainDraws> SelectDraws(const DrawQuery& query, const std::vector<const ChainDraws*>& readable) {
@@ -222,7 +222,7 @@ std::vector<ChainDraws> SelectDraws(const DrawQuery& query, const std::vector<co
   for (const ChainDraws* all : readable) {
     ChainDraws& chain = chosen.emplace_back(WithoutSegments(*all));
     if (query.members > 0) KeepNewest(query.members, &chain);
-    // Every so many-th of fewer is the newest alone: whoever multiplies by it, here or on a worker, stays in range.
+    // Clamp `every`: a stride above the number of draws selects only the newest, and products with it could overflow.
     chain.every = std::clamp<int64_t>(query.every, 1, std::max<int64_t>(chain.num_draws, 1));
   }
   if (query.max_draws > 0) {

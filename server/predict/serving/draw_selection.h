@@ -1,4 +1,4 @@
-// Which of the pinned draws a call averages, and what inputs they take.
+// Selects the draws that a call averages, and checks the inputs of the call.
 #pragma once
 
 #include <cstdint>
@@ -10,32 +10,32 @@
 
 namespace chainfleet {
 
-// `asked` in kind order, each once; all of `draws` if empty. INVALID_ARGUMENT for a kind the job does not keep, or a
-// job that samples no network and so predicts nothing.
+// Returns `asked` in kind order without duplicates; all kinds of `draws` if empty. INVALID_ARGUMENT for a kind that the
+// job does not keep, or for a job that samples no network and so makes no predictions.
 absl::StatusOr<std::vector<DrawKind>> ChooseKinds(const PinnedDraws& draws, const std::vector<DrawKind>& asked);
 
-// INVALID_ARGUMENT, with both shapes, unless `inputs` says that it is [n, input_shape...] with n >= 1.
+// INVALID_ARGUMENT with both shapes unless `inputs` has the shape [n, input_shape...] with n >= 1.
 absl::Status CheckShape(const InputTensor& inputs, const PredictPlan& plan);
 
-// INVALID_ARGUMENT unless `inputs` has the bytes of the shape that it names, all finite.
+// INVALID_ARGUMENT unless `inputs` has the bytes of its shape, and all values are finite.
 absl::Status CheckRows(const InputTensor& inputs);
 
-// Both.
+// Checks shape and rows.
 absl::Status CheckInputs(const InputTensor& inputs, const PredictPlan& plan);
 
-// INVALID_ARGUMENT unless `inputs` are on the scale that the job learns from. uint8 counts as x / 255: from a uint8
-// data set it takes that, and float32 that lie about 0 to 1; from a float32 data set float32 alone, on that data set's
-// scale.
+// INVALID_ARGUMENT unless `inputs` are on the scale of the job's training inputs; uint8 is read as x / 255. A job with
+// uint8 inputs accepts uint8, and float32 from about 0 to 1. A job with float32 inputs accepts only float32, on the
+// scale of its data set.
 absl::Status CheckScale(const InputTensor& inputs, InputType learned, const std::string& job);
 
-// INVALID_ARGUMENT, with what both have, unless the rows of `dataset` fit in shape, targets and scale, by its means and
-// deviations, and there is at least one.
+// INVALID_ARGUMENT with both values unless `dataset` has rows that fit in shape, targets and scale, judged by its means
+// and deviations.
 absl::Status CheckDataset(const Dataset& dataset, const PinnedDraws& draws);
 
 // FAILED_PRECONDITION / TOO_FEW_DRAWS unless `readable` draws are at least `needed`, and at least one.
 absl::Status CheckEnough(const PinnedDraws& draws, int64_t readable, int64_t needed);
 
-// Steps that are averaged, each with all its kinds.
+// Returns the number of averaged steps, each with all its kinds.
 int64_t NumDraws(const ChainDraws& chain);
 int64_t NumDraws(const std::vector<ChainDraws>& chains);
 int64_t NumDraws(const PinnedDraws& draws);
@@ -47,7 +47,7 @@ int64_t NumDraws(const PinnedDraws& draws);
 // arguments. A negative number in `query` counts as 0, which selects all; a number above the draws there are also does.
 std::vector<ChainDraws> SelectDraws(const DrawQuery& query, const std::vector<const ChainDraws*>& readable);
 
-// The averaged draws [first, first + count) of each chain, counted back from its newest.
+// Returns the averaged draws [first, first + count) of each chain, counted back from its newest.
 std::vector<ChainDraws> DrawsOfWave(const std::vector<ChainDraws>& chains, int64_t first, int64_t count);
 
 }  // namespace chainfleet

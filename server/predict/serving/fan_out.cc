@@ -71,7 +71,7 @@ void FanOut::BeginBlock() {
 
 void FanOut::OnShard(int64_t first_row, absl::StatusOr<ShardResult> result) {
   const auto it = open_.find(first_row);
-  if (it == open_.end()) return;  // stopped meanwhile
+  if (it == open_.end()) return;  // Stop came first
   Block& block = it->second;
   --block.pending;
   if (result.ok()) {

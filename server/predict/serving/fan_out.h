@@ -31,10 +31,10 @@ class FanOut {
     std::vector<DrawKind> kinds;
     int64_t num_rows = 0;
     std::function<void(const RowBlock&, ShardRequest*)> set_rows;  // sets the inputs, or rows of a data set
-    bool needs_all = true;                                         // the first failed shard ends the call
-    bool members = false;                                          // also the outputs of each draw
-    int64_t rows_per_block = 0;                                    // 0: the result of RowsPerBlock
-    std::string trace_id = {};                                     // of the call's shards
+    bool needs_all = true;                                         // true: the first failed shard ends the call
+    bool members = false;                                          // true: return the outputs of each draw, too
+    int64_t rows_per_block = 0;                                    // 0: RowsPerBlock decides
+    std::string trace_id = {};                                     // trace of the call's shards
     PredictPriority priority = PredictPriority::kNormal;  // of the call's shards, unless they are an evaluation's
     absl::Duration deadline = absl::InfiniteDuration();   // monotonic, for ShardQueue::Submit
   };

@@ -23,7 +23,7 @@ struct ComputeTimes {
 // Durations of one request in the batcher.
 struct RequestTimes {
   absl::Duration total, queue;
-  ComputeTimes compute;  // of its batch
+  ComputeTimes compute;  // of the request's batch
 };
 
 struct BatchCount {

@@ -1,5 +1,5 @@
-// What a Predict and an Evaluate call have in common: a deadline, the draws that are pinned first, one fan-out at a
-// time, one answer.
+// The common part of Predict and Evaluate calls: a deadline, the draws that are pinned first, one fan-out at a time,
+// one answer.
 #pragma once
 
 #include <functional>
@@ -17,8 +17,8 @@
 
 namespace chainfleet {
 
-// Not thread-safe but for Begin and what it returns: everything else runs on the strand. Owned by what it waits for, so
-// made by std::make_shared; executor, catalog and queue outlive it.
+// Not thread-safe except Begin and the function that it returns: everything else runs on the strand. Pending callbacks
+// own the call, so create it with std::make_shared. Executor, catalog and queue outlive the call.
 template <typename Result>
 class PinnedCall : public std::enable_shared_from_this<PinnedCall<Result>> {
  public:
@@ -45,7 +45,7 @@ class PinnedCall : public std::enable_shared_from_this<PinnedCall<Result>> {
  protected:
   using Done = std::function<void(absl::StatusOr<Result>)>;
 
-  // `stopped_while`: what an error says of a call that is stopped while no fan-out could say more.
+  // `stopped_while`: the context of the error when the call is stopped between two fan-outs.
   PinnedCall(Executor* executor, DrawCatalog* catalog, ShardQueue* queue, DrawQuery query, std::string stopped_while,
              Done done)
       : strand_(executor),
@@ -55,21 +55,21 @@ class PinnedCall : public std::enable_shared_from_this<PinnedCall<Result>> {
         stopped_while_(std::move(stopped_while)),
         done_(std::move(done)) {}
 
-  // draws() are there. An error ends the call.
+  // Runs when draws() are known. An error ends the call.
   virtual absl::Status OnPinned() = 0;
 
-  // Replaces the fan-out before it, so never from within an event of that one. plan.draws may be some of draws(); all
-  // of them if it is null.
+  // Replaces the previous fan-out, so never call it within an event of that fan-out. plan.draws may be a part of
+  // draws(); null means all.
   void FanOutRows(FanOut::Plan plan, FanOut::Events events) {
     if (plan.draws == nullptr) plan.draws = draws_;
     fan_out_.emplace(this->weak_from_this(), &strand_, queue_, catalog_, std::move(plan), std::move(events));
     fan_out_->Advance();
   }
 
-  // The call is stopped, and its fan-out, if it has one, has ended.
+  // Runs when the call is stopped and its fan-out, if any, has ended.
   virtual void OnStopped(const absl::Status& status) { Finish(Annotate(status, stopped_while_)); }
 
-  // The answer; no effect after the first.
+  // Sends the answer; no effect after the first call.
   void Finish(absl::StatusOr<Result> result) {
     if (const auto done = std::exchange(done_, nullptr)) done(std::move(result));
   }

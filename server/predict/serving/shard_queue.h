@@ -17,7 +17,7 @@
 
 namespace chainfleet {
 
-// UNAVAILABLE / NO_SERVING_WORKER.
+// Returns UNAVAILABLE / NO_SERVING_WORKER.
 absl::Status NoServingWorker();
 
 // Thread-safe. Callers cancel shards that they no longer need.
@@ -61,10 +61,10 @@ class ShardQueue {
   uint64_t Submit(ShardRequest request, const std::string& preferred, absl::Duration deadline, PredictPriority priority,
                   Done done);
 
-  // `done` does not run any more, unless it is running now. No effect on a finished shard.
+  // `done` does not run any more, unless it already runs. No effect on a finished shard.
   void Cancel(uint64_t ticket);
 
-  // Ids of the serving workers, sorted.
+  // Returns the ids of the serving workers, sorted.
   std::vector<std::string> WorkerIds() const;
 
  private:

@@ -8,10 +8,10 @@
 
 namespace chainfleet {
 
-// The number of rows in `request`.
+// Returns the number of rows in `request`.
 int64_t NumRows(const ShardRequest& request);
 
-// INTERNAL / BAD_SHARD_RESULT without the worker's name: "a worker's result " followed by `what`.
+// Returns INTERNAL / BAD_SHARD_RESULT without the worker's name: "a worker's result " followed by `what`.
 absl::Status BadShardResult(const std::string& what);
 
 // For flatness: OK if there is one for each chain, instead of sums. Otherwise OK if `result` has, for each requested

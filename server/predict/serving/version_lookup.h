@@ -1,4 +1,4 @@
-// What the numbers in requests mean, looked up as the requests come.
+// Looks up the versions of the numbers in requests, as the requests arrive.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@
 
 namespace chainfleet {
 
-// Not thread-safe: `strand` runs Find and what it is given. What it is given outlives it.
+// Not thread-safe: `strand` runs Find and `done`. The arguments outlive this object.
 //
-// At most one look into the catalog per version is under way: those that ask meanwhile share the next one, which begins
-// after they asked, so that nobody is told of a version that was deleted before.
+// At most one lookup of a version is in progress. Requests that arrive meanwhile share the next lookup, which begins
+// after they arrived, so that no request gets a version that was deleted before.
 class VersionLookup {
  public:
   using Done = std::function<void(absl::StatusOr<std::shared_ptr<const Snapshot>>)>;
 
   VersionLookup(DrawCatalog* catalog, Strand* strand) : catalog_(catalog), strand_(strand) {}
 
-  // The version that query.version names. Errors are those of DrawCatalog::FindVersion. `owner` keeps this object alive
+  // Finds the version of query.version. Errors are those of DrawCatalog::FindVersion. `owner` keeps this object alive
   // until `done` has run.
   void Find(const DrawQuery& query, const std::shared_ptr<void>& owner, Done done);
 
@@ -40,7 +40,7 @@ class VersionLookup {
 
   DrawCatalog* const catalog_;
   Strand* const strand_;
-  std::map<Key, Asked> asked_;  // while a look is under way
+  std::map<Key, Asked> asked_;  // lookups in progress
 };
 
 }  // namespace chainfleet

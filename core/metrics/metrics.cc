@@ -20,7 +20,7 @@
 namespace chainfleet {
 namespace {
 
-// prometheus-cpp's own objects behind our names.
+// The objects of prometheus-cpp behind the interfaces of this folder.
 template <typename Face, typename Series>
 struct Holder : Face {
   explicit Holder(Series& s) : series(s) {}
@@ -84,7 +84,7 @@ prometheus::MetricFamily ToPrometheus(GaugeFamily family) {
 }  // namespace
 
 struct MetricsRegistry::Impl {
-  // After the refresh functions, so that gauges are of this moment.
+  // Collects after the refresh functions, so that gauges show the present values.
   std::vector<prometheus::MetricFamily> Collect() {
     std::vector<std::function<void()>> refreshes;
     std::vector<std::function<std::vector<GaugeFamily>()>> collects;
@@ -120,7 +120,7 @@ struct MetricsRegistry::Impl {
   std::vector<std::function<std::vector<GaugeFamily>()>> collect CHAINFLEET_GUARDED_BY(mutex);
   double cpu_seconds_counted = 0;
   std::map<std::string, TextPage> pages CHAINFLEET_GUARDED_BY(mutex);
-  std::unique_ptr<PageServer> server;  // first to go: it collects
+  std::unique_ptr<PageServer> server;  // destroyed first, because it collects
 };
 
 MetricsRegistry::MetricsRegistry(const std::string& program) : impl_(std::make_unique<Impl>()) {

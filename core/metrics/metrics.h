@@ -1,8 +1,8 @@
-// A thin face of prometheus-cpp: a registry of named metrics and the port that serves them.
+// Wraps prometheus-cpp: a registry of named metrics and the port that serves them.
 //
-// Names carry the prefix "chainfleet_" and their unit; counters end in "_total". Keep the returned reference: looking a
-// series up costs a lock. References stay valid as long as the registry; series that come and go are made at each
-// scrape (AtScrape).
+// Names carry the prefix "chainfleet_" and their unit; counters end in "_total". Keep the returned reference, because
+// looking a series up takes a lock. References stay valid as long as the registry. AtScrape makes series that come and
+// go anew at each scrape.
 #pragma once
 
 #include <functional>
@@ -34,7 +34,8 @@ class Histogram {
  public:
   virtual ~Histogram() = default;
   virtual void Observe(double value) = 0;
-  // Values that were counted elsewhere: how many by bucket, the last one's above all bounds, and what they sum to.
+  // Adds values that were counted elsewhere: counts by bucket, the last one above all bounds, and the sum of the
+  // values.
   virtual void ObserveCounted(const std::vector<double>& counts, double sum) = 0;
 };
 
@@ -51,32 +52,32 @@ struct GaugeFamily {
 // Thread-safe.
 class MetricsRegistry {
  public:
-  // `program` is "server" or "worker", in chainfleet_build_info; process metrics (CPU, memory, descriptors) are always
-  // there.
+  // `program` is "server" or "worker", in chainfleet_build_info. Process metrics (CPU, memory, descriptors) always
+  // exist.
   explicit MetricsRegistry(const std::string& program);
   ~MetricsRegistry();
 
-  // The same name and labels again give the same series. One name has one type and one set of label names (a checked
-  // invariant).
+  // The same name and labels return the same series. REQUIRES: one name has one type and one set of label names
+  // (checked).
   Counter& AddCounter(const std::string& name, const std::string& help, const Labels& labels = {});
   Gauge& AddGauge(const std::string& name, const std::string& help, const Labels& labels = {});
-  // `bounds`: upper bounds of the buckets, rising, +Inf left out.
+  // `bounds`: upper bounds of the buckets, rising, without +Inf.
   Histogram& AddHistogram(const std::string& name, const std::string& help, const std::vector<double>& bounds,
                           const Labels& labels = {});
 
-  // Runs before each scrape: sets gauges from the state of the program. May not add series of its own registry's
-  // callbacks.
+  // Runs before each scrape and sets gauges from the state of the program. REQUIRES: `refresh` adds no series or
+  // callback.
   void BeforeScrape(std::function<void()> refresh);
 
-  // Adds what `collect` returns to each scrape: series that it leaves out disappear. No other metric may use
-  // its names. It may also set gauges.
+  // Adds the result of `collect` to each scrape; a series that is missing in the result disappears. No other metric may
+  // use its names. `collect` may also set gauges.
   void AtScrape(std::function<std::vector<GaugeFamily>()> collect);
 
-  // Another page on the same port, by its path. Before Serve.
+  // Adds another page on the same port. REQUIRES: call before Serve.
   void AddPage(const std::string& path, TextPage page);
 
-  // Serves GET /metrics on `address` ("127.0.0.1:7401", port 0: a free one) and returns it with the port that was
-  // bound. ALREADY_EXISTS / PORT_TAKEN; INVALID_ARGUMENT for a malformed address.
+  // Serves GET /metrics on `address` ("127.0.0.1:7401", port 0: any free port) and returns the address with the bound
+  // port. ALREADY_EXISTS / PORT_TAKEN; INVALID_ARGUMENT for a malformed address.
   absl::StatusOr<std::string> Serve(const std::string& address);
   // After this call no refresh or collect function runs, so the objects that they read may be destroyed.
   void StopServing();

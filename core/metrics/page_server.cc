@@ -14,7 +14,7 @@
 namespace chainfleet {
 namespace {
 
-// A client that says nothing keeps one thread for as long as a request may take. The other threads answer meanwhile.
+// A client that sends nothing occupies one thread until the request times out. The other threads answer meanwhile.
 constexpr const char* kThreads = "32";
 constexpr const char* kRequestTimeoutMs = "1000";
 
@@ -48,7 +48,7 @@ struct PageServer::Impl {
 
   Mutex making;
   std::list<MadePage> handlers;
-  CivetServer server;  // first to go: it calls the handlers
+  CivetServer server;  // destroyed first, because it calls the handlers
 };
 
 PageServer::PageServer() = default;
@@ -67,7 +67,7 @@ absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const std::string&
         "PORT_TAKEN");
   }
   for (auto& [path, page] : pages) {
-    // The trailing $ has civetweb match the whole path.
+    // The trailing $ makes civetweb match the whole path.
     server->impl_->server.addHandler(path + "$",
                                      server->impl_->handlers.emplace_back(std::move(page), &server->impl_->making));
   }

@@ -1,4 +1,4 @@
-// Pages of text over HTTP, made anew for each GET: metrics, and what else Prometheus asks for.
+// Pages of text over HTTP, made anew for each GET: metrics, and lists for Prometheus.
 #pragma once
 
 #include <functional>
@@ -10,23 +10,23 @@
 
 namespace chainfleet {
 
-// The whole of a page; its type is "text/plain", "application/json", ...
+// The content of a page; its type is "text/plain", "application/json", ...
 struct TextPage {
   std::string content_type;
   std::function<std::string()> make;
 };
 
-// Answers until it is destroyed. One GET at a time makes a page. A client that says nothing, or does not read, is cut
-// after a second; 32 of them at a time hold up nobody else. Other paths are 404.
+// Answers until destroyed. One GET at a time makes a page. A client that sends nothing, or does not read, is
+// disconnected after a second; 32 such clients at a time delay no other. Other paths are 404.
 class PageServer {
  public:
-  // `address`: HOST:PORT, port 0 for a free one; pages by path. ALREADY_EXISTS / PORT_TAKEN; INVALID_ARGUMENT for an
-  // address that is none.
+  // `address`: HOST:PORT, port 0 for any free port; pages by path. ALREADY_EXISTS / PORT_TAKEN; INVALID_ARGUMENT for a
+  // malformed address.
   static absl::StatusOr<std::unique_ptr<PageServer>> Start(const std::string& address,
                                                            std::map<std::string, TextPage> pages);
   ~PageServer();
 
-  // With the port that was bound.
+  // Returns the address with the bound port.
   const std::string& address() const { return address_; }
 
  private:

@@ -1,4 +1,4 @@
-// Where else to scrape, in the words of Prometheus' http_sd.
+// Lists further scrape targets in the format of Prometheus' http_sd.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 namespace chainfleet {
 
 struct ScrapeTarget {
-  std::string address;  // HOST:PORT of its GET /metrics
+  std::string address;  // HOST:PORT of the target's GET /metrics
   Labels labels;
 };
 
-// [{"targets": ["HOST:PORT"], "labels": {...}}, ...]
+// Returns [{"targets": ["HOST:PORT"], "labels": {...}}, ...].
 std::string HttpSdJson(const std::vector<ScrapeTarget>& targets);
 
 }  // namespace chainfleet

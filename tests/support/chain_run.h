@@ -1,4 +1,4 @@
-// A chain of a real batch, from where it stands to its end.
+// Runs a chain of a real batch from its present step to its end.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ inline std::vector<float> Flat(const Draws& draws) {
   return flat;
 }
 
-// Steps until every chain is done or not finite; the draws of chain `index`.
+// Steps until every chain is done or not finite; returns the draws of chain `index`.
 inline Draws RunChain(ChainBatch& batch, int32_t index, int steps = 1000) {
   Draws draws;
   for (int i = 0; i < steps; ++i) {

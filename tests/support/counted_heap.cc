@@ -10,7 +10,7 @@ namespace {
 
 std::atomic<int64_t> held = 0;
 
-// Null, too.
+// Also for null.
 void* Noted(void* memory) {
   if (memory != nullptr) held += static_cast<int64_t>(malloc_usable_size(memory));
   return memory;

@@ -1,4 +1,4 @@
-// Chains on a GPU, real or fake, against the same chains on the CPU: same keys, same way up to float rounding.
+// Compares chains on a GPU, real or fake, with the same chains on the CPU: same keys, same path up to float rounding.
 #pragma once
 
 #include <dlfcn.h>
@@ -27,13 +27,13 @@ using Data = std::shared_ptr<const ResidentDataset>;
 class NeedsGpu : public ::testing::Test {
  protected:
   void SetUp() override {
-    // Once, and before the first torch call: LibTorch looks for its CUDA back end only then.
+    // Runs once, before the first torch call: LibTorch looks for its CUDA back end only then.
     static const absl::Status status = InitializeDevice("cuda:0", 1);
     if (!status.ok()) GTEST_SKIP() << status;
   }
 };
 
-// Where there is a second GPU a test runs on that one, and a fake first one fails whatever is asked of it meanwhile.
+// If there is a second GPU, the test uses that GPU, and a fake first GPU fails every call meanwhile.
 class SecondGpu {
  public:
   SecondGpu() { Forbid(0); }
@@ -52,18 +52,18 @@ class SecondGpu {
 };
 
 struct Way {
-  std::string device, then;  // after two steps all chains go on there, from their resume points; empty: they stay
-  int removed = 0;           // so many chains leave after two steps, from the first
+  std::string device, then;  // all chains resume there after two steps; empty: they stay
+  int removed = 0;           // number of chains, from the first, that leave after two steps
 };
 
 // The values by which chains are compared.
 struct Shown {
-  std::vector<float> moved;       // how far the draws are from where their chains began: nearly all of a draw is that
-  std::vector<float> beside;      // what a draw has beside its parameters
+  std::vector<float> moved;       // distance of the draws from the start of their chains: most of a draw is the start
+  std::vector<float> beside;      // values of a draw other than parameters
   std::vector<double> numbers;    // traces of all steps; evidence at the end
   std::vector<double> variances;  // of gradients, at the end
   std::vector<double> curvatures;
-  bool same_batches = true;  // on all devices, for the variances
+  bool same_batches = true;  // same batches on all devices, for the variances
 };
 
 class ChainsOnTheWay {
@@ -151,7 +151,7 @@ inline void ExpectSameWay(const Shown& cpu, const Shown& gpu) {
   ExpectNear(gpu.beside, cpu.beside, 1e-3, "statistic");
   ExpectNear(gpu.numbers, cpu.numbers, 1e-3, "number");
   ExpectNear(gpu.variances, cpu.variances, cpu.same_batches ? 1e-3 : 0.2, "variance");
-  // It takes gradients on both sides of theta, between which units change sides by rounding.
+  // The curvature uses gradients on both sides of theta, and rounding moves ReLU units across.
   ExpectNear(gpu.curvatures, cpu.curvatures, 0.2, "curvature");
 }
 

@@ -1,8 +1,8 @@
-// An average and its standard error, which a law is held to.
+// An average and its standard error, to compare with a law.
 //
-// Draws of one chain depend on each other: their error is that of our own effective sample size (core/diagnostics).
-// Independent by construction, so that the plain spread is theirs, are only: chains (each has its key), and coordinates
-// of a potential that couples none of them. StandardErrors.* of langevin_laws_test.cc shows that the two agree.
+// Draws of one chain are dependent: their error uses our own effective sample size (core/diagnostics). Chains (each has
+// its own key) and coordinates of a potential that couples none are independent, so their plain spread is the error.
+// StandardErrors.* of langevin_laws_test.cc shows that both errors agree.
 #pragma once
 
 #include <cmath>
@@ -16,7 +16,7 @@ struct Estimate {
   double value = 0, error = 0;
 };
 
-// The estimate from independent values.
+// Returns the estimate from independent values.
 inline Estimate EstimateOf(const std::vector<double>& values) {
   double sum = 0, sum2 = 0;
   for (const double value : values) {
@@ -27,7 +27,7 @@ inline Estimate EstimateOf(const std::vector<double>& values) {
   return {mean, std::sqrt((sum2 / n - mean * mean) / (n - 1))};
 }
 
-// The estimate from draws of chains, in order.
+// Returns the estimate from the draws of chains, in order.
 inline Estimate EstimateOf(Traces traces) { return {Mean(traces.values), McseMean(traces)}; }
 
 }  // namespace chainfleet::testing

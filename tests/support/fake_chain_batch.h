@@ -1,4 +1,4 @@
-// A ChainBatch whose draws are a function of (chain, step): what it must give is known, however it was cut.
+// A ChainBatch whose draws are a function of (chain, step), so that tests know them for any interruptions.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,23 @@
 
 namespace chainfleet {
 
-// Shared by all fake batches of a test, which may change it as they go.
+// All fake batches of a test share one script, which the test may change while they run.
 struct FakeBatchScript {
   int64_t total_steps = 20;
   int64_t collect_every = 2;
-  int64_t trace_every = 0;  // never
+  int64_t trace_every = 0;  // 0: never
   int64_t dimension = 8;
   absl::Duration step_time = absl::Milliseconds(100);
-  absl::Duration save_time;                       // of a resume point
+  absl::Duration save_time;                       // time to save a resume point
   std::map<int32_t, int64_t> diverges_at;         // chain -> step
-  int64_t reports_late_by = 0;                    // steps until a report says so
-  std::optional<size_t> max_rows;                 // more: out of memory
-  absl::Status step_status;                       // what Step says when not OK
-  std::optional<absl::Status> create_status;      // what the factory says
+  int64_t reports_late_by = 0;                    // steps until a report shows it
+  std::optional<size_t> max_rows;                 // more rows run out of memory
+  absl::Status step_status;                       // the error of Step; OK: none
+  std::optional<absl::Status> create_status;      // the result of the factory
   std::function<void(int32_t, int64_t)> on_step;  // (chain, step)
-  std::function<void()> on_call = [] {};          // of whatever has no status to fail with: it may throw
-  int64_t steps_taken = 0;                        // of batches
-  std::vector<size_t> rows_of_steps;              // rows moved by each
+  std::function<void()> on_call = [] {};          // runs in methods without a status; it may throw
+  int64_t steps_taken = 0;                        // steps of all batches
+  std::vector<size_t> rows_of_steps;              // rows that each step moved
 };
 
 class FakeChainBatch final : public ChainBatch {

@@ -1,4 +1,4 @@
-// Time that stands still until a test moves it.
+// A clock that stands still until a test moves it.
 #pragma once
 
 #include "absl/time/time.h"
@@ -25,7 +25,7 @@ class FakeClock final : public Clock {
     wall_ += by;
   }
 
-  // The calendar jumps, monotonic time does not: an operator or NTP steps the clock.
+  // Moves calendar time but not monotonic time, as when an operator or NTP sets the clock.
   void JumpWall(absl::Duration by) {
     MutexLock lock(&mutex_);
     wall_ += by;

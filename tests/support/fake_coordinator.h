@@ -1,4 +1,4 @@
-// A coordinator in a page: the lease and commit rules of the protocol over maps, for tests of the worker.
+// A small coordinator for tests of the worker: the lease and commit rules of the protocol over maps.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace chainfleet {
 
-// Not thread-safe: for one loop. Replies run on the executor. Leases do not expire by time here; tests fence by hand.
+// Not thread-safe: for one loop. Replies run on the executor. Leases do not expire by time; tests fence by hand.
 class FakeCoordinator final : public CoordinatorPort {
  public:
   explicit FakeCoordinator(Executor* executor) : executor_(executor) {}
@@ -31,40 +31,40 @@ class FakeCoordinator final : public CoordinatorPort {
     ChainProgress progress;
     std::vector<Segment> segments;
     std::string reason;
-    int attempts = 0;  // leases since the last commit that ended without one
+    int attempts = 0;  // leases since the last commit that ended without a commit
   };
 
   std::map<ChainId, Chain> chains;
   std::map<std::string, std::string> blobs;
-  std::vector<ProgressCommit> commits;  // accepted ones
+  std::vector<ProgressCommit> commits;  // accepted commits
   std::vector<ReleasedChain> released;
   std::vector<SynchronizeRequest> requests;
-  std::map<ChainId, StopOrder::How> stop_orders;  // given until the worker lists the chain no more
+  std::map<ChainId, StopOrder::How> stop_orders;  // sent until the worker no longer lists the chain
   std::set<ChainId> keep_none;                    // listed, but not renewed
   int64_t generation = 1;
   std::string store_incarnation = "store";
   absl::Duration lease_ttl = limits::kLeaseTtl;
   absl::Duration next_sync_in = limits::kSyncInterval;
   bool grants_enabled = true;
-  bool drain = false;             // the worker, by an operator
-  bool holds = false;             // Synchronize is not answered but by AnswerHeld
-  int max_commits_in_flight = 0;  // of any one chain, seen so far
+  bool drain = false;             // an operator drains the worker
+  bool holds = false;             // only AnswerHeld answers Synchronize
+  int max_commits_in_flight = 0;  // largest number for one chain so far
 
-  // Answers to the next calls of each kind instead of the rules, oldest first; OK passes.
+  // Answers to the next calls of each kind in place of the rules, oldest first; OK lets a call pass.
   std::deque<absl::Status> sync_failures, put_failures, commit_failures, get_failures;
 
   void AddChains(std::shared_ptr<const JobPlan> plan, int32_t count) {
     for (int32_t i = 0; i < count; ++i) chains[{plan->job, i}].plan = plan;
   }
 
-  // Another worker got it: the epoch rises.
+  // Grants the chain to another worker, so the epoch rises.
   void FenceByGrantElsewhere(const ChainId& chain) {
     ++chains.at(chain).epoch;
     chains.at(chain).listed = true;
     stop_orders[chain] = StopOrder::How::kFenced;
   }
 
-  // The oldest call that is held.
+  // Answers the oldest held call.
   void AnswerHeld(absl::StatusOr<SynchronizeReply> reply) {
     executor_->Schedule([done = std::move(held_.front()), reply = std::move(reply)] { done(reply); });
     held_.pop_front();
@@ -134,7 +134,7 @@ class FakeCoordinator final : public CoordinatorPort {
       Chain& chain = chains.at(release.chain);
       if (chain.epoch == release.lease_epoch && chain.state == ChainState::kLeased) {
         chain.attempts += release.why != ReleasedChain::Why::kStore;
-        const bool spent = release.why == ReleasedChain::Why::kInvalid ||  // no other worker would do better
+        const bool spent = release.why == ReleasedChain::Why::kInvalid ||  // another worker would fail, too
                            chain.attempts >= limits::kMaxAttemptsWithoutProgress;
         chain.state = spent ? ChainState::kFailed : ChainState::kPending;
         chain.reason = release.reason;

@@ -1,4 +1,4 @@
-// A disk that loses, with the power, what no fsync has made durable.
+// A disk that loses all unsynced data when the power fails.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,20 @@
 
 namespace chainfleet {
 
-// Files and folders by path. A file's bytes are durable when they were synced, its name when the folder was; an entry
-// that is not may survive or not. For one thread; outlives the file systems it gave out.
+// Files and folders by path. A file's bytes are durable after the file's sync, its name after the folder's sync; other
+// entries may or may not survive. For one thread; outlives the file systems that it mounts.
 class ForgetfulDisk {
  public:
   // `root` is a durable empty folder.
   ForgetfulDisk(const std::string& root, uint64_t seed) : random_(seed) { current_[root] = durable_[root] = nullptr; }
 
-  // The disk as one process sees it. Once `alive` is false nothing changes any more and every call is UNAVAILABLE.
+  // Returns the disk as one process sees it. When `alive` is false, nothing changes any more and every call is
+  // UNAVAILABLE.
   std::unique_ptr<FileSystem> Mount(std::function<bool()> alive);
 
   void LosePower();
 
-  // No room for bytes: files can be made and are left empty.
+  // Sets the disk full: files can be created but stay empty.
   void SetFull(bool full) { full_ = full; }
 
   // Runs before each change to the disk, and once in the middle of a file's bytes: the process may die there.

@@ -1,4 +1,4 @@
-// Many rows of one kernel on one potential, stepped together: chains for statistics, below the job interface.
+// Steps many rows of one kernel on one potential together: chains for statistics, below the job interface.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ inline std::shared_ptr<const Layout> OneParameter() {
   return std::make_shared<const Layout>(std::vector<ParameterShape>{{"x", {1}, 0, 0}});
 }
 
-// Chains of keys Fold(seed, row), each at step t.
+// Chains with the keys Fold(seed, row), all at step t.
 class KernelRows {
  public:
   KernelRows(Kernel kernel, Potential* potential, int64_t batch_size, int64_t rows, uint64_t seed, double step_size,
@@ -28,7 +28,7 @@ class KernelRows {
         batches_(Minibatches::kReshuffle, potential->num_examples(), batch_size),
         plan_(plan),
         scratch_(ThetaArena(potential->layout(), Device{})) {
-    (void)InitializeDevice("cpu", 1);  // rows as short as these only make threads wait for each other
+    (void)InitializeDevice("cpu", 1);  // threads would only wait for each other on such short rows
     for (size_t i = 0; i < ArenaNames(kernel_).size(); ++i) state_.arenas.emplace_back(potential->layout(), Device{});
     state_.numbers.resize(rows);
     for (int64_t row = 0; row < rows; ++row) {
@@ -38,7 +38,7 @@ class KernelRows {
     }
   }
 
-  // Sets parameter 0 of every row. Not for kernels that keep more of theta than theta, once stepped.
+  // Sets parameter 0 of every row. REQUIRES, after a step: the kernel keeps nothing of theta besides theta.
   void Set(const std::function<double(int64_t row)>& start) {
     for (int64_t row = 0; row < rows(); ++row) state_.theta().row(row)[0] = static_cast<float>(start(row));
   }

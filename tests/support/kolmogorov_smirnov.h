@@ -14,7 +14,7 @@ struct WeightedValue {
   double weight = 1;
 };
 
-// The largest distance between the distribution function of `values`, each counted as its weight says, and `cdf`.
+// Returns the largest distance between the weighted distribution function of `values` and `cdf`.
 inline double KolmogorovDistance(std::vector<WeightedValue> values, const std::function<double(double)>& cdf) {
   std::sort(values.begin(), values.end(),
             [](const WeightedValue& a, const WeightedValue& b) { return a.value < b.value; });
@@ -28,10 +28,10 @@ inline double KolmogorovDistance(std::vector<WeightedValue> values, const std::f
   return largest;
 }
 
-// The distance that `independent` values exceed with probability 1e-4 (Smirnov's limit).
+// Returns the distance that `independent` values exceed with probability 1e-4 (Smirnov's limit).
 inline double CriticalDistance(double independent) { return std::sqrt(std::log(2e4) / 2 / independent); }
 
-// The distribution function of N(0, variance).
+// Returns the distribution function of N(0, variance).
 inline std::function<double(double)> NormalCdf(double variance) {
   return [scale = 1 / std::sqrt(2 * variance)](double x) { return std::erfc(-x * scale) / 2; };
 }

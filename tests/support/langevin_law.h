@@ -1,4 +1,4 @@
-// Exact second moments of Langevin kernels at a finite step on a quadratic, and how samples are held to them.
+// Exact second moments of Langevin kernels at a finite step on a quadratic, and comparisons of samples with them.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct Law {
   double var = 0, cov = 0, var_a = 0;
 };
 
-// U = k x^2 / 2 from N examples of equal curvature, n at a step. `coupling` is 1 / eta, 0 for SGLD, whose var_a means
-// nothing.
+// U = k x^2 / 2 from N examples of equal curvature, n for each step. `coupling` is 1 / eta; 0 for SGLD, whose var_a has
+// no meaning.
 struct Quadratic {
   double k = 0, coupling = 0, step_size = 0, temperature = 0;
   double gradient_variance = 0;  // V = N^2 var_i(grad) / n: of a batch drawn with replacement
@@ -44,9 +44,9 @@ struct MomentTraces {
   std::vector<double> theta, cross, theta_a;
 };
 
-// Misfits in words; empty if each second moment lies within 4 standard errors of the law's: of samples from
-// the spread over groups, of traces from their effective sample size. A moment that fits but has a standard error above
-// 0.4 % of the value is a misfit too: too rough to tell a 2 % error.
+// Returns misfits in words; empty if each second moment is within 4 standard errors of the law. The errors of samples
+// come from the spread over groups, the errors of traces from their effective sample size. A moment with a standard
+// error above 0.4 % of its value is a misfit too, because it is too rough to show a 2 % error.
 std::vector<std::string> Misfits(const Samples& samples, const Law& law);
 std::vector<std::string> Misfits(const MomentTraces& traces, const Law& law);
 

@@ -21,7 +21,7 @@ class LargeFleet {
  public:
   static constexpr int kChains = 20'000, kWorkers = 1000, kChainsOfWorker = kChains / kWorkers;
 
-  // The chains are dealt to `jobs` jobs in turn.
+  // Deals the chains to `jobs` jobs in turn.
   explicit LargeFleet(int jobs)
       : jobs_(jobs), coordinator_(&clock_, &executor_, store_.get(), RunningJobs(), {.lease_ttl = absl::Hours(1)}) {
     for (int w = 0; w < kWorkers; ++w) dispatcher().Synchronize(Report(w), [](const auto&) {});

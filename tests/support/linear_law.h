@@ -1,4 +1,4 @@
-// Second moments of linear Gaussian recursions, in double: what kernels on a quadratic are held to.
+// Second moments of linear Gaussian recursions, in double, to compare with kernels on a quadratic.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct LinearStep {
   std::vector<std::vector<double>> a, q;
 };
 
-// Square, zeros.
+// Returns a square matrix of zeros.
 std::vector<std::vector<double>> Zeros(size_t size);
 // w w^T.
 std::vector<std::vector<double>> Outer(const std::vector<double>& w);

@@ -1,4 +1,4 @@
-// A CoordinatorPort that loses, repeats and delays calls on the way to another one, from a seed.
+// A CoordinatorPort that loses, repeats and delays calls to another port, from a seed.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@
 namespace chainfleet {
 
 struct PortFaults {
-  double drop_request = 0;                             // probability that the server never sees the call
-  double drop_reply = 0;                               // ... that it acts on it and the caller never hears
-  double duplicate = 0;                                // ... that it sees the call twice
-  absl::Duration max_delay = absl::ZeroDuration();     // of each way, uniform: calls and replies overtake each other
-  absl::Duration max_lateness = absl::ZeroDuration();  // of a duplicate, on top
+  double drop_request = 0;                          // probability that the server never sees the call
+  double drop_reply = 0;                            // ... that the server acts on the call and the caller gets no reply
+  double duplicate = 0;                             // ... that the server sees the call twice
+  absl::Duration max_delay = absl::ZeroDuration();  // of each direction, uniform: calls overtake each other
+  absl::Duration max_lateness = absl::ZeroDuration();  // of a duplicate, in addition
 };
 
 // Calls without a reply end as DEADLINE_EXCEEDED after their deadline. For one loop; deterministic on a seeded
-// executor. What is on its way belongs to `network` and outlives a caller whose tasks are dropped; `caller` counts the
-// deadlines and hears the replies.
+// executor. Calls in transit belong to `network` and outlive a caller whose tasks are dropped; `caller` runs the
+// deadlines and the replies.
 class LossyPort final : public CoordinatorPort {
  public:
   LossyPort(CoordinatorPort* target, Executor* network, Executor* caller, uint64_t seed)
@@ -31,7 +31,7 @@ class LossyPort final : public CoordinatorPort {
 
   void SetFaults(const PortFaults& faults) { faults_ = faults; }
 
-  // Nothing passes, in either direction, until it is joined again.
+  // Cuts the network in both directions, or joins it again.
   void Partition(bool cut) { cut_ = cut; }
 
   void Synchronize(const SynchronizeRequest& request, absl::Duration deadline, Done<SynchronizeReply> done) override {

@@ -1,4 +1,4 @@
-// An Executor that runs nothing until a test says so: by due time, ties in order or in an order drawn from a seed.
+// An Executor that runs tasks only when a test calls it: by due time, ties in order or in a seeded random order.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +17,10 @@
 
 namespace chainfleet {
 
-// Thread-safe; tasks run in the thread that calls Run*. Tasks left over are dropped with it.
+// Thread-safe; tasks run in the thread that calls Run*. The destructor drops waiting tasks.
 class ManualExecutor final : public Executor {
  public:
-  // Tasks run by due time; those due at the same time in the order they came, with a seed in any order.
+  // Tasks run by due time. Tasks due at the same time run in order of arrival, or in random order with a seed.
   explicit ManualExecutor(FakeClock* clock, std::optional<uint64_t> seed = std::nullopt) : clock_(clock) {
     if (seed) random_.emplace(*seed);
   }
@@ -33,7 +33,7 @@ class ManualExecutor final : public Executor {
     tasks_.emplace(Key{due, random_ ? (*random_)() : 0, next_sequence_++}, std::move(task));
   }
 
-  // Runs one due task; false if there is none.
+  // Runs one due task; returns false if none is due.
   bool RunOne() {
     std::function<void()> task;
     {
@@ -48,14 +48,14 @@ class ManualExecutor final : public Executor {
     return true;
   }
 
-  // Until nothing is due, without moving the clock. Returns the number of tasks run; stops at `limit`.
+  // Runs tasks until none is due, without moving the clock. Returns the number of tasks run; stops at `limit`.
   int RunUntilIdle(int limit = 1'000'000) {
     int count = 0;
     while (count < limit && RunOne()) ++count;
     return count;
   }
 
-  // Moves the clock to each due time in turn, running what is due, until `duration` has passed.
+  // Moves the clock to each due time in turn and runs the due tasks, until `duration` has passed.
   void RunFor(absl::Duration duration) {
     const absl::Duration end = clock_->Monotonic() + duration;
     for (;;) {
@@ -68,13 +68,13 @@ class ManualExecutor final : public Executor {
     RunUntilIdle();
   }
 
-  // Forgets what waits: the process it belonged to is dead.
+  // Drops the waiting tasks, as when their process dies.
   void DropAll() {
     MutexLock lock(&mutex_);
     tasks_.clear();
   }
 
-  // Monotonic time of the next task; none if there is no task.
+  // Returns the monotonic time of the next task; nullopt if there is no task.
   std::optional<absl::Duration> NextDue() const {
     MutexLock lock(&mutex_);
     if (tasks_.empty()) return std::nullopt;
@@ -87,7 +87,7 @@ class ManualExecutor final : public Executor {
   }
 
  private:
-  using Key = std::tuple<absl::Duration, uint64_t, uint64_t>;  // when due, drawn, number
+  using Key = std::tuple<absl::Duration, uint64_t, uint64_t>;  // due time, random number, sequence
 
   FakeClock* const clock_;
   mutable Mutex mutex_;

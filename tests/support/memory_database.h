@@ -12,17 +12,17 @@
 
 namespace chainfleet {
 
-// Outlives the stores that are open on it, and they outlive it.
+// The database and the stores that are open on it outlive each other.
 class MemoryDatabase {
  public:
   explicit MemoryDatabase(std::string incarnation) : incarnation_(std::move(incarnation)) {}
 
-  // Takes the database over.
+  // Opens a store, which takes the database over.
   std::unique_ptr<StateStore> Open() { return OpenAt({}).value(); }
   absl::StatusOr<std::unique_ptr<StateStore>> OpenAt(const ObjectHome& home) {
     return OpenSqliteStateStore(path_, incarnation_, Opening::kUsual, home);
   }
-  // As a backup that was put back.
+  // Opens the database as a backup that was restored.
   std::unique_ptr<StateStore> OpenRestored(const std::string& fresh_incarnation) {
     return OpenSqliteStateStore(path_, fresh_incarnation, Opening::kRestored).value();
   }

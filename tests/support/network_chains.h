@@ -1,4 +1,4 @@
-// Chains of a network on a small data set, for tests that change what they need of the plan.
+// Chains of a network on a small data set, for tests that change parts of the plan.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ inline std::shared_ptr<JobPlan> NetworkPlan(const ModelSpec& model, const Sample
   return plan;
 }
 
-// With chains [0, chains) at their starts.
+// Returns a batch with chains [0, chains) at their starts.
 inline std::unique_ptr<ChainBatch> BatchOf(const std::shared_ptr<const JobPlan>& plan,
                                            const std::shared_ptr<const ResidentDataset>& data,
                                            const std::string& device, int chains) {
@@ -42,7 +42,7 @@ inline std::unique_ptr<ChainBatch> BatchOf(const std::shared_ptr<const JobPlan>&
   return *std::move(batch);
 }
 
-// |a - b| / |b|.
+// Returns |a - b| / |b|.
 inline double RelativeDistance(const std::vector<float>& a, const std::vector<float>& b) {
   EXPECT_EQ(a.size(), b.size());
   double error = 0, size = 0;

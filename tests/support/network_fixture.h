@@ -24,7 +24,7 @@ inline std::unique_ptr<Potential> MakeNetwork(const std::string& model,
   return std::move(*potential);
 }
 
-// Uniform in +-0.1; row r depends on `seed` + r alone.
+// Returns values uniform in +-0.1; row r depends only on `seed` + r.
 inline ThetaArena RandomTheta(const std::shared_ptr<const Layout>& layout, int64_t rows, uint64_t seed = 5) {
   ThetaArena theta(layout, Device());
   std::vector<float> values(layout->num_parameters());
@@ -39,7 +39,7 @@ inline ThetaArena RandomTheta(const std::shared_ptr<const Layout>& layout, int64
   return theta;
 }
 
-// Row ids [rows, n], another stretch of the data for each row.
+// Returns row ids [rows, n], a different part of the data for each row.
 inline std::vector<int64_t> SomeIds(int64_t rows, int64_t n, int64_t num_examples) {
   std::vector<int64_t> ids(rows * n);
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(i * 37 + 11) % num_examples;

@@ -1,5 +1,5 @@
-// A list of layers run the plain way: one network, one layer after the other, in double precision, each formula as it
-// stands in its paper. The slow reference beside the batched path.
+// Runs a list of layers the plain way: one network, one layer after the other, in double precision, with the formulas
+// of the papers. The slow reference for the batched path.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,13 +11,13 @@
 namespace chainfleet::testing {
 
 struct PlainNetwork {
-  // Parameter tensors in layout order, each of its own shape; consumed from the front.
+  // Parameter tensors in layout order, each with its own shape; consumed from the front.
   std::vector<at::Tensor> parameters;
-  // Empty: batch norm by the batch, whose means and unbiased variances are appended to `seen`. Else it uses these.
+  // Empty: batch norm uses the batch, and appends its means and unbiased variances to `seen`. Else it uses these.
   std::vector<at::Tensor> statistics;
   std::vector<at::Tensor> seen;
 
-  // Logits [n, K] of x [n, input_shape...].
+  // Returns logits [n, K] of x [n, input_shape...].
   at::Tensor Logits(const LayerList& layers, const at::Tensor& x);
 
  private:

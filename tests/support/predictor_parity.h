@@ -1,4 +1,4 @@
-// Predictions with the draws stacked, the way of a GPU, against those of the CPU, draw by draw.
+// Compares predictions with stacked draws, as on a GPU, with predictions of the CPU, draw by draw.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ inline BothWays Predictors(const ModelSpec& model, const Dataset& data, Device d
           (*served)->draw_size};
 }
 
-// Parameters uniform in +-0.25, statistics of batch norm 0.5 higher; weights of three kinds.
+// Returns parameters uniform in +-0.25, statistics of batch norm 0.5 higher, and weights of three kinds.
 inline DrawStack SomeDraws(int64_t draws, const BothWays& both, int32_t chain) {
   DrawStack stack;
   stack.chain = {"parity-aaaaaa", chain};
@@ -60,7 +60,7 @@ void ExpectClose(const std::vector<T>& here, const std::vector<T>& there, const 
   for (size_t i = 0; i < here.size(); ++i) EXPECT_NEAR(here[i], there[i], 1e-4 * (1 + std::abs(there[i]))) << what << i;
 }
 
-// Which class is the largest may change by rounding, where two are as large: in one of a hundred at most.
+// Rounding may change the largest class when two classes are equal: for one row in a hundred at most.
 inline void ExpectSameVotes(const ClassSums& here, const ClassSums& there) {
   ASSERT_EQ(here.votes.size(), there.votes.size());
   double other = 0, all = 0;
@@ -110,7 +110,7 @@ inline void ExpectSameSums(const PartialPrediction& here, const PartialPredictio
   ExpectSameMembers(*here.members, *there.members);
 }
 
-// Rows of `data` under stacks of 1, `draws` and 3 draws, stacked on `device`.
+// Predicts rows of `data` with stacks of 1, `draws` and 3 draws on `device`.
 inline void ExpectPredictorParity(const ModelSpec& model, const ResidentDataset& data, int64_t rows, int64_t draws,
                                   const Corruption* corruption = nullptr, Device device = {}) {
   const BothWays both = Predictors(model, data.description(), device);

@@ -1,5 +1,5 @@
-// A StateStore over another that counts groups and reads of segments, and that fails when told to, as a full disk or a
-// lost leadership does.
+// A StateStore over another store. Counts groups and reads of segments, and fails on demand, as with a full disk or a
+// lost leadership.
 #pragma once
 
 #include <atomic>
@@ -13,22 +13,22 @@
 
 namespace chainfleet {
 
-// Thread-safe, but for what tells it to fail, its hooks and `group_sizes`.
+// Thread-safe, except the methods that make it fail, its hooks and `group_sizes`.
 class RecordingStore final : public StateStore {
  public:
   explicit RecordingStore(std::unique_ptr<StateStore> store = MemoryDatabase("incarnation-1").Open())
       : store_(std::move(store)) {}
 
-  // Apply returns `status` as a whole.
+  // Makes Apply return `status` for the whole group.
   void FailWith(absl::Status status) { failure_ = std::move(status); }
-  // Every change fails and nothing is written, until false.
+  // While true, every change fails and nothing is written.
   void SetFull(bool full) { full_ = full; }
   const std::vector<int>& group_sizes() const { return group_sizes_; }
-  // Calls of ListSegments.
+  // Returns the number of calls of ListSegments.
   int64_t segment_reads() const { return segment_reads_; }
-  // Before each Apply and ListGarbage.
+  // Runs `hook` before each Apply and ListGarbage.
   void BeforeEachCall(std::function<void()> hook) { hook_ = std::move(hook); }
-  // Before ListSegments returns what it has read.
+  // Runs `hook` before ListSegments returns the segments that it has read.
   void AfterSegmentsAreRead(std::function<void()> hook) { read_hook_ = std::move(hook); }
 
   std::string incarnation() const override { return store_->incarnation(); }
@@ -97,7 +97,7 @@ class RecordingStore final : public StateStore {
   const std::unique_ptr<StateStore> store_;
   std::optional<absl::Status> failure_;
   bool full_ = false;
-  Mutex mutex_;  // of group_sizes_ while calls are under way
+  Mutex mutex_;  // guards group_sizes_ while calls are in progress
   std::vector<int> group_sizes_;
   std::atomic<int64_t> segment_reads_ = 0;
   std::function<void()> hook_, read_hook_;

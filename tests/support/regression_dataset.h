@@ -21,8 +21,8 @@ struct Table {
   Normalisation normalisation;
 };
 
-// Inputs uniform around 0.3; targets 3 - 2 x_0 + 1.5 x_1 - ... of the standardised inputs, with uniform noise; labels
-// say whether they are positive.
+// Returns inputs uniform around 0.3; targets 3 - 2 x_0 + 1.5 x_1 - ... of the standardised inputs, with uniform noise;
+// and labels that are 1 for positive targets.
 inline Table MakeTable(int64_t num_rows, int64_t width, bool labels) {
   Table table{width, {}, {}, {}, {{0.3}, {1.7}}};
   uint32_t at = 0;

@@ -23,7 +23,7 @@ class RowsInMemory {
 
 class RowsInMemoryStore final : public StateStore {
  public:
-  // Takes `database` over.
+  // Takes over `database`.
   explicit RowsInMemoryStore(std::shared_ptr<RowsInMemory> database);
 
   std::string incarnation() const override;

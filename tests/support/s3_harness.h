@@ -14,7 +14,7 @@ namespace chainfleet {
 
 inline bool HasS3Server() { return std::getenv("CHAINFLEET_TEST_S3") != nullptr; }
 
-// Its bucket as the administrator, below a prefix of the caller's own.
+// Returns the settings of the administrator for the server's bucket, below the caller's prefix.
 inline S3Settings S3ServerSettings(const std::string& prefix) {
   const auto variable = [](const std::string& name) {
     const char* value = std::getenv(name.c_str());

@@ -1,4 +1,4 @@
-// GET of a page on a port on this host, as Prometheus does it.
+// Reads a page on a port of this host with GET, as Prometheus does.
 #pragma once
 
 #include <arpa/inet.h>
@@ -12,7 +12,7 @@
 
 namespace chainfleet {
 
-// `address`: "127.0.0.1:PORT". The whole HTTP response, "" if nobody answers.
+// `address`: "127.0.0.1:PORT". Returns the whole HTTP response, "" if no server answers.
 inline std::string Scrape(const std::string& address, const std::string& path = "/metrics") {
   const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in target{};

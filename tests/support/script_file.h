@@ -1,4 +1,4 @@
-// TorchScript files as a user's torch.jit.save makes them.
+// TorchScript files as torch.jit.save writes them.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace chainfleet {
 
-// Linear layers fc1, fc2, ... of `sizes` with ReLU between them, weights and biases zeros: the built-in mlp for
-// {784, 200, 200, 10}. `body` replaces the forward method's code; in it logits(x) is what the layers say. `tied`: fc2
-// has the weight of fc1.
+// Linear layers fc1, fc2, ... of `sizes` with ReLU between them, weights and biases zeros: the built-in mlp for {784,
+// 200, 200, 10}. `body` replaces the code of forward; logits(x) in the body runs the layers. `tied`: fc2 shares the
+// weight of fc1.
 std::string ScriptedMlp(const std::vector<int64_t>& sizes, const std::string& body = "return self.logits(x)",
                         bool tied = false);
 

@@ -1,4 +1,4 @@
-// An HttpTransport that answers from a script and keeps what it was asked.
+// An HttpTransport that answers from a script and records the requests.
 #pragma once
 
 #include <deque>
@@ -11,7 +11,7 @@
 
 namespace chainfleet {
 
-// Not thread-safe. A request beyond the script is answered with UNAVAILABLE.
+// Not thread-safe. A request beyond the end of the script gets UNAVAILABLE.
 class ScriptedHttp final : public HttpTransport {
  public:
   struct Asked {

@@ -1,4 +1,4 @@
-// Every implementation of StateStore, opened and opened again on the same data.
+// Opens every implementation of StateStore, again and again on the same data.
 #pragma once
 
 #include <cstdlib>
@@ -14,14 +14,14 @@
 
 namespace chainfleet {
 
-// Open() twice on one harness opens the same data twice.
+// A second Open() on one harness opens the same data.
 class StoreHarness {
  public:
   virtual ~StoreHarness() = default;
   virtual std::unique_ptr<StateStore> Open() = 0;
-  // For who looks for its objects there.
+  // Opens the store for a process that looks for its objects at `home`.
   virtual absl::StatusOr<std::unique_ptr<StateStore>> OpenAt(const ObjectHome& home) = 0;
-  // As a backup that was put back.
+  // Opens the data as a backup that was restored.
   virtual std::unique_ptr<StateStore> OpenRestored(const std::string& fresh_incarnation) = 0;
 };
 
@@ -37,7 +37,7 @@ class MemoryHarness final : public StoreHarness {
   MemoryDatabase database_{"incarnation-1"};
 };
 
-// In a folder of the running test's own, removed with it.
+// Uses a folder of the running test, which is removed with it.
 class SqliteHarness final : public StoreHarness {
  public:
   SqliteHarness() {
@@ -68,7 +68,7 @@ class SqliteHarness final : public StoreHarness {
   std::filesystem::path folder_;
 };
 
-// A database of its own on the server of with_postgres.py.
+// Uses a database of its own on the server of with_postgres.py.
 class PostgresHarness final : public StoreHarness {
  public:
   explicit PostgresHarness(const std::string& server) {
@@ -88,7 +88,7 @@ class PostgresHarness final : public StoreHarness {
   }
 
  private:
-  // Without waiting for the one that leads to grow old.
+  // Opens without waiting for the leader's lease to expire.
   std::unique_ptr<StateStore> Open(const std::string& incarnation, Opening opening) {
     auto store = Elect({uri_, "here:7400", incarnation, -absl::Hours(1), opening});
     EXPECT_TRUE(store.ok()) << store.status();
@@ -105,10 +105,10 @@ class PostgresHarness final : public StoreHarness {
 
 enum class StoreKind { kMemory, kSqlite, kPostgres };
 
-// The real server's address, if this run has one.
+// Returns the real server's address, if this run has one.
 inline const char* PostgresServer() { return std::getenv("CHAINFLEET_TEST_POSTGRES"); }
 
-// The stores that need no server, or the store on the test's server.
+// Returns the stores that need no server, or the store on the test's server.
 inline std::vector<StoreKind> StoreKinds() {
   if (PostgresServer() != nullptr) return {StoreKind::kPostgres};
   return {StoreKind::kMemory, StoreKind::kSqlite};

@@ -41,7 +41,7 @@ inline std::shared_ptr<const ResidentDataset> SyntheticImages(int64_t num_rows,
   return *resident;
 }
 
-// Standardised images, one label each, in place of those of `like`.
+// Returns standardised images, one label each, in place of the images of `like`.
 inline std::shared_ptr<const ResidentDataset> ImagesLike(const Dataset& like, const std::vector<float>& inputs,
                                                          const std::vector<int32_t>& labels) {
   Dataset dataset = like;

@@ -1,4 +1,4 @@
-// A real ChainBatch on a device with memory for the steps of so many chains.
+// A real ChainBatch on a device with memory for the steps of a given number of chains.
 #pragma once
 
 #include <memory>
@@ -11,11 +11,11 @@
 
 namespace chainfleet {
 
-// All else is the batch's own, which it owns.
+// Passes all other calls to the batch, which it owns.
 class TightBatch final : public ChainBatch {
  public:
-  // More than `most` chains step `lucky_steps` times before memory runs out. `refused`: takes the number of chains each
-  // time; may be null.
+  // More than `most` chains make `lucky_steps` steps before memory runs out. `refused` records the number of chains
+  // each time; may be null.
   TightBatch(std::unique_ptr<ChainBatch> batch, size_t most, int lucky_steps = 0,
              std::vector<size_t>* refused = nullptr)
       : batch_(std::move(batch)), most_(most), lucky_steps_(lucky_steps), refused_(refused) {}

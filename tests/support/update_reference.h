@@ -1,5 +1,5 @@
-// The fused Langevin update as plain double-precision loops, straight from the formulas of kernels/update.h: what the
-// fast paths are held to.
+// The fused Langevin update as plain double-precision loops, written from the formulas of kernels/update.h. The
+// reference for the fast paths.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace chainfleet::testing {
 
-// The normal of parameter `p` (layout order) in (key, stream, t).
+// Returns the normal number of parameter `p` (layout order) in (key, stream, t).
 double ReferenceNormal(RngKey key, RngStream stream, uint64_t t, int64_t p);
 
-// One row, unpadded. `theta_a` may be null.
+// Updates one row, unpadded. `theta_a` may be null.
 void ReferenceUpdate(const RowStep& step, std::vector<double>& theta, std::vector<double>* theta_a,
                      const std::vector<double>& gradient);
 

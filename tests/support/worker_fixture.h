@@ -1,4 +1,4 @@
-// A whole worker but for its threads and, unless a test brings it, its arithmetic: real session, uploader, loader and
+// A whole worker without threads and, unless a test supplies it, without arithmetic: real session, uploader, loader and
 // device loop over fakes.
 #pragma once
 
@@ -35,7 +35,7 @@ struct CountingObserver final : RuntimeObserver {
   int64_t chain_steps = 0, draws_committed = 0, bytes_sent = 0, shard_units = 0;
 };
 
-// A plan for `chains` chains without a data set.
+// Returns a plan for `chains` chains without a data set.
 inline std::shared_ptr<const JobPlan> AnalyticPlan(const std::string& job, int32_t chains) {
   auto plan = std::make_shared<JobPlan>();
   plan->job = job;
@@ -47,7 +47,7 @@ inline std::shared_ptr<const JobPlan> AnalyticPlan(const std::string& job, int32
   return plan;
 }
 
-// One process. Destroying it while tasks wait on the executor is not allowed: drop those first.
+// One process. Before its destruction, drop its tasks that wait on the executor.
 struct FakeWorker {
   struct Options {
     std::string name = "w0";
@@ -55,7 +55,7 @@ struct FakeWorker {
     int32_t slots = 4;
     int64_t upload_bytes = limits::kUploadQueueBytes;
   };
-  // Chains step in batches of `batches`.
+  // Steps chains in batches of `batches`.
   FakeWorker(CoordinatorPort* port, Executor* executor, const Clock* clock, ChainBatchFactory batches,
              const Options& options)
       : held(clock),
@@ -72,7 +72,7 @@ struct FakeWorker {
                 port, &held, &uploader, executor, clock) {
     held.SetListeners([] {}, [this] { session.Wake(); });
   }
-  // Steps batches that give the draws of `script`.
+  // Steps batches that return the draws of `script`.
   FakeWorker(CoordinatorPort* port, ManualExecutor* executor, FakeClock* clock, FakeBatchScript* script,
              const std::string& name = "w0", int32_t slots = 4, int64_t upload_bytes = limits::kUploadQueueBytes)
       : FakeWorker(
@@ -84,7 +84,7 @@ struct FakeWorker {
             {name, name + "-1", slots, upload_bytes}) {}
 
   CountingObserver observer;
-  absl::Status module_check;  // what the look at a module finds
+  absl::Status module_check;  // the result of checking a module
   HeldChains held;
   ObjectFetcher fetcher;
   InputCache inputs;
@@ -96,7 +96,7 @@ struct FakeWorker {
   WorkerSession session;
 };
 
-// Turns of executor and device until nothing happens for a second, or `limit` of fake time has passed.
+// Runs executor and device in turns until nothing happens for a second, or `limit` of fake time has passed.
 inline void RunWorker(FakeWorker* worker, ManualExecutor* executor, FakeClock* clock, absl::Duration limit) {
   const absl::Duration end = clock->Monotonic() + limit;
   while (clock->Monotonic() < end) {

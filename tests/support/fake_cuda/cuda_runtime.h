@@ -20,7 +20,7 @@ struct dim3 {
   unsigned x = 1, y = 1, z = 1;
   constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
 };
-// Like the real one it aliases floats and lies on 16 bytes.
+// As the real float4, it may alias floats and is aligned to 16 bytes.
 struct __attribute__((may_alias, aligned(16))) float4 {
   float x, y, z, w;
 };
@@ -45,8 +45,8 @@ struct Shuffled {
 };
 inline Shuffled shuffled[kWarp];
 
-// Runs `kernel` as a launch of `grid` blocks of `threads` would, to its end. Each launch begins at another block, since
-// a GPU promises no order of them.
+// Runs `kernel` to its end, as a launch of `grid` blocks of `threads` would. Each launch starts at another block,
+// because a GPU promises no order of blocks.
 template <typename Kernel, typename... Arguments>
 void Launch(const dim3& grid, unsigned threads, cudaStream_t, Kernel kernel, const Arguments&... arguments) {
   static unsigned turn = 0;

@@ -1,4 +1,4 @@
-// The functions of the fake GPU, which a test finds by their names in the module that it has loaded.
+// Calls the functions of the fake GPU, which it finds by name in the loaded module.
 #pragma once
 
 #include <dlfcn.h>
@@ -17,7 +17,7 @@ inline void Fail(int64_t at, Fault fault = Fault::kOutOfMemory) {
   fail(at, fault);
 }
 
-// The counts so far. REQUIRES: the module is loaded.
+// Returns the counts so far. REQUIRES: the module is loaded.
 inline Counts GpuCounts() {
   static const auto counts = reinterpret_cast<decltype(&FakeGpuCounts)>(dlsym(RTLD_DEFAULT, "FakeGpuCounts"));
   return *counts();

@@ -73,7 +73,7 @@ TEST_F(ClientEvaluations, AreWaitedForWithTheirProgress) {
   EXPECT_THAT(rows_done_, ElementsAre(5, 80));
 }
 
-TEST_F(ClientEvaluations, SayWithWhichErrorTheyEnded) {
+TEST_F(ClientEvaluations, ReportTheErrorThatEndedThem) {
   service_.looks = {Found(Operation::FAILED)};
   service_.looks[0].set_error("2 readable draws, 5 are needed");
   const absl::Status failed = Wait().status();
@@ -83,7 +83,7 @@ TEST_F(ClientEvaluations, SayWithWhichErrorTheyEnded) {
   EXPECT_EQ(Wait().status().message(), "evaluation eval-a ended CANCELLED");
 }
 
-TEST_F(ClientEvaluations, AreGivenUpAtTheDeadlineOrWhenNoServerIsHeard) {
+TEST_F(ClientEvaluations, EndAtTheDeadlineOrWhenNoServerAnswers) {
   service_.looks = {Found(Operation::RUNNING)};
   const absl::Duration began = clock_.Monotonic();
   EXPECT_EQ(Wait(absl::Seconds(30)).status().code(), absl::StatusCode::kDeadlineExceeded);

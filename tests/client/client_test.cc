@@ -191,13 +191,13 @@ TEST_F(ClientTest, RepeatsACallThatAnEndingServerReset) {
   EXPECT_EQ(service_.request_ids.size(), 3u);
 }
 
-TEST_F(ClientTest, TakesACancelledThatTheServerSaidForAnAnswer) {
+TEST_F(ClientTest, TreatsACancelledFromTheServerAsTheAnswer) {
   service_.refusal = WithRequestId(absl::CancelledError("the evaluation was cancelled"), "r1");
   EXPECT_EQ(MakeClient().CreateJob({}).status().code(), absl::StatusCode::kCancelled);
 }
 
 // A server whose store is down answers, so the client must not advise to start a server.
-TEST_F(ClientTest, KeepsTheWordsOfAServerWhoseStoreIsDown) {
+TEST_F(ClientTest, KeepsTheMessageOfAServerWhoseStoreIsDown) {
   service_.refusal = WithRequestId(absl::UnavailableError("S3 at http://store: connection refused"), "r1");
   const absl::Status status = MakeClient().CreateJob({}).status();
   EXPECT_EQ(status.message(), "S3 at http://store: connection refused");
@@ -211,7 +211,7 @@ TEST_F(ClientTest, DoesNotRepeatARefusalAndKeepsItsFields) {
   EXPECT_TRUE(sleeps_.empty());
 }
 
-TEST_F(ClientTest, GoesOnToTheNextAddress) {
+TEST_F(ClientTest, TriesTheNextAddress) {
   options_.addresses.insert(options_.addresses.begin(), "127.0.0.1:1");
   EXPECT_TRUE(MakeClient().GetServerInfo().ok());
   EXPECT_EQ(sleeps_.size(), 1u);
@@ -262,7 +262,7 @@ TEST_F(ClientTest, EndsAWatchThatWasSilentForLongerThanItsPatience) {
   EXPECT_LT(clock_.Monotonic() - start, options_.patience + absl::Seconds(6));
 }
 
-TEST_F(ClientTest, SaysHowTheJobStoodWhenTheTimeOfAWatchIsOver) {
+TEST_F(ClientTest, ReportsTheStateOfTheJobWhenAWatchTimesOut) {
   service_.watch_states = {v1::Job::RUNNING};
   const absl::Status status = MakeClient().WatchJob("toy", absl::Seconds(10), [](const v1::Job&) {});
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
@@ -306,7 +306,7 @@ TEST_F(ClientTest, SendsTheFilesOfADataSetAgainAfterAFailure) {
   EXPECT_EQ(service_.received[2], std::pair(std::string("packed.zip"), std::string(600'000, 'z')));
 }
 
-TEST_F(ClientTest, SendsOfAUriTheNameAlone) {
+TEST_F(ClientTest, SendsOnlyTheNameOfAUri) {
   const std::string path = ::testing::TempDir() + "/client_test_labels.npy";
   std::ofstream(path) << "xyz";
   const auto dataset =

@@ -20,7 +20,7 @@ TEST(ExitCode, FollowsTheKindOfError) {
   EXPECT_EQ(ExitCodeOf(absl::DeadlineExceededError("")), 5);
 }
 
-TEST(ExitCode, IsUsageForWhatTheUserMends) {
+TEST(ExitCode, IsUsageForErrorsOfTheUser) {
   EXPECT_EQ(ExitCodeOf(WithReason(absl::InvalidArgumentError(""), kJobFileReason)), 2);
   EXPECT_EQ(ExitCodeOf(WithReason(absl::NotFoundError(""), kUsageReason)), 2);
 }

@@ -60,7 +60,7 @@ class Breadth : public NeedsGpu, public ::testing::WithParamInterface<Job> {
   }
 };
 
-TEST_P(Breadth, ChainsGoTheSameWay) {
+TEST_P(Breadth, ChainsMatchTheCpu) {
   const SecondGpu gpu;
   const bool is_module = std::holds_alternative<TorchScriptModel>(GetParam().model.kind);
   const auto module = is_module ? std::make_shared<const std::string>(ScriptedMlp({4, 6, 1})) : nullptr;

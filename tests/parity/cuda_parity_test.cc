@@ -43,7 +43,7 @@ Shown Show(const std::shared_ptr<const JobPlan>& plan, const Data& data, const W
 
 class OnBothDevices : public NeedsGpu, public ::testing::WithParamInterface<SamplerSpec> {};
 
-TEST_P(OnBothDevices, ChainsOfANetworkGoTheSameWay) {
+TEST_P(OnBothDevices, ChainsOfANetworkMatchTheCpu) {
   const auto data = SyntheticImages(96);
   for (const char* model : {"softmax_regression", "mlp", "lenet5"}) {
     SCOPED_TRACE(model);
@@ -53,7 +53,7 @@ TEST_P(OnBothDevices, ChainsOfANetworkGoTheSameWay) {
   }
 }
 
-TEST_P(OnBothDevices, ChainsGoOnOnTheOtherDevice) {
+TEST_P(OnBothDevices, ChainsContinueOnTheOtherDevice) {
   const auto data = SyntheticImages(96);
   const auto plan = PlanOf(ModelOf("mlp"), GetParam(), *data);
   const Shown cpu = Show(plan, data, {"cpu"});
@@ -69,7 +69,7 @@ TEST_P(OnBothDevices, ChainsThatLeaveDoNotTouchTheOthers) {
 }
 
 // Launches take 64 rows of an update, and 32 of a pass.
-TEST_F(NeedsGpu, MoreChainsThanALaunchTakesGoTheSameWay) {
+TEST_F(NeedsGpu, MoreChainsThanALaunchTakesMatchTheCpu) {
   const auto data = SyntheticImages(16, {1, 8, 8});
   for (const SamplerSpec& sampler : {SamplerSpec{EmcmcSpec{1e-4}}, SamplerSpec{SghmcSpec{}}}) {
     SCOPED_TRACE(sampler.name());
@@ -81,7 +81,7 @@ TEST_F(NeedsGpu, MoreChainsThanALaunchTakesGoTheSameWay) {
 
 class Networks : public NeedsGpu, public ::testing::WithParamInterface<BuiltinModel> {};
 
-TEST_P(Networks, OfEveryLayerGoTheSameWay) {
+TEST_P(Networks, OfEveryLayerMatchTheCpu) {
   const auto data = SyntheticImages(16, {3, 32, 32});
   const auto plan = PlanOf({GetParam()}, {EmcmcSpec{1e-4}}, *data);
   plan->spec.batch_size = 4;
@@ -108,7 +108,7 @@ TEST_P(Tf32, RoundsTheJobThatAskedForItAndNoOther) {
 
 using Predictions = OnBothDevices;
 
-TEST_P(Predictions, OfStackedDrawsAreThoseOfTheCpu) {
+TEST_P(Predictions, OfStackedDrawsMatchTheCpu) {
   const auto data = SyntheticImages(600);
   for (const char* model : {"softmax_regression", "mlp", "lenet5"}) {
     ExpectPredictorParity(ModelOf(model), *data, 550, 70, nullptr, Device{0});

@@ -67,7 +67,7 @@ class DeviceFaults : public ::testing::TestWithParam<SamplerSpec> {
 
 // They go on in the batch that was short of memory, or in another from their resume points, as those of a batch that is
 // split.
-TEST_P(DeviceFaults, WithoutMemoryForAWhileAllChainsGoTheSameWay) {
+TEST_P(DeviceFaults, AllChainsMatchTheCpuAfterATemporaryLackOfMemory) {
   const auto undisturbed = Batch(kChains);
   auto batch = Batch(1);
   for (int chain = 1; chain < kChains; ++chain) {
@@ -96,7 +96,7 @@ TEST_P(DeviceFaults, WithoutMemoryForAWhileAllChainsGoTheSameWay) {
   TryUntilItWorks(take);
 }
 
-TEST_P(DeviceFaults, ABrokenDeviceIsSaidToBeLost) {
+TEST_P(DeviceFaults, ABrokenDeviceIsReportedAsLost) {
   const auto batch = Batch(kChains);
   ASSERT_TRUE(batch->Step().ok());
   Fail(2, Fault::kLost);

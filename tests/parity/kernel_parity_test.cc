@@ -173,7 +173,7 @@ TEST_P(KernelParity, OfEveryPass) {
 }
 
 // Batches are drawn on the GPU, and have the very ids that the CPU draws.
-TEST(BatchParity, OfTheIds) {
+TEST(BatchParity, OfTheRowIds) {
   ASSERT_TRUE(InitializeDevice("cuda:0", 1).ok());
   for (const Minibatches kind : {Minibatches::kReshuffle, Minibatches::kIndependent}) {
     for (const auto& [examples, n] : std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {103, 10}, {60000, 131}}) {

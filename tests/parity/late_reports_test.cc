@@ -47,7 +47,7 @@ class LateReports : public ::testing::Test {
 };
 
 // Chains leave and join, so rows change places while their numbers are on their way.
-TEST_F(LateReports, AreThoseOfTheStepBeforeUnlessSomethingIsDue) {
+TEST_F(LateReports, ShowThePreviousStepUnlessAValueIsDue) {
   const auto cpu = Batch("cpu"), gpu = Batch("cuda:0");
   std::map<int32_t, double> before;
   for (int step = 1; step <= 40; ++step) {

@@ -194,7 +194,7 @@ TEST(LayerPotential, AgreesWithAllChainsInOneCall) {
   }
 }
 
-TEST(LayerPotential, ANonFiniteChainTouchesNoOther) {
+TEST(LayerPotential, ANonFiniteChainAffectsNoOther) {
   const Fixture fixture(AllLayers());
   for (const auto batching : {ChainBatching::kApart, ChainBatching::kTogether}) {
     const auto potential = fixture.Make(batching);
@@ -238,7 +238,7 @@ TEST(LayerPotential, DropoutKeepsTheMeanAndDropsAtItsRate) {
   EXPECT_FALSE(at::equal(y[0], y[1]));
 }
 
-TEST(BatchNormStatistics, AreThoseOfAFullPassInStoredOrder) {
+TEST(BatchNormStatistics, MatchAFullPassInStoredOrder) {
   const Fixture fixture(AllLayers());  // 300 rows: batches of 128, 128 and 44
   const auto potential = fixture.Make();
   const ThetaArena theta = RandomTheta(fixture.layout, 3);

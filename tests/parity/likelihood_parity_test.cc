@@ -64,7 +64,7 @@ struct Examples {
   float targets[kLanes] = {};
 };
 
-TEST(LikelihoodParity, GradientsAreThoseOfCentralDifferences) {
+TEST(LikelihoodParity, GradientsMatchCentralDifferences) {
   for (const Case& c : Cases()) {
     SCOPED_TRACE(c.name);
     Examples examples(c);
@@ -93,7 +93,7 @@ TEST(LikelihoodParity, GradientsAreThoseOfCentralDifferences) {
   }
 }
 
-TEST(LikelihoodParity, LossesAndGradientsAreThoseOfAutogradInDouble) {
+TEST(LikelihoodParity, LossesAndGradientsMatchAutogradInDouble) {
   for (const Case& c : Cases()) {
     SCOPED_TRACE(c.name);
     const Examples examples(c);

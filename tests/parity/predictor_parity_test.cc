@@ -72,7 +72,7 @@ TEST_F(KeptRows, AreReadOnceForAllCallsAboutThem) {
   EXPECT_EQ(kept->room, kMaxDeviceRowBytes - 4800);
 }
 
-TEST_F(KeptRows, AreThoseOfTheirShardWhereverItsBytesLie) {
+TEST_F(KeptRows, BelongToTheirShardAndNotToAnAddress) {
   InputTensor inputs = Rows(1);
   std::shared_ptr<DeviceRows> of_first, of_second;
   const auto first = Sums(inputs, &of_first);
@@ -123,7 +123,7 @@ TEST(StackCache, KeepsTheLatestThatWereAskedFor) {
   EXPECT_LE(cache.bytes(), 3 << 10);
 }
 
-TEST(StackCache, KnowsDrawsThatWereReadAnewByTheirObject) {
+TEST(StackCache, KnowsDrawsThatWereReadAgainByTheirObject) {
   StackCache cache(at::kCPU);
   const at::Tensor kept = cache.Get(Draws("a", {1, 2}), 0, 2);
   EXPECT_TRUE(cache.Get(Draws("a", {1, 2}), 0, 2).is_same(kept)) << "other vectors, the same draws";

@@ -63,7 +63,7 @@ class ScriptedMlpParity : public ::testing::Test {
   const std::shared_ptr<const std::string> file_ = std::make_shared<const std::string>(ScriptedMlp(kMlp));
 };
 
-TEST_F(ScriptedMlpParity, LossesAndGradientsAreThoseOfTheBuiltIn) {
+TEST_F(ScriptedMlpParity, LossesAndGradientsMatchTheBuiltIn) {
   const auto module = Module(), builtin = MakeNetwork("mlp", data_);
   ASSERT_EQ(module->layout()->parameters().size(), builtin->layout()->parameters().size());
   for (size_t k = 0; k < module->layout()->parameters().size(); ++k) {
@@ -88,7 +88,7 @@ TEST_F(ScriptedMlpParity, ChainsHaveTheSameBitsAloneInABatchAndAgain) {
   for (int64_t c = 0; c < 4; ++c) EXPECT_EQ(Evaluate(*module, c, 1).gradient[0], all.gradient[c]) << c;
 }
 
-TEST_F(ScriptedMlpParity, AChainGoesTheWayOfTheBuiltInAndPredictsTheSame) {
+TEST_F(ScriptedMlpParity, AChainMatchesTheBuiltInAndItsPredictions) {
   const auto run = [&](const ModelSpec& model) {
     const auto plan = std::make_shared<JobPlan>(PlanOf(model, *data_));
     const auto batch = ChainBatch::Create(plan, data_, "cpu", file_);

@@ -115,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return info.param.name() + "_" + std::to_string(info.index); });
 
 // Draws that are due after the same step share the pass over the data that batch norm's statistics take.
-TEST(DrawBudget, IsThatOfOnePassForAllChains) {
+TEST(DrawBudget, CoversOnePassForAllChains) {
   ASSERT_TRUE(InitializeDevice("cuda:0", 1).ok());
   const auto data = SyntheticImages(200, {3, 8, 8});
   const LayerList layers = {{ConvLayer{.out_channels = 2}}, {BatchNormLayer{}}, {ReluLayer{}}, {LinearLayer{}}};

@@ -143,7 +143,7 @@ TEST_P(UpdateParity, LeavesPaddingAtZero) {
   }
 }
 
-TEST_P(UpdateParity, GivesARowTheSameBitsAloneAndInCompany) {
+TEST_P(UpdateParity, GivesARowTheSameBitsAloneAndWithOthers) {
   const Layout layout = LayoutOf({16390, 20000, 10});
   Rows all(layout, 4, GetParam());
   all.Update();
@@ -154,7 +154,7 @@ TEST_P(UpdateParity, GivesARowTheSameBitsAloneAndInCompany) {
   }
 }
 
-TEST_P(UpdateParity, GivesAParameterTheSameBitsHoweverTheLayoutIsCut) {
+TEST_P(UpdateParity, GivesAParameterTheSameBitsForEveryCutOfTheLayout) {
   const Layout whole = LayoutOf({1000}), cut = LayoutOf({7, 93, 64, 836});
   Rows a(whole, 1, GetParam()), b(cut, 1, GetParam());
   a.Update();
@@ -162,7 +162,7 @@ TEST_P(UpdateParity, GivesAParameterTheSameBitsHoweverTheLayoutIsCut) {
   EXPECT_EQ(a.Flat(a.theta, 0), b.Flat(b.theta, 0));
 }
 
-TEST_P(UpdateParity, ReportsANonFiniteRowAndTouchesNoOther) {
+TEST_P(UpdateParity, ReportsANonFiniteRowAndAffectsNoOther) {
   const Layout layout = LayoutOf({100, 37});
   Rows clean(layout, 3, GetParam()), rows(layout, 3, GetParam());
   rows.gradient[layout.row_stride() + 5] = std::numeric_limits<float>::quiet_NaN();

@@ -30,7 +30,7 @@ MomentTraces MomentsOf(const SamplerSpec& sampler) {
 }
 
 // T / (k (1 - alpha k / 2)).
-TEST(SgldLaws, GaussianVarianceIsThatOfTheFiniteStep) {
+TEST(SgldLaws, GaussianVarianceMatchesTheFiniteStep) {
   const Law law{kTemperature / (kPrecision * (1 - kAlpha * kPrecision / 2)), 0, 0};
   EXPECT_THAT(Misfits(MomentsOf({SgldSpec{}}), law), IsEmpty());
 }
@@ -44,7 +44,7 @@ Law EmcmcLaw() {
   return {kTemperature * m22 / determinant, -kTemperature * m12 / determinant, kTemperature * m11 / determinant};
 }
 
-TEST(EmcmcLaws, GaussianCovarianceIsThatOfTheFiniteStep) {
+TEST(EmcmcLaws, GaussianCovarianceMatchesTheFiniteStep) {
   EXPECT_THAT(Misfits(MomentsOf({EmcmcSpec{1 / kCoupling}}), EmcmcLaw()), IsEmpty());
 }
 

@@ -224,7 +224,7 @@ TEST(LaplaceLaws, FullWithALearnedVarianceCountsItsInformation) {
   ExpectCovariance(outcome, precision);
 }
 
-TEST(LaplaceLaws, KroneckerOfABernoulliLayerIsThatOfItsInputsAndOutput) {
+TEST(LaplaceLaws, KroneckerOfABernoulliLayerMatchesItsInputsAndOutput) {
   const Table table = MakeTable(60, 29, true);
   const ModelSpec network = {BuiltinModel{"linear", {}}, BernoulliLikelihood()};
   const Outcome outcome = DrawFrom(network, CurvatureStructure::kKronecker, Resident(table), 5000);
@@ -299,7 +299,7 @@ struct SoftmaxLayer {
   }
 };
 
-TEST(LaplaceLaws, KroneckerOfALinearLayerIsThatOfItsInputsAndOutputs) {
+TEST(LaplaceLaws, KroneckerOfALinearLayerMatchesItsInputsAndOutputs) {
   const SoftmaxLayer layer;
   const Outcome outcome = DrawFrom(layer.model, CurvatureStructure::kKronecker, layer.data, 2000);
   Matrix inputs(layer.kInputs + 1), outputs(layer.kClasses), precision(layer.kSize, kPrecision);

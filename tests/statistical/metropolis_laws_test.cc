@@ -186,7 +186,7 @@ class MeanPotential final : public Potential {
 };
 
 // The likelihood to the power 20 / 8: precision 1 + 20 / 4 = 6, mean 5 / 6.
-TEST(DataSizeLaws, LikelihoodCountsAsTheExamplesTheSamplerIsTold) {
+TEST(DataSizeLaws, LikelihoodCountsAsDataSizeExamples) {
   constexpr double data_size = 20;
   MinibatchMh walk = {.num_batches = 4, .data_size = data_size}, langevin = walk;
   langevin.proposal = Proposal::kLangevin;
@@ -279,7 +279,7 @@ TEST(PenaltyLaws, AcceptanceWithAnEstimatedVarianceIsExact) {
   ExpectLaw("no penalty", AcceptanceAt(Penalised(20, kNone), 0.5, variance, 50), AcceptanceWith(0.5, variance, 0));
 }
 
-TEST(BarkerLaws, NoiseIsMadeUpToTheLogisticLaw) {
+TEST(BarkerLaws, NoiseIsCompletedToTheLogisticLaw) {
   for (const double variance : {0.1, 0.5}) {
     ExpectLaw("acceptance", AcceptanceAt(Penalised(40, MinibatchMh::Rule::kBarker), 0.5, variance, 45),
               1 / (1 + std::exp(0.5)));
@@ -320,7 +320,7 @@ Means RunNoisy(const MinibatchMh& kernel, double step_size, double variance, int
   return AveragesOf(&rows, 1, 40, steps);
 }
 
-TEST(PenaltyLaws, StationaryLawUnderNoiseIsThatOfTheEstimatedPenalty) {
+TEST(PenaltyLaws, StationaryLawUnderNoiseMatchesTheEstimatedPenalty) {
   constexpr double s = 2, variance = 2;
   // A table, for the grid asks 58,000 times.
   const auto square_with = [&](double (*penalty)(double, int64_t)) {

@@ -169,7 +169,7 @@ TEST(EmcmcLaws, ReshuffledBatchesHeatLess) {
 }
 
 // The law itself against the plainest program that draws from it.
-TEST(ReshuffledLaw, IsThatOfAPlainSimulation) {
+TEST(ReshuffledLaw, MatchesAPlainSimulation) {
   constexpr int kRuns = 300000, kEpochs = 5;
   const Quadratic q = PosteriorWith(kCoupling);
   const double noise = std::sqrt(2 * q.step_size * q.temperature);

@@ -266,13 +266,13 @@ Law LogisticLaw(const Table& table) {
       .law();
 }
 
-TEST(PosteriorLaws, LogisticRegressionHasThatOfQuadrature) {
+TEST(PosteriorLaws, LogisticRegressionMatchesQuadrature) {
   const Table table = MakeTable(kData, 1, true);
   EXPECT_THAT(Misfits(RunHmc({LogisticRegressionPotential()}, {.step_size = 0.14}, &table), LogisticLaw(table)),
               IsEmpty());
 }
 
-TEST(PosteriorLaws, BernoulliNetworkHasThatOfQuadrature) {
+TEST(PosteriorLaws, BernoulliNetworkMatchesQuadrature) {
   const Table table = MakeTable(kData, 1, true);
   EXPECT_THAT(Misfits(RunHmc({BuiltinModel{"linear", {}}, BernoulliLikelihood()}, {.step_size = 0.14}, &table),
                       LogisticLaw(table)),
@@ -283,7 +283,7 @@ TEST(PosteriorLaws, BernoulliNetworkHasThatOfQuadrature) {
 constexpr Trajectories kNarrow = {.step_size = 0.05, .leapfrog_steps = 12};
 
 // theta: weight, bias, log variance.
-TEST(PosteriorLaws, LearnedVarianceHasThatOfQuadrature) {
+TEST(PosteriorLaws, LearnedVarianceMatchesQuadrature) {
   const Table table = CentredTable();
   const Law law = Quadrature(3, [&](const std::vector<double>& theta) {
                     double energy = PriorEnergy(theta) + kData * (theta[2] + std::log(2 * std::numbers::pi)) / 2;
@@ -298,7 +298,7 @@ TEST(PosteriorLaws, LearnedVarianceHasThatOfQuadrature) {
 }
 
 // theta: weights of mean and log variance, then their biases.
-TEST(PosteriorLaws, HeteroscedasticGaussianHasThatOfQuadrature) {
+TEST(PosteriorLaws, HeteroscedasticGaussianMatchesQuadrature) {
   const Table table = CentredTable();
   const Law law = Quadrature(4, [&](const std::vector<double>& theta) {
                     double energy = PriorEnergy(theta);

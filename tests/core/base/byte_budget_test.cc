@@ -21,7 +21,7 @@ TEST(ByteBudget, IsSharedUpToItsLastByte) {
   EXPECT_TRUE(second.Add(0));
 }
 
-TEST(ByteBudget, WhatIsRefusedHoldsNothing) {
+TEST(ByteBudget, ARefusedAddHoldsNothing) {
   const ByteBudget budget(10);
   ByteShare share(budget);
   EXPECT_FALSE(share.Add(11));

@@ -81,7 +81,7 @@ TEST_F(LoadingCacheTest, DoesNotKeepErrors) {
   EXPECT_EQ(Get("a"), 2);
 }
 
-TEST_F(LoadingCacheTest, CallersOfOneKeyShareALoadThatIsUnderWay) {
+TEST_F(LoadingCacheTest, CallersOfOneKeyShareALoadInProgress) {
   std::vector<int> values;
   for (int i = 0; i < 3; ++i) Begin("a", &values);
   EXPECT_TRUE(values.empty()) << "answered inside the call";

@@ -103,7 +103,7 @@ TEST_F(LogTest, TakesAnUnknownLevelForInfo) {
               SizeIs(1));
 }
 
-TEST_F(LogTest, SaysOnEveryLineWhatItIsToldToOnce) {
+TEST_F(LogTest, AddsFieldsToEveryLine) {
   AddToEveryLine({{"worker", "w-1"}});
   const std::vector<std::string> lines = Lines("info", [] {
     Log(LogLevel::kInfo, "here", {{"chain", 3}});
@@ -138,14 +138,14 @@ TEST_F(LogTest, IsTextOnATerminal) {
   EXPECT_THAT(line, AllOf(HasSubstr("draw kept chain=3 kind=theta why=\"last epoch\""), Not(HasSubstr("{"))));
 }
 
-TEST_F(LogTest, TellsATerminalNeitherToBreakTheLineNorAnythingElse) {
+TEST_F(LogTest, EscapesLineBreaksAndTerminalControls) {
   const std::string line = LineOnATerminal(Program(), [] {
     Log(LogLevel::kInfo, "job\nmade", {{"why", "a\n00:00:00.000 E\x1b[2Jlost"}, {"name", "x\rlost\x7f"}});
   });
   EXPECT_THAT(line, HasSubstr(R"(job\u000amade why="a\u000a00:00:00.000 E\u001b[2Jlost" name="x\u000dlost\u007f")"));
 }
 
-TEST_F(LogTest, ShowsNoCharacterThatATerminalObeysBeyondAscii) {
+TEST_F(LogTest, EscapesTerminalControlsBeyondAscii) {
   const std::string line = LineOnATerminal(Program(), [] {
     Log(LogLevel::kInfo, "\u009b2Jlost\u0085",
         {{"name", "a\u2028b\u2029c"}, {"path", "\u202egnp.exe\u202c"}, {"id", "\u2066x\u2069\u200f"}});

@@ -41,7 +41,7 @@ TEST_F(RegularFileTest, StaysTheFileThatWasOpenedWhenAnotherTakesItsName) {
   EXPECT_EQ((*file)->Read().value(), "content");
 }
 
-TEST_F(RegularFileTest, SaysThatItBecameShorter) {
+TEST_F(RegularFileTest, ReportsThatTheFileBecameShorter) {
   const auto file = RegularFile::Open((folder_ / "file").string());
   ASSERT_TRUE(file.ok()) << file.status();
   fs::resize_file(folder_ / "file", 3);

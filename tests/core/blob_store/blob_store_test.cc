@@ -33,7 +33,7 @@ class BlobStoreConformance : public ::testing::TestWithParam<Implementation> {
   std::unique_ptr<BlobStore> store_ = GetParam().open(folder_);
 };
 
-TEST_P(BlobStoreConformance, GivesBackWhatWasPut) {
+TEST_P(BlobStoreConformance, ReturnsTheBytesThatWerePut) {
   ASSERT_TRUE(store_->Put("a/b", "hello").ok());
   EXPECT_EQ(store_->Get("a/b").value(), "hello");
   EXPECT_EQ(store_->GetRange("a/b", 1, 3).value(), "ell");
@@ -74,7 +74,7 @@ TEST_P(BlobStoreConformance, ListsByFolderInOrder) {
   EXPECT_THAT(*store_->List("x/"), ElementsAre("x/1/deep"));
 }
 
-TEST_P(BlobStoreConformance, ListsByPagesWhatIsBelowOneFolderTogether) {
+TEST_P(BlobStoreConformance, PagesKeepTheNamesOfAFolderTogether) {
   const std::vector<std::string> folders = {"x/a", "x/a-b", "x/c/d"};  // in byte order x/a-b/ comes before x/a/
   std::set<std::string> put;
   for (size_t i = 0; i < 1'020; ++i) put.insert(folders[i % 3] + "/" + std::to_string(i));

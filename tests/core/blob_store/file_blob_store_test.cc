@@ -219,7 +219,7 @@ TEST_F(FileBlobStoreTest, AFolderThatCannotBeSyncedFailsThePut) {
 }
 
 // The store's own folder and all below it were made by this run, and nothing but the store synced them.
-TEST(FileBlobStoreOnAForgetfulDisk, WhatWasPutOutlivesALossOfPower) {
+TEST(FileBlobStoreOnAForgetfulDisk, PutObjectsSurviveALossOfPower) {
   for (uint64_t seed = 0; seed < 32; ++seed) {
     ForgetfulDisk disk("/data", seed);
     const auto files = disk.Mount([] { return true; });

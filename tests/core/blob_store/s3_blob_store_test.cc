@@ -80,7 +80,7 @@ TEST_F(S3BlobStoreTest, SignsTheBytesItSends) {
                     HasSubstr("if-none-match"), Not(HasSubstr(kSecret))));
 }
 
-TEST_F(S3BlobStoreTest, RepeatsWhatMayPassABoundedNumberOfTimes) {
+TEST_F(S3BlobStoreTest, RetriesPassingErrorsABoundedNumberOfTimes) {
   auto store = Opened();
   http_.script = {S3Failure(503, "SlowDown"), S3Failure(409, "ConditionalRequestConflict"), Reply(200)};
   EXPECT_TRUE(store->Put("a", "x").ok());
@@ -123,7 +123,7 @@ TEST_F(S3BlobStoreTest, AnObjectThatGoesBetweenPutAndLookIsPutAgain) {
   EXPECT_TRUE(store->Put("a", "hello").ok());
 }
 
-TEST_F(S3BlobStoreTest, WhatTheOperatorMustMendIsSaidAtOnceAndKeepsNoSecret) {
+TEST_F(S3BlobStoreTest, WrongSettingsAreReportedAtOnceWithoutSecrets) {
   auto store = Opened();
   for (const auto& [code, words] :
        {std::pair(403, "SignatureDoesNotMatch"), std::pair(403, "RequestTimeTooSkewed"), std::pair(400, "ExpiredToken"),
@@ -223,7 +223,7 @@ TEST_F(Multipart, AnErrorInsideASuccessIsAnError) {
   EXPECT_EQ(Lines().back(), abort_);
 }
 
-TEST_F(Multipart, WhoeverCompletesSecondIsRefusedUnlessTheBytesAreTheSame) {
+TEST_F(Multipart, TheSecondCompletionIsRefusedUnlessTheBytesAreEqual) {
   http_.script = {absent_,
                   begun_,
                   part_,

@@ -113,7 +113,7 @@ TEST(S3Server, ASignedPutTakesTheseBytesUnderThisNameOnce) {
   EXPECT_EQ(Send("DELETE", get).code, 403);
 }
 
-TEST(S3Server, SaysWhyItRefusesAndNoSecret) {
+TEST(S3Server, ReportsTheRefusalWithoutSecrets) {
   S3Settings settings = S3ServerSettings("refused");
   const auto refusal = [](const S3Settings& with) {
     const absl::Status status = S3BlobStore::Open(MakeS3Client(with), {}).status();

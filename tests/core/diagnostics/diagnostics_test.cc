@@ -89,7 +89,7 @@ TEST(Diagnostics, KnowTheAutocorrelationTimeOfAnAutoregression) {
   }
 }
 
-TEST(Diagnostics, SayNothingOfNoDraws) {
+TEST(Diagnostics, AreNaNWithoutDraws) {
   for (const Traces traces : {Traces{}, Traces{{}, 4}}) {
     for (const double value :
          {Rhat(traces), EssMean(traces), EssTail(traces), McseSd(traces), McseQuantile(traces, 0.5)}) {

@@ -25,7 +25,7 @@ TEST(ChainWarnings, NameTheStepSizeTheBoundAndTheCurvature) {
   EXPECT_THAT(WarningsOf(stats, JobSpec(), kExamples), IsEmpty());
 }
 
-TEST(ChainWarnings, SayWhatRoundingMakesOfANoiseOfFewUlps) {
+TEST(ChainWarnings, ReportTheHeatThatRoundingAddsToSmallNoise) {
   ChainStats stats;
   stats.report = RunReport{.step_size = 1e-10, .temperature = 1e-4, .noise_ulps = 4};
   EXPECT_THAT(WarningsOf(stats, JobSpec(), kExamples), IsEmpty());

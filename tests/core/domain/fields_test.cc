@@ -95,7 +95,7 @@ struct Other {
   static constexpr char kName[] = "other";
 };
 
-TEST(AlternativeNames, AreThoseOfTheVariantInOrder) {
+TEST(AlternativeNames, FollowTheVariantInOrder) {
   EXPECT_EQ((AlternativeNames<std::variant<Settings, Other>>()), "settings, other");
 }
 

@@ -141,7 +141,7 @@ TEST(BuiltinNetworks, EveryOneFitsCifarAtAnyWidthAndStem) {
   EXPECT_EQ(Validate(BuiltinModel{"resnet18", {}, 0})[0].path, "model.width");
 }
 
-TEST(BuiltinNetworks, AMisfitIsSaidOfTheBuiltin) {
+TEST(BuiltinNetworks, AMisfitIsReportedAtTheBuiltin) {
   const absl::Status status = InferNetwork({BuiltinModel{"vgg16", {}}}, {1, 28, 28}, 10).status();
   ASSERT_EQ(FieldViolationsOf(status).size(), 1u);
   EXPECT_EQ(FieldViolationsOf(status)[0].path, "model.builtin");

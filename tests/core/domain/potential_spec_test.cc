@@ -21,7 +21,7 @@ std::vector<std::string> Paths(const PotentialKind& kind) {
   return paths;
 }
 
-TEST(PotentialSpec, GaussianSaysWhichOfItsNumbersDoNotFit) {
+TEST(PotentialSpec, GaussianNamesItsInconsistentNumbers) {
   const std::string at = "model.potential.gaussian.";
   EXPECT_THAT(Paths(GaussianPotential{3, 2.0}), IsEmpty());
   EXPECT_THAT(Paths(GaussianPotential{0}), ElementsAre(at + "dimension"));
@@ -63,7 +63,7 @@ TEST(PotentialSpec, RegressionsHaveDataAndOneWeightForEachInput) {
   EXPECT_FALSE(ModelSpec{GaussianMixturePotential{}}.has_data());
 }
 
-TEST(Cholesky, FactorAndInverseAreThoseOfTheMatrix) {
+TEST(Cholesky, FactorAndInverseMatchTheMatrix) {
   constexpr int64_t kN = 7;
   std::vector<double> matrix(kN * kN);
   for (int64_t i = 0; i < kN; ++i) {

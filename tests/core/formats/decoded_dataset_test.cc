@@ -39,7 +39,7 @@ Array FloatArray(std::vector<int64_t> shape, const std::vector<float>& values) {
 }
 
 // "The same numbers as CSV and as npz of one axis give two posteriors: one rule for features, images apart."
-TEST(DecodedDataset, FeaturesHaveAScaleEachWhateverTheFormat) {
+TEST(DecodedDataset, EachFeatureHasAScaleInEveryFormat) {
   const Array labels = FloatArray({2}, {0, 1});
   const auto npz = DecodeDataset({{"d.npz", *WriteNpz({{"x", FloatArray({2, 3}, {1, 2, 3, 4, 5, 6})}, {"y", labels}})}},
                                  {.float32_targets = true});
@@ -137,7 +137,7 @@ TEST(DecodeDataset, PredictsTheColumnOfACsvThatIsNamed) {
               VariantWith<std::vector<float>>(ElementsAre(1, 2)));
 }
 
-TEST(DecodeDataset, SaysWhereATargetIsNone) {
+TEST(DecodeDataset, ReportsThePlaceOfAnInvalidTarget) {
   const std::string csv = "a,y,b\n1,1,2\n\n3,0.5,5\n";
   const auto error = [](const UploadedFile& file, const DecodeOptions& options) {
     return std::string(DecodeDataset({file}, options).status().message());
@@ -175,7 +175,7 @@ TEST(DecodeDataset, ReadsAZippedZarrGroupAsAnNpz) {
   }
 }
 
-TEST(DecodeDataset, SaysWhatIsWrongWithAZarrGroup) {
+TEST(DecodeDataset, ReportsDefectsOfAZarrGroup) {
   const Array x = FloatArray({1, 2}, {1, 2}), y = FloatArray({1}, {0});
   EXPECT_THAT(Error({{"d.zip", ZippedZarr({{"x", x}, {"z", y}}, "")}}),
               HasSubstr("d.zip: the archive must hold arrays x and y, as x.npy and y.npy or as a Zarr group"));

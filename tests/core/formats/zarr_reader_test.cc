@@ -196,7 +196,7 @@ TEST(ReadZarr, RefusesAFillValueThatItsTypeDoesNotHold) {
   ExpectRefused(Description("2", "2", {{"|u1", "<f4"}, {"\"fill_value\": 0", "\"fill_value\": 1e39"}}), "fill_value");
 }
 
-TEST(ReadZarr, RefusesWhatItDoesNotKnowAndSaysWhatItDoes) {
+TEST(ReadZarr, RefusesUnsupportedFeaturesAndListsTheSupported) {
   const auto changed = [](const char* from, const char* to) { return Description("2", "2", {{from, to}}); };
   ExpectRefused(changed("_format\": 2", "_format\": 1"), "write the array with zarr_format 2");
   ExpectRefused(changed("|u1", ">f4"), "dtype \">f4\" is not supported: write uint8, int32");

@@ -80,7 +80,7 @@ TEST_F(MetricsTest, RefreshesGaugesAtEveryScrape) {
   EXPECT_EQ(ValueOf(Scrape(*address), "chainfleet_scrapes"), "2");
 }
 
-TEST_F(MetricsTest, TellsWhatRunsAndWhatItCosts) {
+TEST_F(MetricsTest, ReportsBuildAndProcessMetrics) {
   const std::string scrape = ServedScrape();
   EXPECT_THAT(scrape, HasSubstr("chainfleet_build_info{program=\"server\",version=\""));
   EXPECT_GT(std::stod(ValueOf(scrape, "chainfleet_process_cpu_seconds_total")), 0);
@@ -119,7 +119,7 @@ class SilentClient {
 };
 
 // The scrape gives up after 10 s, and the server on such a client after 2.
-TEST_F(MetricsTest, SilentClientsHoldUpNoScrapeForLong) {
+TEST_F(MetricsTest, SilentClientsDelayNoScrapeForLong) {
   const auto address = registry_.Serve("127.0.0.1:0");
   ASSERT_TRUE(address.ok()) << address.status();
   std::list<SilentClient> silent;

@@ -73,7 +73,7 @@ TEST(MixtureQuantile, OfUnsoundParametersIsNaN) {
 }
 
 // Values of scipy.stats.norm.
-TEST(MixtureSums, AreThoseOfEachPartAndExactInBothTails) {
+TEST(MixtureSums, AddUpOverPartsAndAreExactInBothTails) {
   const Doubles w = {2, 1}, m = {3, 0}, v = {4, 1};
   const auto at = [&](double x, bool upper) { return MixtureSumsAt(w, m, v, x, upper); };
   ExpectNear(at(5, false).tail, 2 * 0.8413447460685429 + (1 - 2.866515718791933e-07));

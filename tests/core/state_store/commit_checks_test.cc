@@ -122,7 +122,7 @@ TEST_P(CommitChecks, FinalityComesBeforeThePath) {
   EXPECT_EQ(ReasonOf(Apply(off).status), "CHAIN_FINAL");
 }
 
-TEST_P(CommitChecks, RefusesWhatIsNotTheNextOfThePath) {
+TEST_P(CommitChecks, RefusesACommitThatIsNotNextOnThePath) {
   CommitTo(10);
   change::CommitProgress gap = CommitAt(row_, 20), fork = gap, back = gap, ahead = gap, other = gap;
   gap.segment->first_index = 2;
@@ -139,7 +139,7 @@ TEST_P(CommitChecks, RefusesWhatIsNotTheNextOfThePath) {
   EXPECT_EQ(RowOf(chain_).step, 10);
 }
 
-TEST_P(CommitChecks, AcceptsCommitAfterTheLeaseEndedWhileNobodyElseWasGranted) {
+TEST_P(CommitChecks, AcceptsCommitAfterTheLeaseEndedUntilTheNextGrant) {
   Apply(change::EndLease{chain_, 1, false, false, "expired"});
   EXPECT_EQ(RowOf(chain_).attempts, 1);
   CommitTo(10);

@@ -38,7 +38,7 @@ TEST_P(ExtentChanges, AStoppedPointStaysStopped) {
   EXPECT_EQ(Apply(change::SetIntent{"job-aaaaaa", JobIntent::kRun}).job->stopped, stopped.job->stopped);
 }
 
-TEST_P(ExtentChanges, OnlyPointsOfAJobThatGoesOnAreStopped) {
+TEST_P(ExtentChanges, OnlyPointsOfAnUnfinishedJobAreStopped) {
   EXPECT_TRUE(absl::IsNotFound(Apply(change::StopPoint{"job-aaaaaa", 0, "enough"}).status));
   Create("job-aaaaaa", 1);
   EXPECT_TRUE(absl::IsFailedPrecondition(Apply(change::StopPoint{"job-aaaaaa", 1, "enough"}).status));
@@ -48,7 +48,7 @@ TEST_P(ExtentChanges, OnlyPointsOfAJobThatGoesOnAreStopped) {
   EXPECT_THAT(JobAsLoaded().stopped, IsEmpty());
 }
 
-TEST_P(ExtentChanges, AddedChainsWaitBesideThoseThatRun) {
+TEST_P(ExtentChanges, AddedChainsWaitWhileOthersRun) {
   Create("job-aaaaaa", 1, "r1");
   const ChainRow row = Grant(chain_, 1).chains.at(0);
   const ApplyResult scaled = Apply(change::ScaleJob{"job-aaaaaa", 3});
@@ -87,7 +87,7 @@ TEST_P(ExtentChanges, TheSameNumberOfChainsIsNoChange) {
   EXPECT_EQ(JobAsLoaded().asked_chains, 0);
 }
 
-TEST_P(ExtentChanges, ChainsAreAddedToAJobThatGoesOnAlone) {
+TEST_P(ExtentChanges, ChainsAreAddedOnlyToAnUnfinishedJob) {
   EXPECT_TRUE(absl::IsNotFound(Apply(change::ScaleJob{"job-aaaaaa", 2}).status));
   Create("job-aaaaaa", 2);
   EXPECT_THAT(WhyNot(1), HasSubstr("2 chains"));

@@ -44,7 +44,7 @@ TEST_P(ObjectChanges, NoRepairTakesGarbageBackBeforeOrAfterItsDeletion) {
   EXPECT_EQ(ReasonOf(Repair("u").status), "BEING_DELETED");
 }
 
-TEST_P(ObjectChanges, WhatARepairHoldsMayBeRegisteredAnew) {
+TEST_P(ObjectChanges, RepairedContentMayBeRegisteredAgain) {
   Put(SmallDataset("digits"));
   ASSERT_TRUE(Repair("u").status.ok());
   Apply(change::DeleteDataset{"digits"});
@@ -233,7 +233,7 @@ TEST_P(ObjectChanges, APurgeGoesByPagesAlsoAfterACrashAndQueuesItsChainsWithTheL
   EXPECT_FALSE(again.purge.has_value());
 }
 
-TEST_P(ObjectChanges, OfWhatWasFoundOnlyWhatNobodyHasBecomesGarbage) {
+TEST_P(ObjectChanges, OnlyUnreferencedFoundObjectsBecomeGarbage) {
   Put(SmallDataset("digits"));
   StoredModel model;
   model.name = "net";

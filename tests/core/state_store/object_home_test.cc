@@ -31,7 +31,7 @@ TEST_P(ObjectHomes, AnotherPlaceIsRefusedAndTakesNothingOver) {
   EXPECT_TRUE(harness_->OpenAt(folder_).ok());
 }
 
-TEST_P(ObjectHomes, AMistypedPlaceIsPutRightWhileThereIsNothing) {
+TEST_P(ObjectHomes, AWrongPlaceIsCorrectedWhileThereAreNoObjects) {
   ASSERT_TRUE(harness_->OpenAt({"s3://tow/", "s3://tow/"}).ok());
   store_ = harness_->OpenAt(bucket_).value();
   ASSERT_TRUE(Put(SmallDataset("digits")).status.ok());
@@ -39,7 +39,7 @@ TEST_P(ObjectHomes, AMistypedPlaceIsPutRightWhileThereIsNothing) {
   EXPECT_TRUE(harness_->OpenAt(bucket_).ok());
 }
 
-TEST_P(ObjectHomes, WhatWasMovedIsThereFromThenOn) {
+TEST_P(ObjectHomes, MovedObjectsKeepTheirNewPlace) {
   OpenFirst();
   ASSERT_TRUE(harness_->OpenAt({bucket_.id, bucket_.address, /*moved=*/true}).ok());
   EXPECT_TRUE(harness_->OpenAt(bucket_).ok());

@@ -37,7 +37,7 @@ TEST_F(PostgresLeaderTest, TheFirstLeadsAndTheSecondLearnsWhereItIs) {
   }
 }
 
-TEST_F(PostgresLeaderTest, AStandbyTakesOverAndTheDeposedCanNeitherWriteNorRenew) {
+TEST_F(PostgresLeaderTest, AStandbyTakesOverAndTheOldLeaderCanNeitherWriteNorRenew) {
   const auto old = Coordinator("a:7400"), standby = Coordinator("b:7400", kAtOnce);
   const auto before = old->TakeOver();
   ASSERT_TRUE(Write(before->store.get(), "job-aaaaaa").ok());
@@ -116,7 +116,7 @@ TEST_F(PostgresLeaderTest, RenewingDoesNotWaitForAnOpenWrite) {
   EXPECT_TRUE(leader->Renew().ok());
 }
 
-TEST_F(PostgresLeaderTest, ReadsGoOnAfterTheirLineBroke) {
+TEST_F(PostgresLeaderTest, ReadsContinueAfterAConnectionLoss) {
   const auto leader = Coordinator("a:7400");
   const auto elected = leader->TakeOver();
   ASSERT_TRUE(Write(elected->store.get(), "job-aaaaaa").ok());
@@ -127,7 +127,7 @@ TEST_F(PostgresLeaderTest, ReadsGoOnAfterTheirLineBroke) {
   EXPECT_EQ(elected->store->Load()->jobs.size(), 1u);
 }
 
-TEST_F(PostgresLeaderTest, WhatPassesIsToldFromWhatIsWrong) {
+TEST_F(PostgresLeaderTest, DistinguishesPassingErrorsFromPermanentOnes) {
   const auto connection = PostgresConnection::Open(harness_.uri(), "test").value();
   const auto raise = [&](const std::string& sqlstate) {
     return connection->Execute("DO $$ BEGIN RAISE EXCEPTION 'as told' USING ERRCODE = '" + sqlstate + "'; END $$");
@@ -216,7 +216,7 @@ TEST_F(PostgresLeaderTest, RefusesANewerSchemaWithBothVersions) {
               testing::AllOf(testing::HasSubstr("99"), testing::HasSubstr(std::to_string(kPostgresSchemaVersion))));
 }
 
-TEST_F(PostgresLeaderTest, ReadsTheFirstSchemaVersionAndGoesOnWithIt) {
+TEST_F(PostgresLeaderTest, UpgradesTheFirstSchemaVersion) {
   ASSERT_TRUE(Write(Coordinator("a:7400")->TakeOver().value().store.get(), "job-aaaaaa").ok());
   Execute(
       "ALTER TABLE garbage ADD COLUMN deleting BIGINT; "
@@ -259,7 +259,7 @@ TEST_F(PostgresLeaderTest, RefusesADatabaseThatMayLoseItsCommits) {
   EXPECT_THAT(std::string(refused.status().message()), testing::HasSubstr("synchronous_commit"));
 }
 
-TEST_F(PostgresLeaderTest, AnUnreachableServerIsSaidToBeSo) {
+TEST_F(PostgresLeaderTest, AnUnreachableServerIsReported) {
   const auto refused = PostgresLeader::Connect({"postgresql://127.0.0.1:1/x", "a:7400", "s", absl::Seconds(6)});
   EXPECT_EQ(ReasonOf(refused.status()), "STORE_UNREACHABLE");
 }

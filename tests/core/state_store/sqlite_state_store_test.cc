@@ -41,7 +41,7 @@ TEST(SqliteStateStore, RefusesANewerSchemaWithBothVersions) {
               testing::AllOf(testing::HasSubstr("99"), testing::HasSubstr(std::to_string(kSqliteSchemaVersion))));
 }
 
-TEST(SqliteStateStore, ReadsTheFirstSchemaVersionAndGoesOnWithIt) {
+TEST(SqliteStateStore, UpgradesTheFirstSchemaVersion) {
   SqliteHarness harness;
   const change::CreateJob create{PlanOf("job-aaaaaa", 2), "r1"};
   const change::GrantLease first{{"job-aaaaaa", 0}, 1, "w1", "w1-life"};

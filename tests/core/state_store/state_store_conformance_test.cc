@@ -19,7 +19,7 @@ TEST_P(AnyStateStore, KeepsItsIncarnationAndRaisesItsGeneration) {
   EXPECT_GT(store_->generation(), before);
 }
 
-TEST_P(AnyStateStore, RestoredFromABackupIsBeyondAllThatWasGivenOutAfterIt) {
+TEST_P(AnyStateStore, ARestoredStoreReusesNoEpochOrGenerationIssuedAfterItsBackup) {
   Create("job-aaaaaa", 2);
   const ChainRow row = Grant(chain_, 1).chains.at(0);
   ASSERT_TRUE(Apply(CommitAt(row, 10)).status.ok());

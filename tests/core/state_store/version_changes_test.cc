@@ -69,7 +69,7 @@ TEST_P(VersionChanges, NumbersOfDeletedVersionsAreNotUsedAgain) {
   EXPECT_EQ(MakeVersion("job-aaaaaa"), 4);
 }
 
-TEST_P(VersionChanges, OldOnesGoUnlessAnAliasNamesThem) {
+TEST_P(VersionChanges, OldVersionsAreDeletedUnlessAnAliasNamesThem) {
   ChainRow row = Sample("job-aaaaaa", 0);
   for (int64_t number = 1; number <= 3; ++number) {
     row = SampleOn(row, 1);
@@ -92,7 +92,7 @@ TEST_P(VersionChanges, OldOnesGoUnlessAnAliasNamesThem) {
 }
 
 // Clients may have read versions that were made after the backup. Their numbers must not name other draws.
-TEST_P(VersionChanges, ARestoredStoreUsesNoNumberThatWasGivenOutAfterItsBackup) {
+TEST_P(VersionChanges, ARestoredStoreReusesNoNumberIssuedAfterItsBackup) {
   ChainRow row = Sample("job-aaaaaa", 1);
   ASSERT_EQ(MakeVersion("job-aaaaaa"), 1);
   store_ = harness_->OpenRestored("incarnation-2");
@@ -213,7 +213,7 @@ TEST_P(VersionChanges, ExpiredSegmentsAreTombstonesWhoseObjectsStayUntilTheyAreR
   EXPECT_THAT(Garbage(), IsEmpty()) << "it is gone";
 }
 
-TEST_P(VersionChanges, ChainGoesOnBehindItsTombstones) {
+TEST_P(VersionChanges, ChainContinuesBehindItsTombstones) {
   ChainRow row = Sample("job-aaaaaa", 2);
   Expire({0, 1});
   row = SampleOn(row, 1);
@@ -235,7 +235,7 @@ TEST_P(VersionChanges, DrawsThatAnAliasNamesDoNotExpire) {
   EXPECT_THAT(Expire({0, 1, 2, 3}), ElementsAre(ObjectAt(10), ObjectAt(20), ObjectAt(40)));
 }
 
-TEST_P(VersionChanges, WhatAnEvaluationRestsOnStaysUntilItHasEnded) {
+TEST_P(VersionChanges, TheVersionOfAnEvaluationStaysUntilItsEnd) {
   const auto begin = [&](const std::string& id, int64_t version) {
     EvaluationRow row;
     row.id = id;

@@ -71,7 +71,7 @@ TEST(JobSpecWire, NamesTheScheduleThatIsEmpty) {
   EXPECT_NE(ViolationAt(proto, "step_size").find("cyclical"), std::string::npos);
 }
 
-TEST(JobSpecWire, SaysWhichWordsAreAllowed) {
+TEST(JobSpecWire, ListsTheAllowedNames) {
   v1::JobSpec proto = Minimal();
   proto.set_minibatches("shuffled");
   proto.mutable_collect()->add_kinds("theta");
@@ -127,7 +127,7 @@ TEST(JobSpecWire, ReadsLayersInsideLayersWithTheirDefaults) {
   EXPECT_EQ(std::get<LayeredModel>(spec->model.kind).layers, expected);
 }
 
-TEST(JobSpecWire, NamesTheLayerThatSaysNothing) {
+TEST(JobSpecWire, NamesAnEmptyLayer) {
   v1::JobSpec proto = WithLayers();
   proto.mutable_model()->mutable_layers(1)->mutable_residual()->add_branch();
   EXPECT_NE(ViolationAt(proto, "model.layers[1].residual.branch[1]").find("max_pool"), std::string::npos);

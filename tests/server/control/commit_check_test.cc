@@ -98,7 +98,7 @@ TEST_F(CommitCheckTest, ACommittedDrawCannotBecomeAResumePoint) {
   EXPECT_THAT(blobs.List("").value(), Contains(draw.segment->object.name));
 }
 
-TEST_F(CommitCheckTest, WithoutItsLeaseTheStoreSaysWhy) {
+TEST_F(CommitCheckTest, TheStoreReportsWhyACommitWithoutItsLeaseFails) {
   GrantElsewhere();
   for (const ProgressCommit& commit : Misnamed()) EXPECT_EQ(ReasonOf(Commit(worker_, commit).status()), "LEASE_FENCED");
   ProgressCommit damaged = worker_.NextCommit(chain_);
@@ -106,7 +106,7 @@ TEST_F(CommitCheckTest, WithoutItsLeaseTheStoreSaysWhy) {
   EXPECT_EQ(ReasonOf(Commit(worker_, damaged).status()), "LEASE_FENCED");
 }
 
-TEST_F(CommitCheckTest, OfAChainThatHasEndedTheStoreSaysSo) {
+TEST_F(CommitCheckTest, TheStoreReportsThatAChainHasEnded) {
   ASSERT_TRUE(SetIntent("job", JobIntent::kCancel).ok());
   for (const ProgressCommit& commit : Misnamed()) EXPECT_EQ(ReasonOf(Commit(worker_, commit).status()), "CHAIN_FINAL");
 }
@@ -127,7 +127,7 @@ TEST_F(CommitCheckTest, AReplayIsKnownAgainUnderLaterEpochsAndInARestoredStore) 
   EXPECT_EQ(ReasonOf(Commit(worker_, Next()).status()), "LEASE_FENCED");
 }
 
-TEST_F(CommitCheckTest, OneThatWaitedForAnotherIsRefusedAsWell) {
+TEST_F(CommitCheckTest, ACommitThatWaitedForAnotherIsRefusedAsWell) {
   const ProgressCommit first = worker_.NextCommit(chain_);
   Answer<CommitReply> accepted, refused;
   dispatcher_->CommitProgress(worker_.Made(first), accepted.reply());
@@ -166,7 +166,7 @@ TEST_F(CommitCheckTest, InlineBytesThatWereDamagedAreSentAgain) {
   EXPECT_TRUE(Commit(worker_, commit).ok());
 }
 
-TEST_F(CommitCheckTest, OnlyWhatIsNamedRightIsLookedFor) {
+TEST_F(CommitCheckTest, OnlyCorrectlyNamedObjectsAreLookedUp) {
   MemoryBlobStore blobs;
   const ChainObjects objects(store_.get(), &blobs, writer_, *dispatcher_);
   EXPECT_TRUE(objects.MustLookFor(Next()));

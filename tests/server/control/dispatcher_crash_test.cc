@@ -126,7 +126,7 @@ TEST_F(DispatcherCrash, SuspectRunsAloneUntilItCommits) {
   EXPECT_EQ(Chain(suspect).attempts, 0);
 }
 
-TEST_F(DispatcherCrash, ServerRestartAmidATurnLetsNobodyIn) {
+TEST_F(DispatcherCrash, ServerRestartDuringATurnGrantsNoOtherChain) {
   FakeWorker worker("w1", 4);
   const ChainId suspect{SuspectsOn(&worker, 1), 0};
   ASSERT_TRUE(TalkUntil(&worker, 1));
@@ -162,7 +162,7 @@ TEST_F(DispatcherCrash, ChainsThatMakeRoomForASuspectLoseNothing) {
   EXPECT_EQ(Chain({innocent, 0}).attempts, 0) << "a preemption that the server ordered is free";
 }
 
-TEST_F(DispatcherCrash, HalfTheFleetGoesOnWithOtherWork) {
+TEST_F(DispatcherCrash, HalfTheFleetContinuesWithOtherWork) {
   FakeWorker first("w1", 8);
   const std::string job = SuspectsOn(&first, 8);
   std::vector<FakeWorker> workers{first, FakeWorker("w2", 4), FakeWorker("w3", 4), FakeWorker("w4", 4)};
@@ -239,7 +239,7 @@ TEST_F(DispatcherCrash, SuspectDoesNotWaitForAWorkerThatFellSilentWhileItMadeRoo
   EXPECT_TRUE(third.chains.contains(suspect));
 }
 
-TEST_F(DispatcherCrash, CrashInCompanyIsNobodysLastAttempt) {
+TEST_F(DispatcherCrash, CrashInCompanyIsNoChainsLastAttempt) {
   FakeWorker worker("w1", 4);
   const std::string job = Create("job", 2);
   const ChainId unlucky{job, 0};

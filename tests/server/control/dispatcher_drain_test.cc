@@ -26,7 +26,7 @@ class DispatcherDrain : public DispatcherTest, public ControlObserver {
   std::vector<LeaseOutcome> ended_;
 };
 
-TEST_F(DispatcherDrain, LastsOverATakeover) {
+TEST_F(DispatcherDrain, SurvivesATakeover) {
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);
   ASSERT_TRUE(dispatcher_->DrainWorker("w1").ok());
@@ -66,7 +66,7 @@ TEST_F(DispatcherDrain, AWorkerThatDoesNotKnowTheOrderIsNotAskedWithoutPause) {
   EXPECT_TRUE(worker.chains.empty());
 }
 
-TEST_F(DispatcherDrain, WhatIsNotHandedBackByTheDeadlineGoesElsewhereForFree) {
+TEST_F(DispatcherDrain, ChainsHeldAtTheDeadlineMoveWithoutAnAttempt) {
   FakeWorker worker("w1"), other("w2");
   const ChainId chain = LeaseOne(&worker);
   EXPECT_TRUE(absl::IsInvalidArgument(dispatcher_->DrainWorker("w1", -absl::Seconds(1)).status()));

@@ -71,7 +71,7 @@ TEST_F(DispatcherExtent, AJobEndsWhereItIsOnceItsTracesAgree) {
   EXPECT_THAT(Pin(job, 0, false)->draws_of_chain, ElementsAre(2, 1));
 }
 
-TEST_F(DispatcherExtent, AHeldCallIsAnsweredWhenEnoughIsDrawn) {
+TEST_F(DispatcherExtent, AHeldCallIsAnsweredWhenTheStopRuleIsMet) {
   const std::string job = CreateUntil(converged_, 2);
   LeaseAll();
   const auto held = Send(&worker_);
@@ -81,7 +81,7 @@ TEST_F(DispatcherExtent, AHeldCallIsAnsweredWhenEnoughIsDrawn) {
   EXPECT_THAT(held.get()->stop, SizeIs(2));
 }
 
-TEST_F(DispatcherExtent, AllChainsThatGoOnMustAgree) {
+TEST_F(DispatcherExtent, AllContinuingChainsMustAgree) {
   const std::string job = CreateUntil(converged_, 3);
   LeaseAll();
   Diagnose(job, {Agreement({0, 1})});
@@ -175,7 +175,7 @@ TEST_F(DispatcherExtent, APointIsStoppedOnceAndAgainOnlyAfterAFullDisk) {
   coordinator_.reset();
 }
 
-TEST_F(DispatcherExtent, WhatIsStoppedStaysSoAfterARestart) {
+TEST_F(DispatcherExtent, AStoppedPointStaysStoppedAfterARestart) {
   const std::string job = CreateUntil(converged_, 1 + 1);
   LeaseAll();
   Diagnose(job, {Agreement({0, 1})});
@@ -263,9 +263,7 @@ TEST_F(DispatcherExtent, AnAddedChainMustAgreeWithTheOthers) {
   EXPECT_TRUE(absl::IsFailedPrecondition(Scale(job, 4).status())) << "it has enough";
 }
 
-TEST_F(DispatcherExtent, AJobThatIsNotThereCannotBeScaled) {
-  EXPECT_TRUE(absl::IsNotFound(Scale("job-aaaaaa", 2).status()));
-}
+TEST_F(DispatcherExtent, AMissingJobCannotBeScaled) { EXPECT_TRUE(absl::IsNotFound(Scale("job-aaaaaa", 2).status())); }
 
 }  // namespace
 }  // namespace chainfleet

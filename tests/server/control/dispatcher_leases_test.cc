@@ -29,7 +29,7 @@ TEST_F(DispatcherLeases, AChainThatWaitsForTheStoreLosesNoAttempt) {
   }
 }
 
-TEST_F(DispatcherLeases, SilentWorkersChainGoesElsewhereAfterTermAndGrace) {
+TEST_F(DispatcherLeases, SilentWorkersChainMovesAfterTermAndGrace) {
   FakeWorker dead("w1"), other("w2");
   const ChainId chain = LeaseOne(&dead);
   Sync(&other);
@@ -68,7 +68,7 @@ TEST_F(DispatcherLeases, SameWorkerLeasesAgainAfterExpiryWithTheSameEpoch) {
   EXPECT_EQ(Chain(chain).lease_epoch, 1);
 }
 
-TEST_F(DispatcherLeases, AcceptsCommitAfterExpiryWhileNobodyElseWasGranted) {
+TEST_F(DispatcherLeases, AcceptsCommitAfterExpiryUntilTheNextGrant) {
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);
   executor_.RunFor(kTermAndGrace * 3);

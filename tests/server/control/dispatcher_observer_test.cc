@@ -125,7 +125,7 @@ TEST_F(DispatcherEnds, OrderedByAPause) {
   EXPECT_THAT(figures_.ends, ElementsAre(LeaseOutcome::kOrdered));
 }
 
-TEST_F(DispatcherFigures, AChainEndsOnceWhoeverEndsIt) {
+TEST_F(DispatcherFigures, ReportsTheEndOfAChainOnce) {
   FakeWorker worker("w1");
   const std::string job = Create("job", 4);
   Sync(&worker);
@@ -167,7 +167,7 @@ TEST_F(DispatcherFigures, ACommitIsTakenReplayedOrRefused) {
   EXPECT_EQ(figures_.commits[2].refused, "LEASE_FENCED");
 }
 
-TEST_F(DispatcherFigures, AChainGivesWayOnceHoweverOftenItIsTold) {
+TEST_F(DispatcherFigures, ReportsAPreemptionOnce) {
   FakeWorker worker("w1", 1);
   const ChainId low = LeaseOne(&worker);
   EXPECT_THAT(figures_.preempted, IsEmpty());

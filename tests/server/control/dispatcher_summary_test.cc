@@ -73,7 +73,7 @@ TEST_F(DispatcherSummary, SumsWhatRunningChainsThatSteppedMeasured) {
   EXPECT_EQ(sums.acceptance_sum, 0.75);
 }
 
-TEST_F(DispatcherSummary, SaysHowManyDrawsTheStopRuleAsksForOfAllPoints) {
+TEST_F(DispatcherSummary, ReportsTheDrawsThatTheStopRuleNeedsOverAllPoints) {
   Create("without", 1);
   JobSpec spec = SmallSpec("with", 4);
   spec.until.max_draws = 30;

@@ -107,7 +107,7 @@ TEST_F(DispatcherTenants, AnEmptyFleetIsSharedByTheWeights) {
   EXPECT_EQ(worker.chains.size(), 0u) << "in the end all have run";
 }
 
-TEST_F(DispatcherTenants, ATenantWhoseChainsFitNowhereHoldsUpNobody) {
+TEST_F(DispatcherTenants, ATenantWhoseChainsFitNowhereDelaysNoOther) {
   JobSpec big = SmallSpec("big", 2);
   big.model.kind = GaussianPotential{50'000'000, 1.0};
   FakeWorker worker("w1", 4);

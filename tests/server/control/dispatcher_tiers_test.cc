@@ -35,7 +35,7 @@ TEST_F(DispatcherTiers, AHigherTierIsGrantedBeforeAnOlderJob) {
   EXPECT_EQ(worker.chains.begin()->first.job, high);
 }
 
-TEST_F(DispatcherTiers, AHigherTierTakesThePlaceOfTheYoungestOfTheLowest) {
+TEST_F(DispatcherTiers, AHigherTierPreemptsTheYoungestJobOfTheLowestTier) {
   FakeWorker worker("w1", 3);
   const std::string normal = CreateAt(Priority::kNormal, "normal", 1), old = CreateAt(Priority::kLow, "old", 1),
                     young = CreateAt(Priority::kLow, "young", 1);
@@ -58,7 +58,7 @@ TEST_F(DispatcherTiers, AHigherTierTakesThePlaceOfTheYoungestOfTheLowest) {
   EXPECT_EQ(worker.chains.at({young, 0}).progress.step, 10) << "from its resume point";
 }
 
-TEST_F(DispatcherTiers, OnlyAsManyGiveWayAsWait) {
+TEST_F(DispatcherTiers, OnlyAsManyYieldAsWait) {
   FakeWorker first("w1", 4), second("w2", 4);
   const std::string low = CreateAt(Priority::kLow, "low", 8);
   Sync(&first);
@@ -84,7 +84,7 @@ TEST_F(DispatcherTiers, EqualTiersWaitForEachOther) {
   EXPECT_THAT(worker.stops, IsEmpty());
 }
 
-TEST_F(DispatcherTiers, NobodyGivesWayOnceTheJobThatNeededThePlaceIsGone) {
+TEST_F(DispatcherTiers, NoChainYieldsAfterTheWaitingJobIsGone) {
   FakeWorker worker("w1", 2);
   CreateAt(Priority::kLow, "low", 2);
   Sync(&worker);
@@ -97,7 +97,7 @@ TEST_F(DispatcherTiers, NobodyGivesWayOnceTheJobThatNeededThePlaceIsGone) {
   EXPECT_THAT(worker.stops, IsEmpty());
 }
 
-TEST_F(DispatcherTiers, WhoWasToldGivesWayAlone) {
+TEST_F(DispatcherTiers, NoOtherChainYieldsWhileAnOrderedYieldIsSlow) {
   FakeWorker worker("w1", 2);
   const std::string low = CreateAt(Priority::kLow, "low", 2);
   Sync(&worker);
@@ -109,7 +109,7 @@ TEST_F(DispatcherTiers, WhoWasToldGivesWayAlone) {
   EXPECT_THAT(worker.stops, ElementsAre(Pair(ChainId{low, 1}, StopOrder::How::kHandBack)));
 }
 
-TEST_F(DispatcherTiers, ForMemoryTheChainsOfOneWorkerGiveWay) {
+TEST_F(DispatcherTiers, ForMemoryTheChainsOfOneWorkerYield) {
   JobSpec spec = SmallSpec("low", 3);
   spec.model.kind = GaussianPotential{1'000'000, 1.0};
   spec.scheduling.priority = Priority::kLow;

@@ -33,7 +33,7 @@ class DispatcherVersions : public DispatcherTest {
   FakeWorker worker_{"w1"};
 };
 
-TEST_F(DispatcherVersions, AreMadeAfterSoManyDraws) {
+TEST_F(DispatcherVersions, AreMadeEveryNDraws) {
   const ChainId chain = Lease({.every_draws = 2});
   Advance(&worker_, chain);
   EXPECT_EQ(Newest(chain), 0);
@@ -51,7 +51,7 @@ TEST_F(DispatcherVersions, AreMadeAfterSoManyDraws) {
   EXPECT_EQ(Newest(chain), 3) << "the last one, with the job's end";
 }
 
-TEST_F(DispatcherVersions, AreMadeAfterSoMuchTimeIfThereAreNewDraws) {
+TEST_F(DispatcherVersions, AreMadeEveryNSecondsIfThereAreNewDraws) {
   const ChainId chain = Lease({.every_seconds = 60});
   Advance(&worker_, chain);
   EXPECT_EQ(Newest(chain), 0);

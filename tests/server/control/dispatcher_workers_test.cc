@@ -152,7 +152,7 @@ TEST_F(DispatcherWorkers, StopOrderEndsTheHold) {
   EXPECT_EQ(held.get()->next_sync_in, limits::kSyncInterval);
 }
 
-TEST_F(DispatcherWorkers, HeldWorkerHearsAtOnceThatItsChainIsNotNeededAnyMore) {
+TEST_F(DispatcherWorkers, HeldCallIsAnsweredAtOnceWhenItsChainIsNotNeeded) {
   JobSpec spec = SmallSpec("job", 2);
   spec.scheduling.success_chains = 1;
   const std::string job = TryCreate(spec).value().id;
@@ -389,7 +389,7 @@ TEST_F(DispatcherWorkers, ReportsShowInViews) {
   EXPECT_EQ(workers[0].chains, 1);
 }
 
-TEST_F(DispatcherTest, TheOldestWaitIsThatOfAChainNotOfTheQueue) {
+TEST_F(DispatcherTest, TheOldestWaitBelongsToAChainNotToTheQueue) {
   constexpr absl::Duration kTurn = absl::Seconds(10);
   FakeWorker worker("w1", 1);
   const auto run_next = [&] {
@@ -415,7 +415,7 @@ TEST_F(DispatcherTest, TheOldestWaitIsThatOfAChainNotOfTheQueue) {
   EXPECT_LT(demand.oldest_wait, 4 * kTurn);
 }
 
-TEST_F(DispatcherTest, TellsWhatWaitsAndSinceWhen) {
+TEST_F(DispatcherTest, ReportsWaitingChainsAndTheirWait) {
   EXPECT_EQ(dispatcher_->Demand().waiting_for, absl::ZeroDuration());
   Create("job", 3);
   const std::string paused = Create("paused", 8);

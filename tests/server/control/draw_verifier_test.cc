@@ -55,7 +55,7 @@ TEST_F(DrawVerifierTest, KeepsTheMarkOfOtherBytes) {
   EXPECT_EQ(*store_->CountCorrupt(), 3);
 }
 
-TEST_F(DrawVerifierTest, GoesOnWhereItsBudgetEndedAndBeginsAgain) {
+TEST_F(DrawVerifierTest, ContinuesWhereItsBudgetEndedAndStartsOver) {
   CommitMarked(5);
   Restore(4);
   EXPECT_EQ(Verify(20), 0);

@@ -49,7 +49,7 @@ TEST(FairShare, AnEmptyFleetIsDividedByTheWeights) {
   EXPECT_EQ(Parts(parts), (std::map<std::string, int64_t>{{"a", 10}, {"b", 30}}));
 }
 
-TEST(FairShare, WhatNobodyElseWantsIsAnybodys) {
+TEST(FairShare, UnclaimedSlotsGoToAnyTenant) {
   const FairShare shares = OfWeights({{"b", 3}});
   EXPECT_EQ(Parts(shares.Divide({{"a", 100}, {"b", 5}}, 40, 1, absl::ZeroDuration())),
             (std::map<std::string, int64_t>{{"a", 35}, {"b", 5}}));
@@ -58,7 +58,7 @@ TEST(FairShare, WhatNobodyElseWantsIsAnybodys) {
   EXPECT_TRUE(shares.Divide({}, 40, 1, absl::ZeroDuration()).empty());
 }
 
-TEST(FairShare, WhoHasLeastForItsWeightIsServedFirst) {
+TEST(FairShare, TheTenantWithTheLeastLoadPerWeightIsServedFirst) {
   FairShare shares = OfWeights({{"a", 2}});
   shares.Hold("a", 3, absl::ZeroDuration());
   shares.Hold("b", 2, absl::ZeroDuration());

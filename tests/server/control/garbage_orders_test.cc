@@ -223,7 +223,7 @@ TEST(GarbageOrders, APutAgainUnderTheSameNameKeepsItsShards) {
   EXPECT_GE(runs, 79);
 }
 
-TEST(GarbageOrders, UploadsOfTheSameContentTakeNothingFromEachOther) {
+TEST(GarbageOrders, UploadsOfTheSameContentDoNotAffectEachOther) {
   const int runs = Choices::ForEach([](Choices* choices) {
     World world(choices, 1);
     world.AddDeletion("old");
@@ -250,7 +250,7 @@ TEST(GarbageOrders, UploadsDuringADeletionWaitForNothing) {
   EXPECT_GE(runs, 1000);
 }
 
-TEST(GarbageOrders, WhatIsPutAgainIsNothingToADeposedCollector) {
+TEST(GarbageOrders, AFencedCollectorDeletesNoRepeatedUpload) {
   const int runs = Choices::ForEach([](Choices* choices) {
     World world(choices, 1);
     world.AddDeletion("old");

@@ -67,7 +67,7 @@ class IncarnationListing : public testing::Test {
   std::vector<std::string> content_;
 };
 
-TEST_F(IncarnationListing, GivesEachChainWholeHoweverPagesCutIt) {
+TEST_F(IncarnationListing, JoinsEachChainAcrossPages) {
   const std::string shard = DatasetObjectName("s1", kDigest, 1), model = ModelObjectName("s1", kDigest, 2);
   const std::vector<std::string> all = {shard, a_, b_, c_, d_, e_, "s1/job-aaaaab/1/turned-away", model, "s1/notes"};
   for (size_t page = 1; page <= all.size(); ++page) {

@@ -13,7 +13,7 @@ TEST(PageToken, GivesItsCursorBackForTheSameArgumentsOnly) {
   EXPECT_EQ(CursorOf("jobs", "").value(), "");
 }
 
-TEST(PageToken, RefusesWhatNobodyMade) {
+TEST(PageToken, RefusesForgedTokens) {
   EXPECT_FALSE(CursorOf("jobs", "17").ok());
   std::string forged = MakePageToken("jobs", "17");
   forged.back() = '8';

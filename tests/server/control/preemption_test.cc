@@ -14,7 +14,7 @@ RunningChain Low(int32_t index, const std::string& worker, int64_t bytes = 10) {
 }
 WaitingChains High(int32_t count, int64_t bytes = 10) { return {Priority::kHigh, count, bytes}; }
 
-TEST(Preemption, AsManyGiveWayAsWaitInTheirOrder) {
+TEST(Preemption, AsManyYieldAsWaitInOrder) {
   const std::vector<RunningChain> running{Low(3, "w2"), Low(2, "w1"), Low(1, "w2"), Low(0, "w1")};
   const std::vector<FreeSlots> full{{"w1", 0, "a"}, {"w2", 0, "b"}};
   EXPECT_THAT(ChooseYielding({High(3)}, running, full),
@@ -23,13 +23,13 @@ TEST(Preemption, AsManyGiveWayAsWaitInTheirOrder) {
   EXPECT_THAT(ChooseYielding({}, running, full), IsEmpty());
 }
 
-TEST(Preemption, NobodyGivesWayForWhatFindsAPlace) {
+TEST(Preemption, NoChainYieldsForAChainThatFindsAPlace) {
   const std::vector<FreeSlots> free{{"w1", 1, "a", std::nullopt, 1}};
   EXPECT_THAT(ChooseYielding({High(1)}, {Low(0, "w1")}, free), IsEmpty());
   EXPECT_EQ(ChooseYielding({High(2)}, {Low(0, "w1")}, free).size(), 1u);
 }
 
-TEST(Preemption, OnlyLowerTiersGiveWay) {
+TEST(Preemption, OnlyLowerTiersYield) {
   const std::vector<RunningChain> running{Low(0, "w1"), {{"normal", 0}, "w1", Priority::kNormal, 10}};
   const std::vector<FreeSlots> full{{"w1", 0, "a"}};
   EXPECT_THAT(ChooseYielding({{Priority::kNormal, 2, 10}}, running, full), ElementsAre(ChainId{"low", 0}));
@@ -37,14 +37,14 @@ TEST(Preemption, OnlyLowerTiersGiveWay) {
   EXPECT_EQ(ChooseYielding({High(2)}, running, full).size(), 2u);
 }
 
-TEST(Preemption, ForMemoryAsManyOfOneWorkerGiveWayAsItTakes) {
+TEST(Preemption, ForMemoryEnoughChainsOfOneWorkerYield) {
   const std::vector<RunningChain> running{Low(3, "w2"), Low(2, "w1"), Low(1, "w1"), Low(0, "w1")};
   const std::vector<FreeSlots> little{{"w1", 5, "a", 5, 4}, {"w2", 5, "b", 0, 2}};
   EXPECT_THAT(ChooseYielding({High(1, 25)}, running, little), ElementsAre(ChainId{"low", 2}, ChainId{"low", 1}))
       << "all that may leave w2 do not make room there";
 }
 
-TEST(Preemption, NobodyGivesWayInVain) {
+TEST(Preemption, NoChainYieldsInVain) {
   const std::vector<RunningChain> running{Low(1, "w1"), Low(0, "w1")};
   EXPECT_THAT(ChooseYielding({High(1, 1000)}, running, {{"w1", 0, "a", 0, 3}}), IsEmpty())
       << "a chain of its own tier keeps the memory";

@@ -107,7 +107,7 @@ class RestoredStoreTest : public DispatcherTest {
   int incarnations_ = 1;
 };
 
-TEST_F(RestoredStoreTest, AWorkerOfBeforeDropsItsChainsAndAnotherGoesOn) {
+TEST_F(RestoredStoreTest, AWorkerOfTheFormerStoreDropsItsChainsAndAnotherContinues) {
   FakeWorker old("w1"), next("w2");
   const ChainId chain = LeaseOne(&old);
   Draw(&old, chain);
@@ -135,7 +135,7 @@ TEST_F(RestoredStoreTest, AWorkerOfBeforeDropsItsChainsAndAnotherGoesOn) {
   EXPECT_EQ(Chain(chain).num_draws, 2);
 }
 
-TEST_F(RestoredStoreTest, ChainGoesOnWithoutTheObjectsOfItsTombstones) {
+TEST_F(RestoredStoreTest, ChainContinuesWithoutTheObjectsOfItsTombstones) {
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);
   const ProgressCommit first = Draw(&worker, chain);
@@ -272,7 +272,7 @@ TEST_F(RestoredStoreTest, ChainsThatHaveWhatTheyShouldCostOneListingOfEachIncarn
   EXPECT_THAT(Queued(), IsEmpty());
 }
 
-TEST_F(RestoredStoreTest, ObjectsAreLookedForUnderTheIncarnationThatMadeThem) {
+TEST_F(RestoredStoreTest, ObjectsAreFoundUnderTheIncarnationThatWroteThem) {
   FakeWorker worker("w1"), next("w2");
   const ChainId chain = LeaseOne(&worker);
   const ProgressCommit first = Draw(&worker, chain);
@@ -290,7 +290,7 @@ TEST_F(RestoredStoreTest, ObjectsAreLookedForUnderTheIncarnationThatMadeThem) {
   EXPECT_EQ(stock.failed_chains, 1);
 }
 
-TEST_F(RestoredStoreTest, ContentThatIsMissingIsTold) {
+TEST_F(RestoredStoreTest, MissingContentIsReported) {
   PutDataset("digits", {DatasetObjectName("incarnation-1", DigestOf(2), 1)});
   const RestoredStore stock = Restore();
   EXPECT_EQ(stock.objects, 1);

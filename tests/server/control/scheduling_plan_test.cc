@@ -262,7 +262,7 @@ TEST_F(SchedulingPlanYields, AsManyChainsYieldAsWaitInAHigherTierTheLastFirst) {
   }
 }
 
-TEST_F(SchedulingPlanYields, NobodyYieldsForAChainThatFindsAPlaceInTheSameDecision) {
+TEST_F(SchedulingPlanYields, NoChainYieldsForAChainThatFindsAPlaceInTheSameDecision) {
   AddJob("waiting", {.chains = 2, .priority = Priority::kHigh});
   AddWorker("w2", 1);
   EXPECT_THAT(Grants(), ElementsAre("waiting/0 w2"));

@@ -65,7 +65,7 @@ TEST(SchedulingPolicy, PacksChainsByTheirMemory) {
       << "a smaller chain takes what a bigger one left";
 }
 
-TEST(SchedulingPolicy, AChainTooBigForEverybodyIsTriedAlone) {
+TEST(SchedulingPolicy, AChainTooBigForEveryWorkerGoesToAnEmptyOne) {
   QueuedJob big = Job("big", 2);
   big.chain_bytes = 1000;
   EXPECT_TRUE(AssignInOrder({big}, {{"w1", 8, "a", 100, 3}}, 100).empty());

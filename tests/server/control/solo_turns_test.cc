@@ -32,7 +32,7 @@ TEST(SoloTurns, BeginWhenTheChainIsLeased) {
   EXPECT_TRUE(turns.HasTurn(kOther));
 }
 
-TEST(SoloTurns, LetTheWorkerRestAfterTheEndAndNotAMomentLonger) {
+TEST(SoloTurns, LetTheWorkerRestForExactlyTheGivenTime) {
   SoloTurns turns;
   turns.Begin("w", kSuspect);
   turns.End("w", absl::Seconds(100));

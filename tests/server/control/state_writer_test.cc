@@ -36,7 +36,7 @@ class StateWriterTest : public testing::Test {
   std::vector<absl::Status> statuses_;
 };
 
-TEST_F(StateWriterTest, GroupsWhatWaitsAndAnswersInOrder) {
+TEST_F(StateWriterTest, GroupsWaitingChangesAndAnswersInOrder) {
   const int count = limits::kStateWriterBatch + 10;
   for (int i = 0; i < count; ++i) Write(i);
   EXPECT_TRUE(done_.empty()) << "nothing is written inside the call";
@@ -123,7 +123,7 @@ TEST_F(StateWriterTest, PersistRepeatsTheChangeWhileTheDiskIsFull) {
   EXPECT_EQ(store_.group_sizes().size(), 3u) << "once more, and it was written";
 }
 
-TEST_F(StateWriterTest, ClosedWriterRefusesAndDropsWhatWaits) {
+TEST_F(StateWriterTest, ClosedWriterRefusesChangesAndDropsWaitingOnes) {
   Write(1);
   writer_.Close();
   executor_.RunUntilIdle();

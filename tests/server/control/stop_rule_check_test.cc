@@ -31,7 +31,7 @@ class StopRuleCheck : public ::testing::Test {
                          .diagnostics = {Found("energy", 1.004, 900, 412), Found("theta_a.norm", 1.001, 500, 800)}};
 };
 
-TEST_F(StopRuleCheck, SaysWhatItFound) {
+TEST_F(StopRuleCheck, ReportsTheEvidence) {
   EXPECT_THAT(
       Why(),
       Optional(std::string("R-hat 1.004 is below 1.01, ESS 412 above 400, over 250 values of each of 3 chains")));
@@ -55,7 +55,7 @@ TEST_F(StopRuleCheck, EveryQuantityMustHold) {
   EXPECT_EQ(Why(), std::nullopt);
 }
 
-TEST_F(StopRuleCheck, EveryChainThatGoesOnMustBeLookedAt) {
+TEST_F(StopRuleCheck, EveryContinuingChainMustBeUsed) {
   chains_.push_back(4);
   EXPECT_EQ(Why(), std::nullopt);
   traces_.without_room = {2, 4};
@@ -64,7 +64,7 @@ TEST_F(StopRuleCheck, EveryChainThatGoesOnMustBeLookedAt) {
   EXPECT_NE(Why(), std::nullopt) << "the others have ended";
 }
 
-TEST_F(StopRuleCheck, FewValuesSayNothing) {
+TEST_F(StopRuleCheck, FewValuesAreNotEnough) {
   traces_.values = kFewestValuesToStop - 1;
   EXPECT_EQ(Why(), std::nullopt);
   traces_.values = kFewestValuesToStop;

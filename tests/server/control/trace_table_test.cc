@@ -50,7 +50,7 @@ class TraceTableTest : public ::testing::Test {
                     [this](const std::string&, const std::vector<PointDiagnosis>& points) { heard_ = points; }};
 };
 
-TEST_F(TraceTableTest, SaysOfAQuantityWhatItsValuesSay) {
+TEST_F(TraceTableTest, DiagnosesAQuantity) {
   std::vector<double> values;
   for (int32_t chain = 0; chain < 3; ++chain) {
     Add(chain, 0, 50);
@@ -62,7 +62,7 @@ TEST_F(TraceTableTest, SaysOfAQuantityWhatItsValuesSay) {
                                 McseMean(traces), 0}));
 }
 
-TEST_F(TraceTableTest, TellsChainsThatDisagree) {
+TEST_F(TraceTableTest, DetectsChainsThatDisagree) {
   for (int32_t chain = 0; chain < 4; ++chain) Add(chain, 0, 100, chain);
   EXPECT_GT(Only().rhat, 1.3);
   EXPECT_LT(Only().ess_bulk, 20);
@@ -91,7 +91,7 @@ TEST_F(TraceTableTest, LetsThePredictionsOfANetworkDecide) {
               ElementsAre("energy", "theta.norm", "theta.log_likelihood[3]"));
 }
 
-TEST_F(TraceTableTest, SaysNothingOfThreeValuesNorRHatOfOneChain) {
+TEST_F(TraceTableTest, HasNoDiagnosticsOfThreeValuesAndNoRHatOfOneChain) {
   Add(0, 0, 3);
   EXPECT_THAT(table_.Of("job-a"), IsEmpty());
   Add(0, 3, 8);
@@ -99,7 +99,7 @@ TEST_F(TraceTableTest, SaysNothingOfThreeValuesNorRHatOfOneChain) {
   EXPECT_THAT(table_.Of("job-b"), IsEmpty());
 }
 
-TEST_F(TraceTableTest, TakesAStepOnceHoweverOftenItComes) {
+TEST_F(TraceTableTest, CountsARepeatedStepOnce) {
   Add(0, 0, 50);
   Add(0, 20, 60);
   EXPECT_EQ(Only().values, 60);
@@ -114,7 +114,7 @@ TEST_F(TraceTableTest, KeepsTheNewestWindow) {
   EXPECT_NEAR(Only().mean, mean, 1e-12);
 }
 
-TEST_F(TraceTableTest, LooksAtAsMuchOfEachChainAsTheShortestOfThoseHalfAsLongHas) {
+TEST_F(TraceTableTest, UsesAsManyValuesAsTheShortestChainOfHalfTheLongestLength) {
   Add(0, 0, 100);
   Add(1, 0, 60);
   Add(2, 0, 40);
@@ -149,7 +149,7 @@ TEST_F(TraceTableTest, ForgetsChainsThatDiverged) {
 }
 
 // The window's values, by when their commits came: a mean over the whole run would fall as the window moves on.
-TEST_F(TraceTableTest, SaysInWhatTimeTheValuesWereMade) {
+TEST_F(TraceTableTest, ReportsTheTimeThatTheValuesTook) {
   Add(0, 0, 50);
   EXPECT_EQ(Only().seconds, 0) << "when they were begun nobody saw";
   clock_.Advance(absl::Seconds(10));
@@ -168,7 +168,7 @@ TEST_F(TraceTableTest, SaysInWhatTimeTheValuesWereMade) {
   EXPECT_EQ(Only().seconds, 5 * kTraceWindow / 100) << "of what is looked at alone";
 }
 
-TEST_F(TraceTableTest, ForgetsAChainWhenToldAndLooksAtTheOthersAnew) {
+TEST_F(TraceTableTest, ForgetsAChainOnRequestAndDiagnosesTheOthersAgain) {
   Add(0, 0, 50);
   Add(1, 0, 50);
   Add(2, 0, 24, 100);
@@ -186,7 +186,7 @@ TEST_F(TraceTableTest, ForgetsAChainWhenToldAndLooksAtTheOthersAnew) {
   table_.Forget({"job-none", 0});
 }
 
-TEST_F(TraceTableTest, LeavesOutWhatIsNotAMatrixOfItsJobsQuantities) {
+TEST_F(TraceTableTest, SkipsTracesThatDoNotMatchTheJobsQuantities) {
   Add(0, 0, 50);
   table_.Add({"job-a", 0}, {.point = 0, .quantities = {"other"}, .steps = {60}, .values = {1}}, std::nullopt, {});
   table_.Add({"job-a", 0}, {.point = 0, .quantities = {"noise", "still"}, .steps = {60}, .values = {1}}, std::nullopt,
@@ -235,7 +235,7 @@ TEST_F(TraceTableTest, PointsShareTheRoomOfTheirJob) {
   }
 }
 
-TEST_F(TraceTableTest, TellsOfEachPointWhichChainsItLookedAt) {
+TEST_F(TraceTableTest, ListsTheChainsUsedForEachPoint) {
   Add(0, 0, 100);
   Add(1, 0, 40);  // less than half
   Add(2, 0, 90);
@@ -319,7 +319,7 @@ TEST_F(TraceTableTest, AForgottenJobIsSettled) {
   EXPECT_EQ(settled, 1);
 }
 
-TEST_F(TraceTableTest, WhatWasExpectedMayOutliveTheTableAndTellsNobody) {
+TEST_F(TraceTableTest, AnExpectedCommitMayOutliveTheTable) {
   auto table = std::make_unique<TraceTable>(&executor_);
   std::shared_ptr<void> expected = table->Expect("job-a");
   int settled = 0;
@@ -329,7 +329,7 @@ TEST_F(TraceTableTest, WhatWasExpectedMayOutliveTheTableAndTellsNobody) {
   EXPECT_EQ(settled, 0);
 }
 
-TEST_F(TraceTableTest, SaysWhatIsTracedInstead) {
+TEST_F(TraceTableTest, ListsTheTracedQuantitiesForAnUnknownOne) {
   Add(0, 0, 5);
   const absl::Status other = table_.TracesOf("job-a", "energy").status(),
                      none = table_.TracesOf("job-b", "noise").status();

@@ -36,7 +36,7 @@ TEST_F(UploadSignerTest, SignsForTheLeaseOfTheNameAlone) {
   EXPECT_EQ(ReasonOf(signer_.SignUpload(chain, 2, RefOf(chain, 2)).status()), "LEASE_FENCED");
 }
 
-TEST_F(UploadSignerTest, WhatMayHaveArrivedAfterItsLeaseIsLookedForOnceItCanNoLongerArrive) {
+TEST_F(UploadSignerTest, SweepsAChainOnceLateUploadsCanNoLongerArrive) {
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);
   ASSERT_TRUE(signer_.SignUpload(chain, 1, RefOf(chain, 1)).ok());
@@ -51,7 +51,7 @@ TEST_F(UploadSignerTest, WhatMayHaveArrivedAfterItsLeaseIsLookedForOnceItCanNoLo
   EXPECT_EQ(sweeps(), 1u);
 }
 
-TEST_F(UploadSignerTest, WatchesAChainOnceHoweverOftenItSigns) {
+TEST_F(UploadSignerTest, WatchesAChainOnceForManySignatures) {
   FakeWorker worker("w1", 1);
   const ChainId chain = LeaseOne(&worker);
   const size_t before = executor_.num_tasks();

@@ -60,7 +60,7 @@ TEST_F(DatasetRootsTest, ReadBelowAnyOfSeveralRootsHoweverTheyAreWritten) {
   EXPECT_EQ(CodeOf("secret"), StatusCode::kPermissionDenied);
 }
 
-TEST_F(DatasetRootsTest, RefuseWhatLiesElsewhereAndDoNotSayWhetherItIsThere) {
+TEST_F(DatasetRootsTest, RefuseOtherPathsWithoutRevealingTheirExistence) {
   const absl::Status there = Read("secret").status(), missing = Read("missing").status();
   EXPECT_EQ(there.code(), StatusCode::kPermissionDenied);
   EXPECT_EQ(missing.code(), StatusCode::kPermissionDenied);
@@ -89,7 +89,7 @@ TEST_F(DatasetRootsTest, RefuseALinkOutOfTheRoot) {
     EXPECT_EQ(CodeOf(path), StatusCode::kPermissionDenied) << path;
 }
 
-TEST_F(DatasetRootsTest, AskTheSystemNothingOfAPathThatIsWrittenElsewhere) {
+TEST_F(DatasetRootsTest, MakeNoSystemCallForAPathOutsideTheRoots) {
   fs::create_directory_symlink(home_ / "data", home_ / "alias");  // it would be found to lead inside
   EXPECT_EQ(CodeOf("alias/x.npy"), StatusCode::kPermissionDenied);
   EXPECT_EQ(CodeOf("alias/../data/x.npy"), StatusCode::kOk);
@@ -135,7 +135,7 @@ TEST_F(DatasetRootsTest, AskTheSizeBeforeTheyRead) {
   EXPECT_EQ(roots_.Read(Uri("secret"), 0).status().code(), StatusCode::kPermissionDenied);
 }
 
-TEST_F(DatasetRootsTest, SayWhoMayMendAFileThatTheServerMayNotRead) {
+TEST_F(DatasetRootsTest, RefuseAFileThatTheServerMayNotRead) {
   if (::geteuid() == 0) GTEST_SKIP() << "root may read everything";
   ::chmod((home_ / "data/x.npy").c_str(), 0);
   EXPECT_EQ(CodeOf("data/x.npy"), StatusCode::kPermissionDenied);
@@ -221,7 +221,7 @@ TEST_F(BucketRootTest, ReadsAnObjectBelowThePrefix) {
               ElementsAre("HEAD http://s3.lan/bucket/a/b/c%20d.npy", "GET http://s3.lan/bucket/a/b/c%20d.npy"));
 }
 
-TEST_F(BucketRootTest, RefusesAllElseWithoutARequest) {
+TEST_F(BucketRootTest, RefusesOtherPathsWithoutARequest) {
   for (const char* uri : {"s3://bucket/a/bc", "s3://bucket/a/b", "s3://bucket/a/bc/x.npy", "s3://bucket/x.npy",
                           "s3://other/a/b/x.npy", "s3://bucket//a/b/x.npy", "file:///a/b/x.npy"}) {
     EXPECT_EQ(roots_.Read(uri, 100).status().code(), StatusCode::kPermissionDenied) << uri;
@@ -239,7 +239,7 @@ TEST_F(BucketRootTest, AsksTheSizeBeforeItReads) {
       << "it has grown meanwhile";
 }
 
-TEST_F(BucketRootTest, SaysWhatIsMissingOrRefused) {
+TEST_F(BucketRootTest, NamesMissingAndRefusedObjects) {
   http_.script = {HttpReply{404, {}, ""}};
   const absl::Status missing = roots_.Read("s3://bucket/a/b/x.npy", 100).status();
   EXPECT_EQ(missing.code(), StatusCode::kNotFound);

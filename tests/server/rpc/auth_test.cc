@@ -64,7 +64,7 @@ TEST(ParseTokens, RefusesTokensOfFewerThan128Bits) {
   }
 }
 
-TEST(ParseTokens, SaysWhichLineIsWrongAndNoToken) {
+TEST(ParseTokens, NamesTheWrongLineAndNoToken) {
   for (const std::string& wrong : {Line(kTwo, "vision extra"), Line(kTwo, "Vision!"), Line(kOne, "vision"),
                                    Line(kTwo, "worker vision"), Line(kTwo, "worker operator")}) {
     const absl::Status status = ParseTokens(Lines({kOne, wrong})).status();
@@ -114,7 +114,7 @@ TEST_F(AuthorizeTest, OnlyWorkersAreWorkersAndOnlyOperatorsOperate) {
   }
 }
 
-TEST_F(AuthorizeTest, TellsTheTenantAndRefusesWhatItDoesNotKnow) {
+TEST_F(AuthorizeTest, ReturnsTheTenantAndRefusesUnknownTokensAndMethods) {
   EXPECT_EQ(With("user", "/chainfleet.v1.JobService/GetJob")->tenant, "vision");
   EXPECT_TRUE(absl::IsUnauthenticated(With("guessed", "/chainfleet.v1.JobService/GetJob").status()));
   EXPECT_TRUE(absl::IsUnauthenticated(auth_.Authorize("/chainfleet.v1.JobService/GetJob", {}).status()));

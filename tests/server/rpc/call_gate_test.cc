@@ -44,7 +44,7 @@ class ReceivingCallsTest : public testing::Test {
   std::vector<int> cancelled_;
 };
 
-TEST_F(ReceivingCallsTest, WhoeverHoldsTheMostLosesItsOldest) {
+TEST_F(ReceivingCallsTest, TheConnectionWithTheMostBytesLosesItsOldestCall) {
   const uint64_t other = Begin("other", 0);
   const uint64_t first = Begin("many", 1);
   received_["many"] = 2 * limits::kMiB;
@@ -62,7 +62,7 @@ TEST_F(ReceivingCallsTest, WhoeverHoldsTheMostLosesItsOldest) {
   EXPECT_TRUE(receiving_.End(other).ok());
 }
 
-TEST_F(ReceivingCallsTest, WhoIsStillSendingOutlivesWhoHasStopped) {
+TEST_F(ReceivingCallsTest, ASendingCallOutlivesAStalledOne) {
   Begin("stopped", 1);
   received_["stopped"] = 2 * limits::kMiB;
   Begin("sending", 2, absl::Seconds(9));
@@ -136,7 +136,7 @@ TEST(RefusedPeers, AreTheHostsOfPeers) {
   EXPECT_EQ(HostOf("unix:/run/socket"), "unix:/run/socket");
 }
 
-TEST(CancelledCalls, TellsOnceOfAConnectionWithTooMany) {
+TEST(CancelledCalls, ReportsAConnectionWithTooManyOnce) {
   CancelledCalls calls(2, absl::Seconds(10));
   EXPECT_FALSE(calls.Count("a", absl::Seconds(1)));
   EXPECT_FALSE(calls.Count("a", absl::Seconds(1)));

@@ -67,14 +67,14 @@ class CallRecordTest : public RunningServer {
   const std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
 };
 
-TEST_F(CallRecordTest, TellsTheClientTheIdOfItsTrace) {
+TEST_F(CallRecordTest, ReturnsTheTraceIdToTheClient) {
   const Answer answer = Create("a", {{"traceparent", std::string("00-") + kTrace + "-00f067aa0ba902b7-01"}});
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
   EXPECT_THAT(answer.first, ElementsAre(kTrace));
   EXPECT_THAT(answer.last, ElementsAre(kTrace));
 }
 
-TEST_F(CallRecordTest, MakesAnIdForThoseWhoGiveNone) {
+TEST_F(CallRecordTest, MakesAnIdForCallsWithoutOne) {
   const Answer one = Create("a", {}), other = Create("b", {{"x-request-id", "not an id"}});
   for (const Answer& answer : {one, other}) EXPECT_THAT(answer.last, ElementsAre(MatchesRegex("[0-9a-f]{32}")));
   EXPECT_NE(one.last, other.last);
@@ -85,7 +85,7 @@ TEST_F(CallRecordTest, PutsTheIdIntoEveryError) {
   EXPECT_THAT(RequestIdOf(GetJob("nobody").status()), MatchesRegex("[0-9a-f]{32}"));
 }
 
-TEST_F(CallRecordTest, LogsWhatChangesSomethingOrFailsAndNoToken) {
+TEST_F(CallRecordTest, LogsChangesAndFailuresWithoutTokens) {
   const std::vector<nlohmann::json> lines = Lines("info", [&] {
     Create("a", {{"x-request-id", "mine-1"}});
     grpc::ClientContext context;
@@ -107,7 +107,7 @@ TEST_F(CallRecordTest, LogsWhatChangesSomethingOrFailsAndNoToken) {
   EXPECT_THAT(text_, Not(HasSubstr("secret-token")));
 }
 
-TEST_F(CallRecordTest, LogsEveryCallForDebuggingWithWhatItIsAbout) {
+TEST_F(CallRecordTest, LogsEveryCallAtDebugLevelWithItsIds) {
   const std::vector<nlohmann::json> lines = Lines("debug", [&] {
     grpc::ClientContext context;
     SetDeadline(&context);

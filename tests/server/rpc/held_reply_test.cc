@@ -137,7 +137,7 @@ class HeldReplyTest : public ServerWithJob {
   void ARoundTrip() { Call(*jobs_, &v1::JobService::Stub::GetServerInfo, v1::GetServerInfoRequest()).IgnoreError(); }
 };
 
-TEST_F(HeldReplyTest, WhatNobodyReadsIsHeldUntilItsCallIsOverAndOthersAreToldToWait) {
+TEST_F(HeldReplyTest, AnUnreadReplyIsHeldUntilItsCallEndsAndOthersMustWait) {
   CommitADraw();
   EvenWorker worker(workers_.get());
   WaitForWorker();

@@ -158,7 +158,7 @@ TEST_F(JobServiceTest, RefusesWhatTheDomainRefuses) {
   EXPECT_THAT(std::string(job.status().message()), HasSubstr("nowhere"));
 }
 
-TEST_F(JobServiceTest, SaysWhichJobIsUnknown) {
+TEST_F(JobServiceTest, NamesAnUnknownJob) {
   const auto job = GetJob("nobody");
   EXPECT_EQ(job.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(job.status().message()), HasSubstr("nobody"));
@@ -216,7 +216,7 @@ TEST_F(JobServiceTest, AddsChainsToAJob) {
   EXPECT_EQ(FieldViolationsOf(Call(*jobs_, &v1::JobService::Stub::ScaleJob, request).status()).at(0).path, "chains");
 }
 
-TEST_F(JobServiceTest, SaysWhichPointsHaveEnoughAndWhy) {
+TEST_F(JobServiceTest, ReportsStoppedPointsWithTheReason) {
   v1::JobSpec spec = GaussianJob("a", 2);
   spec.mutable_until()->set_max_draws(1);
   ASSERT_TRUE(CreateJob(spec).ok());
@@ -248,7 +248,7 @@ TEST_F(JobServiceTest, WatchSendsTheJobAtOnceThenChangesAndEndsWithIt) {
   EXPECT_TRUE(reader->Finish().ok());
 }
 
-TEST_F(JobServiceTest, WatchSaysHowFarTheChainsAgree) {
+TEST_F(JobServiceTest, WatchReportsConvergence) {
   const auto created = CreateJob(GaussianJob("a", 2));
   ASSERT_TRUE(created.ok());
   for (int32_t chain = 0; chain < 2; ++chain) {
@@ -318,7 +318,7 @@ TEST_F(JobServiceTest, WatchOfAnUnknownJobIsRefused) {
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
-TEST_F(JobServiceTest, TellsWhoItIs) {
+TEST_F(JobServiceTest, ReportsServerInfo) {
   const auto info = Call(*jobs_, &v1::JobService::Stub::GetServerInfo, v1::GetServerInfoRequest());
   ASSERT_TRUE(info.ok()) << info.status();
   EXPECT_EQ(info->store_incarnation(), "store");

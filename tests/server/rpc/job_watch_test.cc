@@ -43,7 +43,7 @@ TEST_F(JobWatch, CancelledWatchLeavesTheDispatcherAtOnce) {
   EXPECT_EQ(FillUp(job), 1) << "the job did not change, and its place is free";
 }
 
-TEST_F(JobWatch, TheLastMessageWaitsForTheTracesOfACommitThatIsOnItsWay) {
+TEST_F(JobWatch, TheLastMessageWaitsForTheTracesOfACommitInFlight) {
   const std::string job = Create("job", 1);
   std::shared_ptr<void> expected = traces_.Expect(job);
   ASSERT_TRUE(SetIntent(job, JobIntent::kCancel).ok());

@@ -52,7 +52,7 @@ TEST_F(ObjectChecksTest, BeyondTheBoundTheyAreRefusedUntilOneHasRun) {
   EXPECT_THAT(ran_, ElementsAre(1, 2, 3, 5));
 }
 
-TEST_F(ObjectChecksTest, WhatNobodyWantsDoesNotRunAndLeavesItsPlace) {
+TEST_F(ObjectChecksTest, AnUnwantedCheckDoesNotRunAndGivesUpItsPlace) {
   for (int number = 1; number <= 3; ++number) ASSERT_TRUE(Schedule(number).ok());
   unwanted_ = {1, 3};
   EXPECT_TRUE(Schedule(4).ok());

@@ -209,7 +209,7 @@ TEST_F(ShardStreamsTest, CancelReachesTheWorkerAndAnswersTheCaller) {
   EXPECT_TRUE(next.Get()->ok());
 }
 
-TEST_F(ShardStreamsTest, WhatWasCancelledBeforeAStuckStreamTookItIsNeverSent) {
+TEST_F(ShardStreamsTest, AShardCancelledOnAStuckStreamIsNeverSent) {
   Serving worker(workers_.get(), "w1");
   const size_t bytes = 3 * limits::kMiB;  // so that few of them go out while the worker reads nothing
   auto first = SendWhenServing("w1", 1, bytes);

@@ -19,7 +19,7 @@ bool Next(grpc::CompletionQueue* queue) {
   return queue->AsyncNext(&tag, &ok, deadline) == grpc::CompletionQueue::GOT_EVENT && ok;
 }
 
-TEST(StandbyServer, EndsThoughSomebodyWatchesItsHealth) {
+TEST(StandbyServer, EndsWhileAClientWatchesItsHealth) {
   const SystemClock clock;
   const std::string address = "unix:" + testing::TempDir() + "standby-" + std::to_string(::getpid());
   auto standby = StandbyServer::Start(address, &clock, RngKey{1});

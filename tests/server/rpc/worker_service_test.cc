@@ -96,7 +96,7 @@ TEST_F(WorkerServiceTest, TracesOfCommitsAreReadByQuantity) {
 }
 
 // "Final diagnostics and traces belong in the store."
-TEST_F(WorkerServiceTest, WhatAnEndedJobLeavesOutlivesTheMemoryOfTheServer) {
+TEST_F(WorkerServiceTest, FindingsOfAnEndedJobSurviveTheServersMemory) {
   const Grant grant = Lease();
   ProgressCommit commit = CommitOf(grant, {});
   commit.segment.reset();
@@ -198,7 +198,7 @@ TEST_F(WorkerServiceTest, CountsDrawsFoundCorruptByReadersAndByPredictions) {
 }
 
 // They come before their commit, which then never does.
-TEST_F(WorkerServiceTest, CountsObjectsThatAreNotTakenByWhy) {
+TEST_F(WorkerServiceTest, CountsRefusedObjectsByReason) {
   const auto metrics = registry_.Serve("127.0.0.1:0");
   ASSERT_TRUE(metrics.ok()) << metrics.status();
   const auto refused = [](const std::string& outcome, int times) {
@@ -215,7 +215,7 @@ TEST_F(WorkerServiceTest, CountsObjectsThatAreNotTakenByWhy) {
   EXPECT_THAT(Scrape(*metrics), AllOf(HasSubstr(refused("LEASE_FENCED", 1)), HasSubstr(refused("DIGEST_MISMATCH", 1))));
 }
 
-TEST_F(WorkerServiceTest, AnUploadThatOutlivesItsLeaseIsLookedForAgain) {
+TEST_F(WorkerServiceTest, AnUploadThatOutlivesItsLeaseIsSweptAgain) {
   const Grant grant = Lease();
   const BlobRef ref = RefOf(grant, "draws");
   grpc::ClientContext context;

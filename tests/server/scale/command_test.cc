@@ -18,13 +18,13 @@ class CommandTest : public testing::Test {
   SystemClock clock_;
 };
 
-TEST_F(CommandTest, ReadsWhatTheProgramSaysAndGivesItNothingElse) {
+TEST_F(CommandTest, ReadsTheOutputAndPassesOnlyTheEnvironment) {
   EXPECT_EQ(*Shell("echo \"$WHO\"; echo oops >&2; cat"), "me\n");
   EXPECT_EQ(*RunCommand(clock_, {"env"}, {"A=b,c $HOME"}), "A=b,c $HOME\n");
   EXPECT_EQ(*RunCommand(clock_, {"printf", "%s", "; echo $PATH"}, {}), "; echo $PATH");
 }
 
-TEST_F(CommandTest, TellsWhyAProgramFailed) {
+TEST_F(CommandTest, ReportsWhyAProgramFailed) {
   const absl::Status status = Shell("echo said; echo no such partition >&2; exit 3").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(std::string(status.message()), "sh: exit 3: no such partition");
@@ -32,14 +32,14 @@ TEST_F(CommandTest, TellsWhyAProgramFailed) {
   EXPECT_EQ(RunCommand(clock_, {"no-such-program"}, {}).status().code(), absl::StatusCode::kNotFound);
 }
 
-TEST_F(CommandTest, EndsWhatTakesTooLongWithAllItStarted) {
+TEST_F(CommandTest, KillsASlowProgramWithAllItsChildren) {
   const CommandLimits brief{.time = absl::Milliseconds(50)};
   EXPECT_EQ(Shell("tail -f /dev/null | tail -f /dev/null", brief).status().code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(Shell("exec >/dev/null 2>&1; while :; do :; done", brief).status().code(),
             absl::StatusCode::kDeadlineExceeded);
 }
 
-TEST_F(CommandTest, EndsWhatSaysTooMuch) {
+TEST_F(CommandTest, KillsAProgramWithTooMuchOutput) {
   const CommandLimits small{.time = absl::Minutes(1), .output_bytes = 1000};
   EXPECT_EQ(Shell("yes", small).status().code(), absl::StatusCode::kResourceExhausted);
 }

@@ -123,7 +123,7 @@ TEST_F(ScaleLoopTest, FindsItsJobsAgainAfterARestart) {
   EXPECT_THAT(cluster_.orders, IsEmpty());
 }
 
-TEST_F(ScaleLoopTest, DoesNothingWhileTheClusterCannotSayWhatItRuns) {
+TEST_F(ScaleLoopTest, DoesNothingWhileListFails) {
   cluster_.list_status = absl::UnavailableError("squeue: exit 1");
   Waits(8);
   PassesFor(absl::Minutes(10));
@@ -136,7 +136,7 @@ TEST_F(ScaleLoopTest, DoesNothingWhileTheClusterCannotSayWhatItRuns) {
   EXPECT_EQ(cluster_.submits, 2);
 }
 
-TEST_F(ScaleLoopTest, LeavesJobsAloneWhileTheClusterCannotSayWhatItRuns) {
+TEST_F(ScaleLoopTest, EndsNoJobWhileListFails) {
   Joins("1");
   Pass();
   cluster_.list_status = absl::UnavailableError("squeue: exit 1");
@@ -145,7 +145,7 @@ TEST_F(ScaleLoopTest, LeavesJobsAloneWhileTheClusterCannotSayWhatItRuns) {
   EXPECT_EQ(loop_->counts().lost_jobs, 0);
 }
 
-TEST_F(ScaleLoopTest, AsksMoreAndMoreSeldomWhenItIsRefused) {
+TEST_F(ScaleLoopTest, BacksOffWhenSubmissionsFail) {
   cluster_.submit_status = absl::UnavailableError("sbatch: invalid partition");
   Waits(8);
   PassesFor(absl::Minutes(1));
@@ -200,7 +200,7 @@ TEST_F(ScaleLoopTest, DrainsWorkersThatAreIdleForLong) {
   EXPECT_EQ(loop_->counts().ending, 1);
 }
 
-TEST_F(ScaleLoopTest, CountsIdlenessAnewWhenAChainCame) {
+TEST_F(ScaleLoopTest, RestartsTheIdleTimeWhenAChainCame) {
   Joins("1");
   PassesFor(absl::Minutes(4));
   Joins("1", 1);
@@ -245,7 +245,7 @@ TEST_F(ScaleLoopTest, DoesNotWaitForEverForAWorkerThatCannotJoin) {
   EXPECT_EQ(loop_->counts().lost_jobs, 1) << "its end is no second loss";
 }
 
-TEST_F(ScaleLoopTest, AsksMoreAndMoreSeldomWhenNoWorkerCanJoin) {
+TEST_F(ScaleLoopTest, BacksOffWhenNoWorkerCanJoin) {
   Waits(4);
   for (int i = 0; i < 36 * 12; ++i) {  // 36 min
     for (auto& [id, state] : cluster_.jobs) state = ClusterJob::State::kRunning;
@@ -270,7 +270,7 @@ TEST_F(ScaleLoopTest, GivesAWorkerItsTimeToJoin) {
   EXPECT_EQ(loop_->counts().lost_jobs, 0);
 }
 
-TEST_F(ScaleLoopTest, WithdrawsWhatTheClusterHolds) {
+TEST_F(ScaleLoopTest, WithdrawsHeldJobs) {
   Waits(8);
   Pass();
   ASSERT_EQ(cluster_.submits, 2);
@@ -316,7 +316,7 @@ TEST_F(ScaleLoopTest, TriesAgainToLetAWorkerGo) {
   EXPECT_THAT(cluster_.orders, ElementsAre("drain 1", "drain 1", "drain 1"));
 }
 
-TEST_F(ScaleLoopTest, WithdrawsWhatNobodyNeedsAnyMore) {
+TEST_F(ScaleLoopTest, WithdrawsUnneededJobs) {
   Waits(4);
   Pass();
   Waits(0);

@@ -55,7 +55,7 @@ TEST(ScalePolicy, CountsAWorkerThatEndsAgainstTheBoundAndNotForTheChains) {
   EXPECT_EQ(DecideScale(settings, Waiting(8, {Ending("1"), Ending("2")})).ask, 0);
 }
 
-TEST(ScalePolicy, AsksForNothingWhileWorkersOnTheirWayWillDo) {
+TEST(ScalePolicy, AsksForNothingWhileStartingWorkersSuffice) {
   EXPECT_EQ(DecideScale(kSettings, Waiting(8, {Pending("1"), Pending("2")})).ask, 0);
   ScaledWorker starting = Pending("2");
   starting.state = State::kRunning;
@@ -86,7 +86,7 @@ TEST(ScalePolicy, AsksOnWhenWorkersHaveFewerSlotsThanTheyWereAskedToHave) {
   EXPECT_EQ(DecideScale(kSettings, facts), (ScaleDecision{.desired = 2, .ask = 1}));
 }
 
-TEST(ScalePolicy, DoesNotCountFreeSlotsThatNobodyTakes) {
+TEST(ScalePolicy, DoesNotCountSlotsThatNoChainTakes) {
   ScaleFacts facts = Waiting(2, {Joined("1")});
   facts.held = 1;
   facts.free_slots = 3;
@@ -104,7 +104,7 @@ TEST(ScalePolicy, KeepsTheFloorWithoutAnyChain) {
             (ScaleDecision{.desired = 2}));
 }
 
-TEST(ScalePolicy, LetsTheLongestIdleGoFirst) {
+TEST(ScalePolicy, DrainsTheLongestIdleWorkerFirst) {
   ScaleSettings settings = kSettings;
   settings.min_workers = 1;
   const ScaleFacts facts =
@@ -118,13 +118,13 @@ TEST(ScalePolicy, KeepsAWorkerThatIsIdleForAMoment) {
   EXPECT_THAT(DecideScale(kSettings, Calm({Joined("1", kSettings.idle_after)})).let_go, ElementsAre("1"));
 }
 
-TEST(ScalePolicy, NeverLetsAWorkerWithChainsGo) {
+TEST(ScalePolicy, NeverDrainsAWorkerWithChains) {
   ScaleFacts facts = Calm({Joined("1"), Joined("2"), Joined("3", absl::Hours(1))});
   facts.held = 2;  // one each, which one worker could hold
   EXPECT_EQ(DecideScale(kSettings, facts), (ScaleDecision{.desired = 1, .let_go = {"3"}}));
 }
 
-TEST(ScalePolicy, LetsNobodyGoWhileSomethingWaits) {
+TEST(ScalePolicy, DrainsNoWorkerWhileAChainWaits) {
   ScaleFacts facts = Waiting(1, {Joined("1", absl::Hours(1)), Joined("2", absl::Hours(1))});
   facts.free_slots = 8;
   EXPECT_EQ(DecideScale(kSettings, facts), (ScaleDecision{.desired = 1}));

@@ -122,7 +122,7 @@ TEST(SlurmEnvironment, GivesWorkersNoPasswordOfAStore) {
   EXPECT_THAT(environment, Not(Contains(HasSubstr("secret"))));
 }
 
-TEST(SlurmEnvironment, TellsWorkersTheWayToTheBucketAndNoDetourToTheCoordinators) {
+TEST(SlurmEnvironment, KeepsProxiesForTheBucketAndBypassesThemForCoordinators) {
   const std::vector<std::string> ours = {
       "AWS_CA_BUNDLE=/shared/ca.crt", "http_proxy=http://p:1", "https_proxy=http://p:2", "HTTPS_PROXY=http://p:3",
       "all_proxy=http://p:4",         "ALL_PROXY=http://p:5",  "no_proxy=.local",        "NO_PROXY=.lan"};

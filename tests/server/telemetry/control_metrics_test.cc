@@ -10,7 +10,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(ControlMetrics, CountsLeasesAndCommitsByWhatBecameOfThem) {
+TEST(ControlMetrics, CountsLeasesAndCommitsByOutcome) {
   MetricsRegistry registry("server");
   ControlMetrics metrics(&registry);
   metrics.OnGrant(absl::Seconds(2));

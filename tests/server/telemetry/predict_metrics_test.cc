@@ -7,7 +7,7 @@
 namespace chainfleet {
 namespace {
 
-TEST(PredictMetrics, TellsWhatTheTimeOfPredictionsWasSpentOn) {
+TEST(PredictMetrics, ReportsTheTimesOfPredictions) {
   MetricsRegistry registry("server");
   PredictMetrics metrics(&registry);
   metrics.OnRequest(absl::Seconds(4), absl::Seconds(1));

@@ -9,7 +9,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(ServerMetrics, WhatCouldNotBeAskedStaysAsItWas) {
+TEST(ServerMetrics, AFailedQueryKeepsTheLastValue) {
   MetricsRegistry registry("server");
   ServerMetrics metrics(&registry);
   metrics.Show({.draws = 5, .corrupt_segments = 3, .data = DiskSpace{1000, 50}});

@@ -49,12 +49,12 @@ TEST_F(DirectUploadsTest, PutsTheBytesWhereTheServerSigned) {
   EXPECT_TRUE(server_.blobs.empty()) << "nothing went through the server";
 }
 
-TEST_F(DirectUploadsTest, WhatIsThereAlreadyIsOk) {
+TEST_F(DirectUploadsTest, AnExistingObjectIsOk) {
   s3_.script = {S3Failure(412, "PreconditionFailed")};
   EXPECT_TRUE(Put().ok());
 }
 
-TEST_F(DirectUploadsTest, AnExpiredSignatureIsAskedForAnew) {
+TEST_F(DirectUploadsTest, AnExpiredSignatureIsRenewed) {
   s3_.script = {S3Failure(403, "AccessDenied", "Request has expired"), HttpReply{200, {}, ""}};
   const absl::Status expired = Put();
   EXPECT_TRUE(absl::IsUnavailable(expired)) << expired;
@@ -72,7 +72,7 @@ TEST_F(DirectUploadsTest, TellsDamageAFullStoreAndAnOutageApart) {
   EXPECT_TRUE(absl::IsUnavailable(Put())) << "no answer";
 }
 
-TEST_F(DirectUploadsTest, WithoutSuchAWayObjectsGoThroughTheServer) {
+TEST_F(DirectUploadsTest, WithoutSignaturesObjectsGoThroughTheServer) {
   signature_ = SignedUpload();
   EXPECT_TRUE(Put().ok());
   EXPECT_EQ(server_.blobs.at(ref_.name), "draws");
@@ -86,7 +86,7 @@ TEST_F(DirectUploadsTest, AnOlderServerTakesTheObjectsItself) {
   EXPECT_EQ(server_.blobs.at(ref_.name), "draws");
 }
 
-TEST_F(DirectUploadsTest, ALostLeaseIsTold) {
+TEST_F(DirectUploadsTest, ALostLeaseIsReported) {
   signature_ = WithReason(absl::FailedPreconditionError("not current"), "LEASE_FENCED");
   EXPECT_EQ(ReasonOf(Put()), "LEASE_FENCED");
   EXPECT_TRUE(s3_.asked.empty());

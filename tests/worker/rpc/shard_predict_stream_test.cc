@@ -154,7 +154,7 @@ TEST_F(ShardPredictStreamTest, SaysHelloAndSendsABigResultInChunks) {
   EXPECT_EQ(result->partials.at(0).numbers().sum_wm.size(), 300'000u);
 }
 
-TEST_F(ShardPredictStreamTest, WhatWasCancelledBeforeAStuckStreamTookItIsNeverSent) {
+TEST_F(ShardPredictStreamTest, AResultCancelledOnAStuckStreamIsNeverSent) {
   service_.updates.Take();
   service_.stuck = true;
   for (uint64_t id = 1; id < 20; ++id) {

@@ -77,7 +77,7 @@ TEST_F(ChainBatchRunnerTest, RunsAJobToItsEnd) {
 }
 
 // However the chain is cut, each traced step is committed once, with the steps up to its resume point.
-TEST_F(ChainBatchRunnerTest, TracesGoUpWithTheStepsTheyAreOf) {
+TEST_F(ChainBatchRunnerTest, CommitsCarryTheTracesOfTheirSteps) {
   script_.trace_every = 3;
   Start(Plan(2));
   Run(absl::Seconds(30));
@@ -98,7 +98,7 @@ TEST_F(ChainBatchRunnerTest, TracesGoUpWithTheStepsTheyAreOf) {
   }
 }
 
-TEST_F(ChainBatchRunnerTest, ACommitHasAsManyTracedStepsAsAreLookedAt) {
+TEST_F(ChainBatchRunnerTest, ACommitHasAtMostAWindowOfTracedSteps) {
   script_.trace_every = 1;
   script_.total_steps = script_.collect_every = 5 * kTraceWindow / 2;
   script_.step_time = absl::Milliseconds(1);
@@ -194,7 +194,7 @@ TEST_F(ChainBatchRunnerTest, CommitsResumePointsWithoutDraws) {
   }
 }
 
-TEST_F(ChainBatchRunnerTest, CommitsAResumePointByTimeWhenTheJobDoesNotSay) {
+TEST_F(ChainBatchRunnerTest, CommitsResumePointsByTimeByDefault) {
   script_.collect_every = 10000;
   script_.total_steps = 10000;
   Start(Plan(1));
@@ -253,7 +253,7 @@ TEST_F(ResumePointsByTime, CountTheWaitForRoomOnceForAllChains) {
   }
 }
 
-TEST_F(ChainBatchRunnerTest, ADivergedChainLeavesWithItsDrawsAndTheOthersGoOn) {
+TEST_F(ChainBatchRunnerTest, ADivergedChainKeepsItsDrawsAndTheOthersContinue) {
   script_.diverges_at[1] = 7;
   Start(Plan(3));
   Run(absl::Seconds(30));
@@ -342,7 +342,7 @@ TEST_F(ChainBatchRunnerTest, RefusesAPlanThisBuildLacks) {
   EXPECT_EQ(server_.chains[chain_].reason, "no such sampler");
 }
 
-TEST_F(ChainBatchRunnerTest, SaysThatAJobIsWrong) {
+TEST_F(ChainBatchRunnerTest, ReportsAWrongJob) {
   script_.create_status = InvalidFields({{"model.torchscript", "gives Float [3, 2]"}});
   Start(Plan(1));
   Run(absl::Seconds(30));
@@ -368,7 +368,7 @@ TEST_F(ChainBatchRunnerTest, PausesAChainWhoseLeaseEndedAndStepsTheOthers) {
   ExpectPath(1, 1000);
 }
 
-TEST_F(ChainBatchRunnerTest, APausedRowThatHasDivergedDoesNotGoOn) {
+TEST_F(ChainBatchRunnerTest, ADivergedPausedRowDoesNotContinue) {
   script_.total_steps = script_.collect_every = 10000;
   script_.reports_late_by = 1;
   int64_t last = 0;
@@ -454,7 +454,7 @@ TEST_F(ChainBatchRunnerTest, TwoJobsTakeTurns) {
 // The parameter counts calls that take a draw, save a resume point, remove a row or move it: that one throws.
 class AFailingCall : public ChainBatchRunnerTest, public ::testing::WithParamInterface<int> {};
 
-TEST_P(AFailingCall, CostsNoDrawAndMakesNoneTwice) {
+TEST_P(AFailingCall, LosesNoDrawAndRepeatsNone) {
   script_.max_rows = 3;
   int calls = 0;
   script_.on_call = [&] {

@@ -83,7 +83,7 @@ TEST_F(DeviceMemory, ABatchThatIsSplitTakesLessAndUploadsNoDataAgain) {
   EXPECT_LT(BytesInUse() - before_all, data_bytes_) << "with its batches the data set has gone";
 }
 
-TEST_F(DeviceMemory, AChainSaysWhatItTakes) {
+TEST_F(DeviceMemory, AChainReportsItsBytes) {
   const auto bytes_of = [&](const char* device, int chains) {
     return BatchOf(Plan(chains), data_, device, chains)->Step().value().front().stats.device_bytes;
   };
@@ -93,7 +93,7 @@ TEST_F(DeviceMemory, AChainSaysWhatItTakes) {
   EXPECT_EQ(bytes_of("cpu", 1), 0);
 }
 
-TEST_F(DeviceMemory, AGpuSaysWhatIsFree) {
+TEST_F(DeviceMemory, AGpuReportsItsFreeBytes) {
   const int64_t before = FreeDeviceBytes({0}).value();
   const auto batch = BatchOf(Plan(1), data_, "cuda:0", 1);
   EXPECT_LE(FreeDeviceBytes({0}).value(), before - data_bytes_);

@@ -177,7 +177,7 @@ TEST_F(DrawUploaderTest, GivesTheChainBackWhenObjectsStayMissing) {
 }
 
 // A disk or a server that fails says nothing about the chain.
-TEST_F(DrawUploaderTest, RepeatsWhatIsTheStoresFault) {
+TEST_F(DrawUploaderTest, RetriesFaultsOfTheStore) {
   server_.put_failures.assign(2 * limits::kUploadAttempts, absl::InternalError("input/output error"));
   server_.commit_failures.assign(2 * limits::kUploadAttempts, absl::UnknownError("no words"));
   Offer(2, 2);
@@ -204,7 +204,7 @@ TEST_F(DrawUploaderTest, KnowsItsOwnResumePointWhenTheAnswerWasLost) {
 }
 
 // A store that was put back may grant the same epoch again: what waited to be sent again under the first is not of it.
-TEST_F(DrawUploaderTest, WhatWaitsUnderADroppedLeaseIsNotSentUnderAnEqualOne) {
+TEST_F(DrawUploaderTest, UploadsOfADroppedLeaseAreNotSentUnderAnEqualOne) {
   server_.commit_failures.push_back(absl::UnavailableError("down"));
   Offer(5, 0);
   executor_.RunUntilIdle();
@@ -236,7 +236,7 @@ TEST_F(DrawUploaderTest, EndsTheLeaseWithItsLastCommit) {
   EXPECT_TRUE(held_.quiet());
 }
 
-TEST_F(DrawUploaderTest, ReleasesOnlyAfterWhatIsQueuedIsCommitted) {
+TEST_F(DrawUploaderTest, ReleasesOnlyAfterQueuedUploadsAreCommitted) {
   Offer(2, 2);
   Offer(4, 2);
   uploader_.ReleaseAfter(lease_, ReleasedChain::Why::kStopped, "drain");

@@ -19,7 +19,7 @@ class StepTimerTest : public ::testing::Test {
   StepTimer timer_;
 };
 
-TEST_F(StepTimerTest, SaysNothingBeforeItKnows) {
+TEST_F(StepTimerTest, ReportsNothingBeforeTheFirstMeasurement) {
   EXPECT_EQ(timer_.Median(), absl::ZeroDuration());
   EXPECT_EQ(timer_.StepsPerSecond(), 0);
   Run(1, absl::Seconds(2));
@@ -29,7 +29,7 @@ TEST_F(StepTimerTest, SaysNothingBeforeItKnows) {
   EXPECT_DOUBLE_EQ(timer_.StepsPerSecond(), 0.5);
 }
 
-TEST_F(StepTimerTest, LooksAtTheLast31StepsIfTheyTakeLong) {
+TEST_F(StepTimerTest, UsesTheLast31StepsIfTheyTakeLong) {
   Run(100, absl::Seconds(10));
   Run(16, absl::Seconds(1));
   EXPECT_EQ(timer_.Median(), absl::Seconds(1));

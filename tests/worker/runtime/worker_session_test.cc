@@ -92,7 +92,7 @@ TEST_F(WorkerSessionTest, BacksOffFromAnUnreachableServerButNeverGivesUp) {
   EXPECT_TRUE(worker_.session.status().ok());
 }
 
-TEST_F(WorkerSessionTest, IgnoresRepliesOfADeposedCoordinator) {
+TEST_F(WorkerSessionTest, IgnoresRepliesOfAFencedCoordinator) {
   server_.generation = 5;
   Start();
   server_.generation = 4;
@@ -128,7 +128,7 @@ TEST_F(WorkerSessionTest, TakesAStoreOfALowerGeneration) {
   EXPECT_EQ(server_.requests.back().store_incarnation, "restored");
 }
 
-TEST_F(WorkerSessionTest, GoesBackToAStoreOnlyIfACoordinatorHasBegunOnItAnew) {
+TEST_F(WorkerSessionTest, ReturnsToAFormerStoreOnlyAtAHigherGeneration) {
   server_.generation = 5;
   Start();
   const std::string first = std::exchange(server_.store_incarnation, "restored");
@@ -222,7 +222,7 @@ TEST_F(WorkerSessionTest, EndsWithinTwoSecondsOnceAModuleThatDoesNotEndIsCancell
   EXPECT_TRUE(worker_.session.stuck());
 }
 
-TEST_F(WorkerSessionTest, ACancelledChainEndsNoProcessWhoseLoopGoesOn) {
+TEST_F(WorkerSessionTest, ACancelledChainEndsNoProcessWhoseLoopContinues) {
   auto plan = std::make_shared<JobPlan>(*AnalyticPlan("job-b", 1));
   plan->module = StoredModel{.name = "slow"};
   server_.AddChains(plan, 1);
@@ -234,7 +234,7 @@ TEST_F(WorkerSessionTest, ACancelledChainEndsNoProcessWhoseLoopGoesOn) {
   EXPECT_FALSE(worker_.session.stuck());
 }
 
-TEST_F(WorkerSessionTest, AModuleThatTheLookRefusesIsTheJobsFault) {
+TEST_F(WorkerSessionTest, ARefusedModuleIsTheJobsFault) {
   const std::string bytes = "a module";
   server_.blobs["module"] = bytes;
   auto plan = std::make_shared<JobPlan>(*AnalyticPlan("job-b", 1));

@@ -19,7 +19,7 @@ TEST(GpuProbe, ReadsEveryDeviceAndLeavesOutWhatItsDriverDoesNotTell) {
   EXPECT_EQ(readings[1].power_watts, std::nullopt);
 }
 
-TEST(GpuProbe, LooksAtTheWorkersOwnDeviceAlone) {
+TEST(GpuProbe, ReadsOnlyTheWorkersOwnDevice) {
   const auto probe = GpuProbe::Open(NVML_STUB, 1);
   ASSERT_TRUE(probe.ok()) << probe.status();
   const std::vector<GaugeFamily> families = GpuGauges((*probe)->Read());
@@ -39,7 +39,7 @@ TEST(GpuProbe, FindsTheDeviceBehindWhatCudaIsShown) {
   EXPECT_EQ(DriverIndex(0, "GPU-8932f937-d72c"), std::nullopt);
 }
 
-TEST(GpuProbe, SaysWhyThereIsNone) {
+TEST(GpuProbe, ReportsWhyThereIsNoGpu) {
   const auto absent = GpuProbe::Open("/nowhere/libnvidia-ml.so.1", std::nullopt);
   EXPECT_EQ(absent.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(absent.status().message()), testing::HasSubstr("/nowhere/libnvidia-ml.so.1"));

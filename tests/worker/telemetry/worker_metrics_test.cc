@@ -7,7 +7,7 @@
 namespace chainfleet {
 namespace {
 
-TEST(WorkerMetrics, CountsWhatStepsAndShardsCameTo) {
+TEST(WorkerMetrics, CountsStepsAndShardsByOutcome) {
   MetricsRegistry registry("worker");
   WorkerMetrics metrics(&registry, "cpu");
   metrics.AddStep({.chains = 4, .gradients = 8, .accepted = 3, .rejected = 1, .took = absl::Seconds(2)});

@@ -35,7 +35,7 @@ PartialPrediction SumOver(DrawKind kind, std::span<const double> newest_first) {
   return sum;
 }
 
-TEST(ChainParts, RunsDoubleAndTheLastIsWhatIsLeft) {
+TEST(ChainParts, RunsDoubleAndTheLastTakesTheRest) {
   EXPECT_THAT(RunsOf(0), IsEmpty());
   EXPECT_THAT(RunsOf(1), ElementsAre(1));
   EXPECT_THAT(RunsOf(7), ElementsAre(1, 2, 4));
@@ -108,7 +108,7 @@ TEST(ChainParts, JoinedTheyHaveTheBitsOfTheWholeAtOnceAndInWaves) {
   }
 }
 
-TEST(ChainParts, WhatIsMissingOfOneKindIsLeftOut) {
+TEST(ChainParts, AKindWithMissingPartsIsLeftOut) {
   const std::vector<double> values = {1, 2, 4};
   const std::span<const double> all = values;
   const std::vector<PartialPrediction> sums =

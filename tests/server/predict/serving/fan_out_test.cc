@@ -87,7 +87,7 @@ TEST(FanOut, WithoutRowsEndsAtOnce) {
   EXPECT_THAT(world.port.sent, IsEmpty());
 }
 
-TEST(FanOut, KeepsFewBlocksOpenAndGoesOnAsTheyFinish) {
+TEST(FanOut, KeepsFewBlocksOpenAndStartsMoreAsTheyFinish) {
   World world({{"a", Mood::kHangs}});
   world.Begin(10 * limits::kMaxShardRows);
   EXPECT_THAT(world.port.sent, SizeIs(limits::kRowBlocksInFlight));
@@ -107,7 +107,7 @@ TEST(FanOut, EndsWithTheFirstErrorAndCancelsTheRestWhenAllAreNeeded) {
   EXPECT_EQ(world.port.num_open(), 0u);
 }
 
-TEST(FanOut, DeliversWhatCameHomeWhenSomeMayBeMissing) {
+TEST(FanOut, DeliversPartialSumsWhenShardsMayBeMissing) {
   World world({{"a", Mood::kAnswers}, {"b", Mood::kRefuses}});
   world.Begin(5, false);
   ASSERT_THAT(world.ends, SizeIs(1));

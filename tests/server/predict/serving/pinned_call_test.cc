@@ -71,7 +71,7 @@ TEST(PinnedCall, AnswersOnce) {
   EXPECT_EQ(world.answers[0], absl::StatusOr<int64_t>(1));
 }
 
-TEST(PinnedCall, EndsWithWhatTheCatalogOrTheCheckOfTheDrawsSays) {
+TEST(PinnedCall, EndsWithTheErrorOfTheCatalogOrOfOnPinned) {
   for (const bool by_catalog : {true, false}) {
     World world;
     (by_catalog ? world.catalog.pin_status : world.on_pinned) = absl::NotFoundError("no such job");

@@ -28,7 +28,7 @@ TEST(Device, TellsNamesOfGpusFromOtherWords) {
   }
 }
 
-TEST(InitializeDevice, SaysWhatIsMissingForAGpu) {
+TEST(InitializeDevice, ReportsMissingPartsForAGpu) {
   if (std::filesystem::exists("/dev/nvidia0")) GTEST_SKIP() << "this host has a GPU";
   const absl::Status status = InitializeDevice("cuda:0", 1);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;

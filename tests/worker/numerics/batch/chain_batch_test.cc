@@ -88,7 +88,7 @@ TEST_P(ChainBatchTest, TakesAChainThatWasAddedToTheJobSince) {
   EXPECT_EQ(running->SaveResumePoint(plan_->spec.chains), alone->SaveResumePoint(plan_->spec.chains));
 }
 
-TEST_P(ChainBatchTest, ResumesByteForByteWhereverItWasCut) {
+TEST_P(ChainBatchTest, ResumesByteForByteAfterAnyInterruption) {
   const auto whole = MakeBatch(plan_);
   ASSERT_TRUE(whole->AddChain(3, std::nullopt).ok());
   Advance(*whole, 30);
@@ -106,7 +106,7 @@ TEST_P(ChainBatchTest, ResumesByteForByteWhereverItWasCut) {
   }
 }
 
-TEST_P(ChainBatchTest, ReportsTheSameWhereverItWasCut) {
+TEST_P(ChainBatchTest, ReportsTheSameAfterAnyInterruption) {
   const auto run = [](ChainBatch& batch, int steps) {
     std::optional<RunReport> last;
     for (int i = 0; i < steps; ++i) last = batch.Step()->front().stats.report;
@@ -130,7 +130,7 @@ TEST_P(ChainBatchTest, ReportsTheSameWhereverItWasCut) {
   }
 }
 
-TEST_P(ChainBatchTest, GoesOnUnchangedWhenANeighbourLeaves) {
+TEST_P(ChainBatchTest, ContinuesUnchangedWhenANeighbourLeaves) {
   const auto batch = MakeBatch(plan_), alone = MakeBatch(plan_);
   for (int chain = 0; chain < 3; ++chain) ASSERT_TRUE(batch->AddChain(chain, std::nullopt).ok());
   ASSERT_TRUE(alone->AddChain(2, std::nullopt).ok());
@@ -142,7 +142,7 @@ TEST_P(ChainBatchTest, GoesOnUnchangedWhenANeighbourLeaves) {
   EXPECT_EQ(batch->SaveResumePoint(2), alone->SaveResumePoint(2));
 }
 
-TEST_P(ChainBatchTest, ReportsANonFiniteRowAndTouchesNoOther) {
+TEST_P(ChainBatchTest, ReportsANonFiniteRowAndAffectsNoOther) {
   for (const float poison : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     const auto batch = MakeBatch(plan_), clean = MakeBatch(plan_);
     ASSERT_TRUE(clean->AddChain(0, std::nullopt).ok());
@@ -193,7 +193,7 @@ TEST_P(ChainBatchTest, ReportsStepsDrawsAndTheEnd) {
   EXPECT_TRUE(rest->empty());
 }
 
-TEST_P(ChainBatchTest, EnergyIsThatOfTheStateBeforeTheStep) {
+TEST_P(ChainBatchTest, EnergyBelongsToTheStateBeforeTheStep) {
   const auto batch = MakeBatch(plan_);
   ASSERT_TRUE(batch->AddChain(0, std::nullopt).ok());
   Advance(*batch, 3);
@@ -332,7 +332,7 @@ TEST(ChainBatchCreate, RefusesABadPlanByItsFields) {
 }
 
 // This process never loads the CUDA module, so no GPU is usable whatever the host.
-TEST(ChainBatchCreate, SaysThatTheDeviceIsMissing) {
+TEST(ChainBatchCreate, ReportsAMissingDevice) {
   const auto batch = ChainBatch::Create(GaussianPlan({SgldSpec{}}), nullptr, "cuda:0");
   EXPECT_EQ(batch.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(ReasonOf(batch.status()), "NO_DEVICE");
@@ -349,7 +349,7 @@ TEST(ChainBatchStart, OfAnAnalyticPotentialIsZero) {
 }
 
 // "start points of chains": rows of the job's points in turn, each chain as far from its own as `perturb` says.
-TEST(ChainBatchStart, IsThatOfTheJob) {
+TEST(ChainBatchStart, FollowsTheInitOfTheJob) {
   auto plan = GaussianPlan({EmcmcSpec{}});
   std::vector<double>& theta = plan->spec.init.theta;
   for (int i = 0; i < 600; ++i) theta.push_back(i);

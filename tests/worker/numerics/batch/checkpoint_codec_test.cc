@@ -44,7 +44,7 @@ TEST(CheckpointCodec, RoundTripsAKernelWithoutNumbers) {
   EXPECT_EQ(*DecodeCheckpoint(EncodeCheckpoint(checkpoint)), checkpoint);
 }
 
-TEST(CheckpointCodec, CarriesTheRunReportToTheLastBitAndWhatWasNotMeasuredAsThat) {
+TEST(CheckpointCodec, KeepsTheRunReportBitForBitWithAbsentValues) {
   Checkpoint checkpoint = Some();
   checkpoint.report = RunReport{.step = 12,
                                 .step_size = 1.0 / 3e7,
@@ -55,7 +55,7 @@ TEST(CheckpointCodec, CarriesTheRunReportToTheLastBitAndWhatWasNotMeasuredAsThat
   EXPECT_EQ(*DecodeCheckpoint(EncodeCheckpoint(checkpoint)), checkpoint);
 }
 
-TEST(CheckpointCodec, TakesFromAReportOfAnotherBuildWhatItKnows) {
+TEST(CheckpointCodec, ReadsTheKnownFieldsOfAReportOfAnotherBuild) {
   const absl::StatusOr<Checkpoint> read =
       DecodeCheckpoint(File({{"format", "chainfleet-resume-point"},
                              {"version", std::to_string(kResumePointVersion)},

@@ -82,7 +82,7 @@ TEST_F(HoldingTimeTest, RowsAreApartAndTheLastTakesThePlaceOfOneThatLeaves) {
   Expect(held_.Release(1), 2, 20, 2);
 }
 
-TEST_F(HoldingTimeTest, GoesOnFromWhatWasSaved) {
+TEST_F(HoldingTimeTest, ContinuesFromTheSavedNumbers) {
   MoveTo(0, 5);
   held_.Keep(0, 10, theta_);
   held_.Keep(0, 20, theta_);

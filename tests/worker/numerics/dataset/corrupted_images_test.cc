@@ -135,7 +135,7 @@ TEST(CorruptedImages, PixelsAreTheMeansOfWhatTheyCover) {
   EXPECT_NEAR(fine[2], (0.4 * 1 + 2 + 0.2 * 3) / 1.6 / 8, 1e-6);
 }
 
-TEST(CorruptedImages, FogLightensByOneFieldForAllChannelsWhateverTheSeverity) {
+TEST(CorruptedImages, FogLightensAllChannelsByOneFieldAtEverySeverity) {
   const Shape shape = {3, 20, 30};
   const std::vector<float> image = Picture(shape, 4);
   const auto thin = Changed({"fog", 1, 8}, shape, 4, image), thick = Changed({"fog", 5, 8}, shape, 4, image);
@@ -229,7 +229,7 @@ TEST_P(EachCorruption, LeavesConstantImagesAloneUnlessItChangesValues) {
 INSTANTIATE_TEST_SUITE_P(CorruptedImages, EachCorruption, ::testing::ValuesIn(CorruptionNames()),
                          [](const auto& tested) { return tested.param; });
 
-TEST(CorruptedImages, RefusesWhatItCannotChange) {
+TEST(CorruptedImages, RefusesInputsThatItCannotChange) {
   EXPECT_THAT(Corrupter::Create({"snow", 1, 0}, {1, 28, 28}).status().ToString(), HasSubstr("gaussian_noise"));
   EXPECT_TRUE(absl::IsInvalidArgument(Corrupter::Create({"fog", 9, 0}, {1, 28, 28}).status()));
   EXPECT_THAT(Corrupter::Create({"fog", 1, 0}, {784}).status().ToString(), HasSubstr("inputs [784]"));

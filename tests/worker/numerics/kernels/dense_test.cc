@@ -148,7 +148,7 @@ TEST(DenseWeightGradient, IsTheDoublePrecisionSumOverImages) {
   });
 }
 
-TEST(DenseWeightGradient, HasTheSameBitsHoweverItsRowsAreCut) {
+TEST(DenseWeightGradient, HasTheSameBitsForEveryCutOfItsRows) {
   WeightGradient whole({37, 13}, 50), cut({37, 13}, 50);
   whole.Compute(0, 13);
   cut.Compute(5, 6);
@@ -175,7 +175,7 @@ TEST(DenseLayer, BitsOfAnImageDoNotDependOnItsPlace) {
   });
 }
 
-TEST(DenseLayer, ABrokenImageStaysBrokenAndTouchesNoOther) {
+TEST(DenseLayer, ANonFiniteImageAffectsNoOther) {
   testing::ForEachTarget([] {
     const Layer healthy({129, 13}, 2);
     Layer broken = healthy;

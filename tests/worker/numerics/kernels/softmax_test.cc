@@ -44,7 +44,7 @@ AlignedFloats Scaled(int64_t classes, float scale) {
   return logits;
 }
 
-TEST(Softmax, IsThatOfDoublePrecision) {
+TEST(Softmax, MatchesDoublePrecision) {
   testing::ForEachTarget([] {
     for (const int64_t classes : {1, 2, 3, 10, 17, 1000}) {
       for (const float scale : {1e-3f, 1.0f, 20.0f}) {
@@ -94,7 +94,7 @@ TEST(Softmax, HasTheSameBitsForEveryVectorWidth) {
   testing::ForEachFusedTarget([&] { EXPECT_EQ(Answer(logits).probability.ToVector(), expected); });
 }
 
-TEST(Softmax, ALogitThatIsNoNumberMakesItsImageNoneAndTouchesNoOther) {
+TEST(Softmax, ANaNLogitAffectsOnlyItsImage) {
   testing::ForEachTarget([] {
     const AlignedFloats logits = Scaled(10, 5);
     const Answer healthy(logits);

@@ -42,7 +42,7 @@ struct Case {
 
 class ExampleNorms : public ::testing::TestWithParam<Case> {};
 
-TEST_P(ExampleNorms, AreThoseOfBatchesOfOne) {
+TEST_P(ExampleNorms, MatchBatchesOfOne) {
   const std::vector<int64_t> shape = {3, GetParam().side, GetParam().side};
   const auto data = SyntheticImages(kExamples, shape);
   NetworkShape network = *InferNetwork(GetParam().model, shape, 10);

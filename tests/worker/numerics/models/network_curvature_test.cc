@@ -96,7 +96,7 @@ TEST(NetworkCurvature, FullAndDiagonalAreSumsOfSquaredGradients) {
   ExpectClose(network.Sum(CurvatureStructure::kDiagonal).diagonal, wanted.diag());
 }
 
-TEST(NetworkCurvature, KroneckerFactorsAreThoseOfEveryLayer) {
+TEST(NetworkCurvature, KroneckerFactorsMatchEveryLayer) {
   Fixture network({{ConvLayer{.out_channels = 3, .stride = 2, .padding = 1}},
                    {ReluLayer{}},
                    {LinearLayer{.outputs = 5}},
@@ -139,7 +139,7 @@ TEST(NetworkCurvature, KroneckerFactorsAreThoseOfEveryLayer) {
 
 // Float32 targets: a table of inputs and an mlp; the chain is row 1 of two. The Fisher information of a normal
 // is diag(1/v, 1/2) by its mean and log variance; a learned log variance is the last parameter.
-TEST(NetworkCurvature, OfNormalsIsThatOfTheirMeansAndLogVariances) {
+TEST(NetworkCurvature, OfNormalsMatchesTheirMeansAndLogVariances) {
   const auto data = Resident(MakeTable(kExamples, 3, false));
   const double variance = 0.3;
   for (const LikelihoodKind& likelihood :

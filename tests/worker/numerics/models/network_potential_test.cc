@@ -57,7 +57,7 @@ void ExpectBitsOfTheirOwn(Potential* potential, int64_t batch, int64_t num_examp
   }
 }
 
-TEST_P(EveryNetwork, BitsOfAChainDependOnNobodyElse) { ExpectBitsOfTheirOwn(potential_.get(), 100, 300); }
+TEST_P(EveryNetwork, BitsOfAChainDependOnNoOtherChain) { ExpectBitsOfTheirOwn(potential_.get(), 100, 300); }
 
 // The networks that are sampled with LibTorch's operations, narrow.
 class LibraryNetwork : public ::testing::TestWithParam<std::string> {
@@ -65,7 +65,7 @@ class LibraryNetwork : public ::testing::TestWithParam<std::string> {
   void TearDown() override { at::set_num_threads(1); }
 };
 
-TEST_P(LibraryNetwork, BitsOfAChainDependOnNobodyElse) {
+TEST_P(LibraryNetwork, BitsOfAChainDependOnNoOtherChain) {
   const auto potential = MakeNetwork(GetParam(), SyntheticImages(60, {3, 32, 32}), 25, 0.0625);
   ExpectBitsOfTheirOwn(potential.get(), 7, 60);
 }
@@ -117,7 +117,7 @@ TEST_P(EveryNetwork, EnergyIsPriorPlusScaledLosses) {
   }
 }
 
-TEST_P(EveryNetwork, ABrokenChainTouchesNoOther) {
+TEST_P(EveryNetwork, ANonFiniteChainAffectsNoOther) {
   ThetaArena theta = RandomTheta(potential_->layout(), 3);
   const std::vector<int64_t> ids = SomeIds(3, 32, 300);
   const Evaluation healthy = Evaluate(potential_.get(), theta, ids);
@@ -147,7 +147,7 @@ TEST_P(EveryNetwork, GradientsAreTheSameOnAHostWithNarrowerVectors) {
   EXPECT_TRUE(narrow.gradient == widest.gradient);
 }
 
-TEST_P(EveryNetwork, NormsOfExamplesAreThoseOfBatchesOfOne) {
+TEST_P(EveryNetwork, NormsOfExamplesMatchBatchesOfOne) {
   constexpr int64_t kImages = 21;  // two groups of lanes, the second cut
   const ThetaArena theta = RandomTheta(potential_->layout(), 3);
   const std::vector<int64_t> ids = SomeIds(3, kImages, potential_->num_examples());

@@ -69,14 +69,14 @@ const PotentialKind kWholeLaws[] = {GaussianPotential{5, 3.0, {}, {1, 2, 3, 4, 5
                                     GaussianMixturePotential{{1, 3}, {-0.2, 0.1}, {0.05, 0.1}, 20},
                                     GaussianMixturePotential{{1, 3}, {-0.1, 0.1, 0.2, 0.1, 0, -0.1}, {0.2}, 3}};
 
-TEST(AnalyticPotentials, GradientsAreThoseOfTheEnergy) {
+TEST(AnalyticPotentials, GradientsMatchTheEnergy) {
   for (const PotentialKind& kind : kWholeLaws) {
     const auto potential = Make(kind);
     ExpectGradientOfEnergy(potential.get(), RandomTheta(potential->layout(), 2));
   }
 }
 
-TEST(AnalyticPotentials, EnergiesAreThoseOfTheDensities) {
+TEST(AnalyticPotentials, EnergiesMatchTheDensities) {
   const auto independent = Make(kWholeLaws[0]);
   const ThetaArena five = RandomTheta(independent->layout(), 1);
   double expected = 0;
@@ -109,7 +109,7 @@ TEST(AnalyticPotentials, AMixtureFarOutIsItsWidestComponentAndNotInfinite) {
   EXPECT_FLOAT_EQ(seen.gradient.row(0)[0], 1e4f);
 }
 
-TEST(AnalyticPotentials, RowsDependOnNeitherEachOtherNorThreads) {
+TEST(AnalyticPotentials, RowsDependOnNoOtherRowOrThread) {
   const auto table = Resident(MakeTable(40, 3, false));
   std::vector<std::unique_ptr<Potential>> potentials;
   for (const PotentialKind& kind : kWholeLaws) potentials.push_back(Make(kind));
@@ -199,7 +199,7 @@ TEST(RegressionPotential, AMiniBatchCountsAsManyTimesAsItIsSmaller) {
   EXPECT_NEAR(four.energy[0], 10 * (losses[0] + losses[1] + losses[2] + losses[3]), 1e-9);
 }
 
-TEST(RegressionPotential, GradientsAreThoseOfTheEnergyWhateverThePrior) {
+TEST(RegressionPotential, GradientsMatchTheEnergyForEveryPrior) {
   for (const bool labels : {false, true}) {
     const auto table = Resident(MakeTable(40, 3, labels));
     for (const bool intercept : {false, true}) {

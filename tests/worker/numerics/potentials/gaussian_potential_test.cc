@@ -81,7 +81,7 @@ TEST_F(GaussianPotentialTest, BitsOfARowDependNeitherOnRowsNorOnThreads) {
   }
 }
 
-TEST_F(GaussianPotentialTest, ABrokenRowTouchesNoOther) {
+TEST_F(GaussianPotentialTest, ANonFiniteRowAffectsNoOther) {
   const Evaluation healthy = Evaluate(RandomTheta(OddLayout(), 3), 2);
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     ThetaArena theta = RandomTheta(OddLayout(), 3);

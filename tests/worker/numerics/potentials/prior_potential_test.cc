@@ -51,7 +51,7 @@ double Energy(const PriorSpec& prior, const std::string& parameter, double x) {
   return (own == gaussian.layers.end() ? gaussian.precision : own->second) / 2 * x * x;
 }
 
-TEST(PriorPotential, EnergyAndGradientAreThoseOfTheClosedForm) {
+TEST(PriorPotential, EnergyAndGradientMatchTheClosedForm) {
   const auto layout = SomeLayout();
   const ThetaArena theta = RandomTheta(layout, 2);
   for (const PriorSpec& prior : kPriors) {
@@ -112,7 +112,7 @@ TEST(PriorPotential, ARowHasTheSameBitsAloneAndWithAnyNumberOfThreads) {
   }
 }
 
-TEST(PriorPotential, ANotFiniteRowTouchesNoOther) {
+TEST(PriorPotential, ANonFiniteRowAffectsNoOther) {
   ThetaArena theta = RandomTheta(SomeLayout(), 2);
   for (const PriorSpec& prior : kPriors) {
     const double before = Add(prior, theta).energy[1];

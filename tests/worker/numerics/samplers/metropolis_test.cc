@@ -86,7 +86,7 @@ struct Fixture {
   const StepInputs inputs;
 };
 
-TEST(FullData, GradientOfChunksIsThatOfTheWholeWithThePriorOnce) {
+TEST(FullData, GradientOfChunksMatchesTheWholeWithThePriorOnce) {
   Spring spring(1000);
   Fixture at(&spring, 16, {2, -3});
   ThetaArena gradient = at.theta.Clone();
@@ -123,7 +123,7 @@ TEST(MinibatchPlan, BatchesOfAStepAreDisjointAndThoseOfTwoStepsDiffer) {
   EXPECT_TRUE(std::equal(some.begin(), some.end(), first.begin()));
 }
 
-TEST(BatchDifferences, OfAllDataAreTheDifferenceItselfWithoutVariance) {
+TEST(BatchDifferences, OnAllDataEqualTheDifferenceWithoutVariance) {
   Spring spring(120);
   Fixture from(&spring, 20, {2}), to(&spring, 20, {2.5});
   const double whole = ChangeOverAllData(from.inputs, from.theta, to.theta, 2)[0].change;
@@ -149,7 +149,7 @@ TEST(BatchDifferences, EstimateTheirOwnVarianceInAFinitePopulation) {
   EXPECT_NEAR(square.value, variance.value, 4 * std::hypot(square.error, variance.error));
 }
 
-TEST(NoisyAcceptance, KolmogorovQuantilesAreThoseOfTheTables) {
+TEST(NoisyAcceptance, KolmogorovQuantilesMatchTheTables) {
   EXPECT_NEAR(KolmogorovQuantile(0.90), 1.22385, 1e-5);
   EXPECT_NEAR(KolmogorovQuantile(0.99), 1.62762, 1e-5);
   EXPECT_NEAR(KolmogorovQuantile(0.01), 0.44100, 1e-3);
@@ -169,7 +169,7 @@ std::vector<Kernel> AllKernels() {
           MinibatchMh{kBarker, Proposal::kRandomWalk, 6}};
 }
 
-TEST(MetropolisKernels, ProposalThatIsNotFiniteIsRefusedAndOtherRowsDoNotNotice) {
+TEST(MetropolisKernels, NonFiniteProposalIsRejectedAndAffectsNoOther) {
   for (const Kernel& kernel : AllKernels()) {
     SCOPED_TRACE(kernel.index());
     Spring walled(60, 40), open(60);
@@ -188,7 +188,7 @@ TEST(MetropolisKernels, ProposalThatIsNotFiniteIsRefusedAndOtherRowsDoNotNotice)
   }
 }
 
-TEST(MetropolisKernels, RowThatIsNotFiniteWhereItIsSaysSoAndOtherRowsDoNotNotice) {
+TEST(MetropolisKernels, NonFiniteRowIsReportedAndAffectsNoOther) {
   for (const Kernel& kernel : AllKernels()) {
     SCOPED_TRACE(kernel.index());
     Spring walled(60, 40);

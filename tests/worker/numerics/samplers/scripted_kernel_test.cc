@@ -80,7 +80,7 @@ TEST_P(KernelOnAModule, ResumeEqualsNoInterruption) {
   }
 }
 
-TEST_P(KernelOnAModule, DrawsAreThoseOfTheBuiltInUpToRounding) {
+TEST_P(KernelOnAModule, DrawsMatchTheBuiltInUpToRounding) {
   const std::vector<float> drawn = Flat(RunAlone(2));
   plan_->spec.model.kind = BuiltinModel{"softmax_regression", {}};
   const std::vector<float> expected = Flat(RunAlone(2));

@@ -139,7 +139,7 @@ TEST(ChainTracer, GivesPredictionsOfANetworkAtFixedRows) {
 }
 
 // A chain's values are its own, whoever shares the batch, and after a resume they go on.
-TEST(ChainTracer, ValuesAreThoseOfTheChainAlone) {
+TEST(ChainTracer, ValuesMatchTheChainAlone) {
   const auto data = Resident(MakeTable(24, 2, false));
   const auto plan = RegressionPlan(*data, {SgldSpec{}});
   const auto together = ChainBatch::Create(plan, data, "cpu"), alone = ChainBatch::Create(plan, data, "cpu");

@@ -131,7 +131,7 @@ class RegressionReport : public ::testing::Test {
   std::unique_ptr<Potential> potential_;
 };
 
-TEST_F(RegressionReport, GradientVarianceIsThatOfTheJobsOwnBatches) {
+TEST_F(RegressionReport, GradientVarianceMatchesTheJobsOwnBatches) {
   const std::vector<float> theta = {0.4f, -1.0f, 2.0f};
   const double finite = static_cast<double>(kRows - kBatch) / (kRows - 1);
   for (const Minibatches kind : {Minibatches::kIndependent, Minibatches::kReshuffle}) {
@@ -143,7 +143,7 @@ TEST_F(RegressionReport, GradientVarianceIsThatOfTheJobsOwnBatches) {
   }
 }
 
-TEST_F(RegressionReport, CurvatureOfASmallDataSetIsThatOfAllOfIt) {
+TEST_F(RegressionReport, CurvatureOfASmallDataSetUsesAllRows) {
   // X' X / noise + precision, by power iteration in double.
   double h[3][3] = {};
   for (int64_t i = 0; i < kRows; ++i) {

@@ -72,7 +72,7 @@ class Sampling(unittest.TestCase):
         self.assertIsNone(self.spec(preset="csgmcmc").learning_rate, "a preset says it")
 
     def test_the_default_batch_size_is_that_of_the_schema(self):
-        self.assertIn(f"optional int64 batch_size = 9;    // default {sampling.SERVER_BATCH_SIZE}\n", generate.job_file.read("proto/chainfleet/v1/job_spec.proto"))
+        self.assertIn(f"optional int64 batch_size = 9;    // default {sampling.SERVER_BATCH_SIZE}; ", generate.job_file.read("proto/chainfleet/v1/job_spec.proto"))
 
     def test_targets_are_what_the_likelihood_takes(self):
         self.assertEqual(self.spec(y=self.y + 0.5).likelihood, cf.likelihoods.Gaussian(learned=True))

@@ -17,13 +17,13 @@ class Latencies {
  public:
   void Add(absl::Duration latency) { milliseconds_.push_back(absl::ToDoubleMilliseconds(latency)); }
   int64_t count() const { return static_cast<int64_t>(milliseconds_.size()); }
-  // Those that were added after the first `count`.
+  // Returns the durations that were added after the first `count`.
   Latencies After(int64_t count) const {
     Latencies later;
     later.milliseconds_.assign(milliseconds_.begin() + count, milliseconds_.end());
     return later;
   }
-  // `part` in [0, 1]; 0 if there are none.
+  // `part` is in [0, 1]; returns 0 if there are none.
   double Percentile(double part) const {
     if (milliseconds_.empty()) return 0;
     std::vector<double> sorted = milliseconds_;
@@ -54,7 +54,7 @@ class LoadStats {
     commits_.Add(latency);
     draws_ += draws;
   }
-  // A call ended with `what`: its code and reason.
+  // Counts a call that ended with `what`: its code and reason.
   void Failed(const std::string& what) {
     MutexLock lock(&mutex_);
     ++failures_[what];
@@ -70,7 +70,7 @@ class LoadStats {
     Report report{{}, commits_, draws_, failures_};
     for (const auto& [job, times] : granted_) {
       const auto submitted = submitted_.find(job);
-      if (submitted == submitted_.end()) continue;  // its reply is still on the way
+      if (submitted == submitted_.end()) continue;  // its reply is still in flight
       for (const absl::Duration time : times) report.scheduling.Add(time - submitted->second);
     }
     return report;

@@ -1,5 +1,5 @@
-// A worker that steps nothing: it synchronizes, takes chains and commits on time, so that a server can be loaded with
-// as many as one likes.
+// A worker without computation: it synchronizes, takes chains and commits on time, to load a server with any number of
+// workers.
 #pragma once
 
 #include <cstdint>
@@ -21,18 +21,18 @@ struct LoadWorkerOptions {
   std::string id;
   int32_t chain_slots = 20;
   absl::Duration commit_period = absl::Seconds(10);  // of each chain
-  int64_t draws = 0;  // in each commit, as one object of the store; 0: resume points alone
-  uint64_t seed = 0;  // of the phase of each chain's commits
+  int64_t draws = 0;  // in each commit, as one object of the store; 0: only resume points
+  uint64_t seed = 0;  // of the phases of the chains' commits
 };
 
 // Thread-safe.
 class LoadWorker {
  public:
-  // Nothing is owned; all outlive the worker's calls.
+  // Owns nothing; all arguments outlive the worker's calls.
   LoadWorker(LoadWorkerOptions options, CoordinatorPort* port, const Clock* clock, Executor* executor,
              LoadStats* stats);
   void Start();
-  // No commit begins any more.
+  // Starts no further commit.
   void Stop();
 
  private:

@@ -123,7 +123,7 @@ void Chaos::StopServer() {
   if (ServerNode* const server = world_->AnyServer()) Stop(&server->process());
 }
 
-// The one that leads goes on believing so until the store tells it otherwise.
+// The leading server believes that it leads until the store rejects its next change.
 void Chaos::StartSecondServer() {
   if (world_->num_addresses() < 2) return;
   const std::vector<ServerNode*>& servers = world_->servers();

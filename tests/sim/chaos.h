@@ -1,4 +1,4 @@
-// The faults of a run: a swarm whose kinds and rate are drawn from the seed.
+// The faults of a run. The seed decides the kinds of faults and their rate.
 #pragma once
 
 #include <vector>
@@ -13,10 +13,10 @@ class Chaos {
  public:
   explicit Chaos(World* world);
 
-  // Faults from now on for `length`; then all is healed.
+  // Injects faults from now on for `length`, then heals all of them.
   void Begin(absl::Duration length);
 
-  // Number of faults that may cost a chain an attempt.
+  // Returns the number of faults that may cost a chain an attempt.
   int num_losses() const { return losses_; }
 
  private:
@@ -24,7 +24,7 @@ class Chaos {
 
   void Strike();
   void End();
-  // `then` after a drawn while, short or longer than a lease, unless the chaos is over.
+  // Runs `then` after a random time, short or longer than a lease, unless the chaos is over.
   template <typename Then>
   void AfterAWhile(Then then);
 

@@ -1,4 +1,4 @@
-// The choices of one simulated run, all from its seed.
+// The random choices of one simulated run, all from its seed.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace chainfleet {
 
-// Not thread-safe: the order of the questions is part of the answers.
+// Not thread-safe: the choices depend on the order of the calls.
 class Dice {
  public:
   explicit Dice(uint64_t seed) : random_(seed) {}
 
   uint64_t Next() { return random_(); }
   bool OneIn(uint64_t n) { return random_() % n == 0; }
-  // Both ends included.
+  // Includes both ends.
   int64_t Between(int64_t least, int64_t most) {
     return least + static_cast<int64_t>(random_() % static_cast<uint64_t>(most - least + 1));
   }

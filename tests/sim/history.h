@@ -10,19 +10,19 @@
 
 namespace chainfleet {
 
-// Grants and acceptances are those of the store, in the order of its transactions, where that can be seen; what was
-// acknowledged is what a worker could hear. Not thread-safe.
+// Grants and acceptances have the order of the store's transactions, where the order is visible; acknowledgements are
+// replies that a worker could receive. Not thread-safe.
 class History {
  public:
   struct Event {
-    // kGranted: a lease, or the same again to its holder. kAccepted: a commit, not one repeated. kAcknowledged: a
-    // commit that the coordinator said OK to, repeated or not.
+    // kGranted: a lease, or a repeated grant to its holder. kAccepted: a commit that is not a replay. kAcknowledged: a
+    // commit that the coordinator answered with OK, replay or not.
     enum class Kind { kGranted, kAccepted, kAcknowledged } kind = Kind::kGranted;
     int64_t lease_epoch = 0;
     std::string holder = {};  // incarnation of the worker
-    int64_t step = 0;         // of the resume point
-    int64_t first_index = 0;  // of the segment
-    DigestHex digest = {};    // of the segment, empty without one
+    int64_t step = 0;         // step of the resume point
+    int64_t first_index = 0;  // first index of the segment
+    DigestHex digest = {};    // digest of the segment; empty without one
   };
 
   void Add(const ChainId& chain, Event event) { events_[chain].push_back(std::move(event)); }

@@ -11,14 +11,14 @@
 
 namespace chainfleet {
 
-// One chain's records, walked through.
+// The records of one chain, in order.
 struct HistoryChecker::Path {
   int64_t num_draws = 0, step = 0, lease_epoch = 0;
   DigestHex last_digest = FirstParentDigest();
   std::map<int64_t, DigestHex> digests;  // by first index
   DrawPath draws;
-  bool whole = true;  // every object could be read
-  // With tombstones: where each readable draw stands, by the weight of all before it.
+  bool whole = true;  // every object was readable
+  // With tombstones: the position of each readable draw, by the weight of all earlier draws.
   struct Placed {
     double before = 0;
     Draw draw;
@@ -57,7 +57,7 @@ std::vector<std::string> HistoryChecker::Check(const History& history) {
     }
     if (purged) continue;
     CheckRow(row->second, path);
-    // A chain that was not needed any more says so and has ended where it was.
+    // A chain that was no longer needed has a reason, and ended at its current step.
     const bool to_its_end = row->second.state == ChainState::kSucceeded && row->second.reason.empty();
     CheckDraws(chain, to_its_end || row->second.state == ChainState::kDiverged, path);
   }
@@ -189,7 +189,7 @@ void HistoryChecker::CheckDraws(const ChainId& chain, bool ended, const Path& pa
     return;
   }
   for (size_t i = 0; i < draws.size(); ++i) {
-    // The last state of a chain under way may go on counting.
+    // The count of a running chain's last state may still grow.
     const bool open = !ended && i + 1 == draws.size();
     const Draw &mine = draws[i], &theirs = (*calm)[i];
     const bool same_count = open ? mine.weight <= theirs.weight && mine.step <= theirs.step
@@ -204,7 +204,7 @@ void HistoryChecker::CheckDraws(const ChainId& chain, bool ended, const Path& pa
   }
 }
 
-// Between tombstones: each draw is, to the byte, the state that a calm run has at its place. Weights are whole counts.
+// Between tombstones: each draw equals, to the byte, the state of a calm run at its position. Weights are whole counts.
 void HistoryChecker::CheckPlacedDraws(const ChainId& chain, bool ended, const DrawPath& calm, const Path& path) {
   std::vector<double> ends;
   for (const Draw& draw : calm) ends.push_back((ends.empty() ? 0 : ends.back()) + draw.weight);
@@ -226,7 +226,7 @@ void HistoryChecker::CheckPlacedDraws(const ChainId& chain, bool ended, const Dr
 std::vector<std::string> HistoryChecker::FindGarbage() {
   const absl::StatusOr<std::vector<std::string>> names = blobs_->List("");
   if (!names.ok()) return {names.status().ToString()};
-  // Objects that retention released just now are deleted in the collector's next round.
+  // The collector's next round deletes objects that retention has just released.
   const absl::StatusOr<std::vector<std::string>> named = state_->ListGarbage("", std::numeric_limits<int32_t>::max());
   if (!named.ok()) return {named.status().ToString()};
   const std::set<std::string> going(named->begin(), named->end());

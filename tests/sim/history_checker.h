@@ -1,5 +1,5 @@
-// The judge of a run: whatever died, hung or was lost, the committed draws of each chain are one path of one Markov
-// chain, each readable with its checksum.
+// Checks a run after any crash, hang or loss: the committed draws of each chain are one path of one Markov chain, and
+// each draw is readable with its checksum.
 #pragma once
 
 #include <functional>
@@ -14,14 +14,14 @@
 
 namespace chainfleet {
 
-// Reads through the interfaces alone: of the simulated stores as well as of the real ones after real faults. Whoever
-// cannot see the order of the store's transactions leaves grants and acceptances out of the history.
+// Reads only through the interfaces, so it checks simulated stores and real stores after real faults. A caller that
+// cannot see the order of transactions leaves grants and acceptances out of the history.
 class HistoryChecker {
  public:
-  // The calm path of a chain; null if it is not known. Pointers stay valid.
+  // Returns the calm path of a chain; null if the path is unknown. Pointers stay valid.
   using CalmPath = std::function<const DrawPath*(const ChainId& chain)>;
 
-  // Nothing is owned; nobody writes meanwhile.
+  // Owns nothing. REQUIRES: no other code writes meanwhile.
   HistoryChecker(StateStore* state, const BlobStore* blobs, CalmPath calm);
 
   // Broken promises, one line each; empty if all were kept.
@@ -33,13 +33,13 @@ class HistoryChecker {
   // its end; tombstones are checked by their records only.
   std::vector<std::string> Check(const History& history);
 
-  // Objects that no chain refers to any more. After the collector has run over a quiet store there are none.
+  // Returns the objects that no chain references. There are none after the collector has run over a quiet store.
   std::vector<std::string> FindGarbage();
 
  private:
   struct Path;
 
-  bool Complain(const ChainId& chain, const std::string& what);  // false
+  bool Complain(const ChainId& chain, const std::string& what);  // returns false
   void CheckEvents(const ChainId& chain, const std::vector<History::Event>& events);
   void CheckAcknowledged(const ChainId& chain, const std::vector<History::Event>& events, const Path& path);
   void CheckRow(const ChainRow& row, const Path& path);

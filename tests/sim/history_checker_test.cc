@@ -1,5 +1,5 @@
-// The judge must find each way of breaking the promise: a short true history, and what is wrong with it when one thing
-// is made so.
+// The checker must find each broken promise: the tests change one thing in a short true
+// history.
 #include "tests/sim/history_checker.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ const absl::Time kNow = absl::FromUnixSeconds(1'700'000'000);
 
 Draw DrawAt(int64_t step) { return {step, 1, {{static_cast<float>(step), 0.5f}}}; }
 
-// A chain of draws at steps 1, 2, ...; two to a segment, written as a store that checks nothing would.
+// A chain with draws at steps 1, 2, ..., two in each segment, as a store without checks would write them.
 class HistoryCheckerTest : public testing::Test {
  protected:
   HistoryCheckerTest() {
@@ -45,7 +45,7 @@ class HistoryCheckerTest : public testing::Test {
   SegmentContent Content(std::vector<Draw> draws) const {
     return {kChain, num_draws_, last_digest_, {DrawKind::kTheta}, std::move(draws)};
   }
-  // The next commit as a worker makes it.
+  // Returns the next commit as a worker makes it.
   change::CommitProgress CommitOf(int64_t epoch, const SegmentContent& content) {
     const EncodedSegment encoded = EncodeSegment(content, {{"theta", {2}, 0, 0}});
     change::CommitProgress commit;
@@ -90,7 +90,7 @@ class HistoryCheckerTest : public testing::Test {
     for (const int64_t step : steps) draws.push_back(DrawAt(step));
     Commit(CommitOf(epoch, Content(std::move(draws))));
   }
-  // Two workers in turn.
+  // Two workers hold the chain in turn.
   void LiveWell() {
     Grant(1);
     CommitSteps(1, {1, 2});
@@ -98,7 +98,7 @@ class HistoryCheckerTest : public testing::Test {
     Grant(2);
     CommitSteps(2, {3, 4});
   }
-  // Retention lets the segment go, and its object.
+  // Retention deletes the segment and its object.
   void Expire(int64_t first_index) {
     const ApplyResult result = Apply(change::ExpireSegments{kChain, {first_index}});
     ASSERT_EQ(result.objects.size(), 1u);

@@ -31,7 +31,7 @@ void Process::Continue() {
   for (std::function<void()>& task : std::exchange(backlog_, {})) Schedule(std::move(task));
 }
 
-// Threads are mostly there at once, and now and then are not.
+// Threads usually run at once, and sometimes late.
 absl::Duration Process::Lateness() {
   if (!dice_->OneIn(32)) return absl::Microseconds(dice_->Between(0, 500));
   return absl::Milliseconds(dice_->Between(1, 50));

@@ -1,4 +1,4 @@
-// One process of the simulated fleet: the executor and clock of all that runs in it, its life and its death.
+// One process of the simulated fleet: executor and clock of its code, and its life cycle.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace chainfleet {
 
-// Its tasks run on the one loop, each a little late. For one thread; outlives every task it was given.
+// Its tasks run on the one loop, each a little late. For one thread; outlives all its tasks.
 class Process final : public Executor, public Clock {
  public:
   Process(std::string name, FakeClock* time, ManualExecutor* loop, Dice* dice);
@@ -21,16 +21,16 @@ class Process final : public Executor, public Clock {
   void Schedule(std::function<void()> task) override { ScheduleAfter(absl::ZeroDuration(), std::move(task)); }
   void ScheduleAfter(absl::Duration delay, std::function<void()> task) override;
 
-  // The clock of its host, with its own origin and up to 2 % too fast or too slow.
+  // Returns the clock of its host, with its own origin and up to 2 % too fast or too slow.
   absl::Duration Monotonic() const override { return origin_ + time_->Monotonic() * rate_; }
   absl::Time Wall() const override { return time_->Wall() + wall_offset_; }
   void JumpWall(absl::Duration by) { wall_offset_ += by; }
 
-  // SIGKILL: what waits is forgotten, what comes later is dropped.
+  // SIGKILL: drops waiting and later tasks.
   void Kill() { alive_ = false; }
   bool alive() const { return alive_; }
 
-  // SIGSTOP and SIGCONT: its tasks wait meanwhile.
+  // SIGSTOP and SIGCONT: its tasks wait in between.
   void Stop() { stopped_ = true; }
   void Continue();
   bool stopped() const { return stopped_; }

@@ -52,7 +52,7 @@ void ServerNode::Lose(const absl::Status& status) {
   process_.Kill();
 }
 
-// As server/election: who leads no more finds out, if nothing else tells it, at the next renewal.
+// As server/election: a former leader notices at its next renewal at the latest.
 void ServerNode::KeepLead() {
   process_.ScheduleAfter(absl::Seconds(2), [this] {
     const auto renewed = state_->Apply({}, process_.Wall());

@@ -1,5 +1,5 @@
-// A whole coordinator in one simulated process: dispatcher, collector and verifier over its stores, and the door that
-// gRPC is in production.
+// A whole coordinator in one simulated process: dispatcher, collector and verifier over its stores, and an entry in
+// place of gRPC.
 #pragma once
 
 #include <memory>
@@ -15,17 +15,17 @@
 
 namespace chainfleet {
 
-// Calls run on its process; while that is dead or stopped nothing answers. Stays where it is until the run is over,
-// long after its death: tasks and calls on their way refer to it.
+// Calls run on its process; a dead or stopped process answers nothing. The object lives until the end of the run, long
+// after the process, because tasks and calls in flight refer to it.
 class ServerNode final : public CoordinatorPort {
  public:
-  // Takes the database over. If the stores cannot be opened the process is dead.
+  // Takes over the database. If the stores cannot be opened, the process is dead.
   ServerNode(Site* site, const std::string& name);
 
   Process& process() { return process_; }
   Dispatcher& dispatcher() { return coordinator_->dispatcher(); }
 
-  // `call` on its process; replies of a dead process go nowhere.
+  // Runs `call` on its process. Replies of a dead process are dropped.
   template <typename T>
   void Call(std::function<void(Coordinator*, Reply<T>)> call, Reply<T> done) {
     process_.Schedule(

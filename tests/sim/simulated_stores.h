@@ -1,4 +1,4 @@
-// The stores as one simulated coordinator reaches them: calls take time, fail as told, and end with the process.
+// The stores as one simulated coordinator sees them: calls take time, fail on demand, and end with the process.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace chainfleet {
 
-// Opens the site's database, which takes it over. Writes what the store accepts into the site's history.
+// Opens the site's database and takes it over. Records accepted changes in the site's history.
 class SimulatedStateStore final : public StateStore {
  public:
   SimulatedStateStore(Site* site, Process* process) : site_(*site), process_(*process), store_(site->open_state()) {}
@@ -46,7 +46,7 @@ class SimulatedStateStore final : public StateStore {
   const std::unique_ptr<StateStore> store_;
 };
 
-// `target` outlives it.
+// `target` outlives this object.
 class SimulatedBlobStore final : public BlobStore {
  public:
   SimulatedBlobStore(Site* site, Process* process, BlobStore* target)

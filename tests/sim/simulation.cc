@@ -17,7 +17,7 @@
 namespace chainfleet {
 namespace {
 
-// From the end of the faults to the end of every job: a few leases and delayed attempts, a purge, and the work itself.
+// The time from the end of the faults to the end of every job: some leases, delayed attempts, a purge, and the work.
 constexpr absl::Duration kProgressBound = absl::Minutes(15);
 
 constexpr absl::Duration kLongestTtl = absl::Minutes(1);  // of the workload's jobs
@@ -34,7 +34,7 @@ class Simulation {
     site_.loop.RunFor(length);
     const absl::Duration bound = site_.time.Monotonic() + kProgressBound;
     while (!AllEnded() && site_.time.Monotonic() < bound) site_.loop.RunFor(absl::Seconds(1));
-    // Draws grow old, wait for their readers, and go.
+    // Draws expire, wait for their readers, and are deleted.
     site_.loop.RunFor(kLongestTtl + 2 * site_.longest_call + 3 * limits::kUpkeepInterval);
     site_.loop.RunFor(2 * site_.collect_every + absl::Seconds(10));
     JudgeEnds();
@@ -90,7 +90,7 @@ class Simulation {
     if (!by_calendar && site_.reader->LastExpired().value() > 0) Complain("objects of tombstones were never released");
   }
 
-  // Users got the chains that they were told of, and whoever was stopped had drawn enough.
+  // Users got the chains that the server promised, and each stopped point had enough draws.
   void JudgeExtent(const Workload::Job& job, const StoredJob& stored) {
     const JobSpec& spec = stored.row.plan->spec;
     if (spec.chains < job.chains || static_cast<int32_t>(stored.chains.size()) != NumChains(spec)) {
@@ -107,7 +107,7 @@ class Simulation {
   void JudgeEnd(const Workload::Job& job, const JobRow& row, const ChainRow& chain) {
     ++report_.ends[ToString(chain.state)];
     const bool stopped = job.wished(JobIntent::kFinish) || job.wished(JobIntent::kCancel);
-    // Only of so many leases that were all lost.
+    // Only if a chain lost its lease this many times.
     const bool may_fail =
         std::min<int64_t>(chaos_.num_losses(), chain.lease_epoch) >= limits::kMaxAttemptsWithoutProgress;
     const bool early = chain.state == ChainState::kSucceeded && !chain.reason.empty();
@@ -123,7 +123,7 @@ class Simulation {
                           ToString(job.intent), ": ", chain.reason));
   }
 
-  // First what is there and should not be; then, over a disk that has lost the power, what should be and is not.
+  // Checks first for objects that should not exist, then, on a disk that lost power, for objects that are missing.
   void JudgeStores() {
     std::unique_ptr<FileSystem> files = site_.disk.Mount([] { return true; });
     std::unique_ptr<BlobStore> folder;
@@ -134,7 +134,7 @@ class Simulation {
     }
     HistoryChecker checker(site_.reader.get(), objects,
                            [this](const ChainId& chain) { return workload_.CalmPathOf(chain); });
-    if (!site_.power_was_lost) {  // which may bring deleted files back
+    if (!site_.power_was_lost) {  // a power loss may restore deleted files
       for (const std::string& name : checker.FindGarbage())
         Complain(name + " is referred to by nothing and still there");
     }

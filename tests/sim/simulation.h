@@ -1,4 +1,4 @@
-// One run of the fleet from one seed: jobs, users and faults, then calm, then judgement.
+// One run of the fleet from one seed: jobs, users and faults, then a calm time, then the checks.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 namespace chainfleet {
 
 struct SimulationReport {
-  std::vector<std::string> complaints;  // empty: the promises were kept
+  std::vector<std::string> complaints;  // broken promises; empty if all were kept
   int64_t grants = 0, commits = 0, replayed = 0, preempted = 0;
   std::map<std::string, int64_t> refusals;  // of commits, objects and coordinators, by reason
   std::map<std::string, int64_t> ends;      // chains by their last state
   std::string journal;                      // digest of all events in order: equal for equal seeds and builds
 };
 
-// Where the coordinators keep their state: in maps, or in the SQL that ships, on a database in memory.
+// The coordinators' state store: maps, or the SQL that ships, on a database in memory.
 enum class SimulatedState { kMaps, kSql };
 
-// Single-threaded, by virtual time; every choice is drawn from `seed`. `trace` takes a line for each event, or is
+// Single-threaded, in virtual time; `seed` decides every choice. `trace` gets a line for each event, or is
 // empty.
 SimulationReport RunSimulation(uint64_t seed, const std::function<void(const std::string&)>& trace = {},
                                SimulatedState state = SimulatedState::kMaps);

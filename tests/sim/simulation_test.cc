@@ -1,8 +1,8 @@
-// Many seeds, in shards that share the cores; or, by hand, those that are asked for:
+// Runs many seeds, in shards that share the cores; or, by hand, the given seeds:
 //
 //   sim_test --seeds FIRST COUNT [--trace] [--sql]     exit status 0 if all keep the promises
 //
-// The coordinators' state is in maps, or, with --sql, in the SQL that ships.
+// The coordinators' state is in maps or, with --sql, in the SQL that ships.
 #include "tests/sim/simulation.h"
 
 #include <algorithm>
@@ -19,11 +19,11 @@ namespace chainfleet {
 namespace {
 
 constexpr uint64_t kShards = 8, kSeedsPerShard = 250;
-constexpr uint64_t kEverySql = 8;  // a run on SQL takes twice the time of one on maps: one seed of so many runs on both
+constexpr uint64_t kEverySql = 8;  // a run on SQL takes twice the time of one on maps: one seed of 8 runs on both
 
 void PrintLine(const std::string& line) { std::cerr << line << "\n"; }
 
-// False, with the seed, its events and what is wrong on stderr, if it breaks a promise.
+// Returns false if the run breaks a promise, and prints the seed, the events and the complaints on stderr.
 bool RunSeed(uint64_t seed, bool trace, SimulationReport* sum, SimulatedState state = SimulatedState::kMaps) {
   const SimulationReport report =
       RunSimulation(seed, trace ? PrintLine : std::function<void(const std::string&)>(), state);

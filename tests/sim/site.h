@@ -23,17 +23,17 @@ namespace chainfleet {
 struct StoreFaults {
   bool state_full = false;  // no change is written
   bool bucket_away = false;
-  // Fault of the next commit of changes, once. kUnknown: it may have happened, the coordinator cannot tell.
+  // The fault of the next commit of changes, once. kUnknown: the coordinator cannot tell whether the commit happened.
   enum class NextCommit { kNothing, kDieBefore, kDieAfter, kUnknownBefore, kUnknownAfter } next_commit{};
-  // Number of disk changes until the one at which the process dies; 0: none.
+  // The number of disk changes until the process dies; 0: it does not die.
   int64_t die_at_disk_change = 0;
 };
 
-// For one thread. Members go in the order that their users need.
+// For one thread. Members are destroyed in the order that their users need.
 struct Site {
   using OpenState = std::function<std::unique_ptr<StateStore>()>;
-  // `open`: opens the run's one database and takes it over. `trace`: takes a line for each event; empty: nobody reads
-  // them.
+  // `open`: opens the run's one database and takes it over. `trace`: gets a line for each event; empty: no
+  // trace.
   Site(uint64_t seed, OpenState open, std::function<void(const std::string&)> trace_in)
       : dice(seed),
         loop(&time, seed),
@@ -46,7 +46,7 @@ struct Site {
     if (trace) trace(absl::FormatDuration(time.Monotonic() - absl::Hours(1)) + "  " + what);
   }
 
-  // Where a real process would wait for a store: now and then others run meanwhile.
+  // Marks where a real process would wait for a store: sometimes other processes run meanwhile.
   void Yield() {
     if (yielding || !dice.OneIn(4)) return;
     yielding = true;
@@ -62,15 +62,15 @@ struct Site {
   ForgetfulDisk disk;
   MemoryBlobStore bucket;
   const OpenState open_state;
-  // For the judge, who only reads: opened before any coordinator.
+  // Only for reading, by the checks: opened before any coordinator.
   const std::unique_ptr<StateStore> reader;
   StoreFaults faults;
 
-  // Fixed for the run.
-  bool objects_in_bucket = false;  // as in S3; else on the disk
+  // Settings that are fixed for the run.
+  bool objects_in_bucket = false;  // in a bucket, as in S3; else on the disk
   absl::Duration lease_ttl = absl::Seconds(15);
   absl::Duration collect_every = absl::Seconds(20);
-  absl::Duration longest_call = absl::Seconds(30);  // that reads draws
+  absl::Duration longest_call = absl::Seconds(30);  // longest call that reads draws
 
   // Counts the events of the coordinators.
   struct Orders final : ControlObserver {
@@ -79,7 +79,7 @@ struct Site {
   } orders;
 
   std::function<void(const std::string&)> trace;
-  int64_t replayed = 0;                     // commits that had been made before
+  int64_t replayed = 0;                     // replayed commits
   std::map<std::string, int64_t> refusals;  // of commits, objects and coordinators, by reason
   bool power_was_lost = false;
   bool yielding = false;

@@ -1,5 +1,5 @@
-// A whole worker in one simulated process: session, uploader and device loop over the real kernels, and its line to the
-// coordinators.
+// A whole worker in one simulated process: session, uploader and device loop over the real kernels, and its connection
+// to the coordinators.
 #pragma once
 
 #include <memory>
@@ -12,28 +12,28 @@
 
 namespace chainfleet {
 
-// The device of a machine: the same for every process that runs there.
+// The device of a machine, shared by all processes that run there.
 struct SimulatedDevice {
-  absl::Duration step;  // of a batch, about
+  absl::Duration step;  // approximate time of a batch's step
   int32_t slots = 4;
-  size_t max_chains = 4;  // in one batch; more: out of memory
+  size_t max_chains = 4;  // in one batch; more chains run out of memory
   int64_t upload_bytes = limits::kUploadQueueBytes;
 };
 
-// Stays where it is until the run is over, long after its death.
+// The object lives until the end of the run, long after its process.
 class WorkerNode {
  public:
-  // `coordinator` outlives it. Its incarnation is `name` and `number`.
+  // `coordinator` outlives this object. The incarnation is `name` and `number`.
   WorkerNode(Site* site, CoordinatorPort* coordinator, const std::string& name, int number,
              const SimulatedDevice& device);
 
   Process& process() { return process_; }
   LossyPort& line() { return line_; }
 
-  // No step begins for so long.
+  // No step begins for `length`.
   void Hang(absl::Duration length);
 
-  // SIGTERM: hands its chains back, and ends when it has, or when the deadline has passed.
+  // SIGTERM: hands its chains back; ends when that is done, or at the deadline.
   void Drain();
   bool draining() const { return draining_; }
 
@@ -47,8 +47,8 @@ class WorkerNode {
   LossyPort line_;
   FakeWorker worker_;
   const SimulatedDevice device_;
-  bool idle_ = false;  // its device waits for a wake or for the next look
-  uint64_t turn_ = 0;  // the one that counts
+  bool idle_ = false;  // the device waits for a wake or for its next check
+  uint64_t turn_ = 0;  // number of the only valid turn
   absl::Duration hangs_until_;
   bool draining_ = false;
   absl::Duration drain_deadline_;

@@ -22,7 +22,7 @@ JobSpec Analytic(int64_t dimension, SamplerSpec sampler, double step_size, int64
   return spec;
 }
 
-// The jobs of a run. The cuts into commits are random for each job and change no draw.
+// Returns the jobs of a run. The cuts into commits are random for each job and change no draw.
 std::vector<JobSpec> MakeCatalogue() {
   std::vector<JobSpec> all;
   all.push_back(Analytic(3, {EmcmcSpec{.eta = 0.1}}, 0.1, 40));
@@ -50,7 +50,7 @@ const std::vector<JobSpec>& Catalogue() {
   return *all;
 }
 
-// Once for all runs of the process.
+// Runs once for all runs of the process.
 const std::map<int32_t, DrawPath>& CalmRunOf(size_t kind) {
   static auto* const runs = new std::map<size_t, std::map<int32_t, DrawPath>>;
   const auto found = runs->find(kind);
@@ -119,7 +119,7 @@ void Workload::Begin() {
   for (Job& job : jobs_) world_->site().loop.ScheduleAfter(job.submit_after, [this, &job] { Submit(&job); });
 }
 
-// Once in a while somebody asks for predictions, which pin a version first.
+// Sometimes a user asks for predictions, which first pin a version.
 void Workload::PinVersions() {
   Site& site = world_->site();
   Job& job = jobs_[static_cast<size_t>(site.dice.Between(0, static_cast<int64_t>(jobs_.size()) - 1))];
@@ -191,7 +191,7 @@ void Workload::NameVersion(Job* job) {
 
 std::vector<std::string> Workload::WrongRetention(StateStore* state) const {
   std::vector<std::string> wrong;
-  std::set<std::string> with_alias;  // an answer may have been lost
+  std::set<std::string> with_alias;  // the reply may have been lost
   const StoredState stored = state->Load().value();
   for (const StoredAlias& alias : stored.aliases) with_alias.insert(alias.alias.job);
   for (const Job& job : jobs_) {

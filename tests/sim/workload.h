@@ -1,4 +1,4 @@
-// The jobs of a run and what their users do with them, drawn from the seed; calls are repeated until they are answered.
+// The jobs of a run and their users' calls, from the seed. Users repeat calls until they get an answer.
 #pragma once
 
 #include <functional>
@@ -21,43 +21,43 @@ class Workload {
  public:
   explicit Workload(World* world);
 
-  // Jobs and wishes come at their times from now on.
+  // Submits jobs and wishes at their times from now on.
   void Begin();
 
   struct Job {
-    size_t kind = 0;  // of the catalogue
+    size_t kind = 0;  // index in the catalogue
     JobSpec spec;
     std::string tenant, request_id;
-    std::string id;  // once it is known
+    std::string id;  // set once it is known
     absl::Duration submit_after;
     struct Wish {
-      absl::Duration after;                // the one before
-      JobIntent intent = JobIntent::kRun;  // unless more
-      std::optional<int32_t> chains = {};  // are asked for
+      absl::Duration after;                // since the previous wish
+      JobIntent intent = JobIntent::kRun;  // used unless `chains` is set
+      std::optional<int32_t> chains = {};  // number of chains to scale to
     };
     std::vector<Wish> wishes;  // in order
     size_t wishes_done = 0;
-    JobIntent intent = JobIntent::kRun;  // as the server last said OK to
-    int32_t chains = 0;                  // of each point, the same
-    // Readable draws of the version at the time that an alias named it; null: no alias names it.
+    JobIntent intent = JobIntent::kRun;  // the last intent that the server accepted
+    int32_t chains = 0;                  // chains of each point, by the last accepted scale
+    // The readable draws of the version when an alias named it; null: no alias names it.
     std::shared_ptr<std::set<std::pair<ChainId, int64_t>>> named;
-    ChainState calm_end() const;  // of a chain that nobody stops
+    ChainState calm_end() const;  // the state that a chain reaches unless a user stops it
     bool wished(JobIntent wish) const;
   };
   const std::vector<Job>& jobs() const { return jobs_; }
 
-  // Every wish was answered.
+  // Returns true if every wish got its answer.
   bool answered() const;
 
-  // Versions that users were told and that differ from the store, one line each.
+  // Returns versions whose reply differs from the store, one line each.
   std::vector<std::string> WrongVersions(StateStore* state) const;
 
-  // Errors of retention, one line each. REQUIRES: no work is pending.
+  // Returns errors of retention, one line each. REQUIRES: no work is pending.
   std::vector<std::string> WrongRetention(StateStore* state) const;
-  // Draws that readers missed, one line each.
+  // Returns the draws that readers missed, one line each.
   const std::vector<std::string>& missed() const { return missed_; }
 
-  // The calm path of a chain of this run; null if its job was not made.
+  // Returns the calm path of a chain of this run; null if its job was not created.
   const DrawPath* CalmPathOf(const ChainId& chain) const;
 
  private:
@@ -68,17 +68,17 @@ class Workload {
   void Submit(Job* job);
   void NextWish(Job* job);
   void PinVersions();
-  // Somebody reads the draws of the version as long as a call may.
+  // Reads the draws of the version for as long as a call may take.
   void Read(const Snapshot& pinned);
-  // One alias for each job, which stays.
+  // Sets one alias for each job, which stays.
   void NameVersion(Job* job);
   std::vector<SegmentRecord> ReadableOf(const Snapshot& snapshot);
-  // Until `settled` says that the answer is one.
+  // Repeats `ask` until `settled` accepts the answer.
   void Try(Ask ask, Settled settled);
 
   World* const world_;
   std::vector<Job> jobs_;
-  std::vector<Snapshot> pinned_;  // as answered
+  std::vector<Snapshot> pinned_;  // versions from the replies
   std::vector<std::string> missed_;
 };
 

@@ -7,7 +7,7 @@
 
 namespace chainfleet {
 
-// As worker/rpc/server_lines: one address in use, the next one after it said UNAVAILABLE.
+// As worker/rpc/server_lines: uses one address, and the next one after UNAVAILABLE.
 class World::Line final : public CoordinatorPort {
  public:
   explicit Line(World* world) : world_(world) {}
@@ -43,7 +43,7 @@ class World::Line final : public CoordinatorPort {
       }
       done(std::move(reply));
     };
-    // The probes of a connection find out after a while that nobody is there.
+    // After a while the probes of a connection notice that the server does not answer.
     const bool probed = server != nullptr && server->process().stopped() && world_->site_->dice.OneIn(4);
     if (server != nullptr && server->process().alive() && !probed) return send(server, Done<T>(ended));
     world_->site_->loop.Schedule([ended] { ended(absl::UnavailableError("nobody is at this address")); });
@@ -124,7 +124,7 @@ absl::Duration World::RestartDelay() {
   return site_->dice.Between(absl::Milliseconds(100), longest);
 }
 
-// Looks after the processes as systemd would. A second coordinator is not started while one lives: it stands by.
+// Restarts processes as systemd would. Starts no second coordinator while one lives, because it stands by.
 void World::Supervise() {
   for (Machine& machine : machines_) {
     if (machine.starting || machine.worker->process().alive()) continue;

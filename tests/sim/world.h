@@ -1,4 +1,4 @@
-// The fleet of one simulated run: coordinators and workers, and whoever starts them again when they died.
+// The fleet of one simulated run: coordinators, workers, and the supervisor that restarts them.
 #pragma once
 
 #include <functional>
@@ -15,26 +15,26 @@ namespace chainfleet {
 // For one thread.
 class World {
  public:
-  // Size, devices and terms are drawn from the site's dice.
+  // The site's dice decide size, devices and terms.
   explicit World(Site* site);
   ~World();
 
   Site& site() { return *site_; }
 
-  // The process at each address, or none; with two addresses the newer process leads, the other may believe that it
-  // does.
+  // The process at each address, or null. With two addresses the newer process leads, and the other may still believe
+  // that it leads.
   const std::vector<ServerNode*>& servers() const { return servers_; }
-  // Running ones, stopped ones too.
+  // Returns running servers, including stopped ones.
   std::vector<ServerNode*> LiveServers() const;
   std::vector<WorkerNode*> LiveWorkers() const;
-  // One of these, drawn; null if there is none.
+  // Returns a random one of these; null if there is none.
   ServerNode* AnyServer() const;
   WorkerNode* AnyWorker() const;
   int num_addresses() const { return static_cast<int>(servers_.size()); }
 
-  // In the place of whatever is there.
+  // Replaces the process at the address.
   void StartServer(int address);
-  // All that runs on the coordinators' host dies, and its disk forgets.
+  // Kills all processes on the coordinators' host, and its disk loses unsynced data.
   void LosePower();
   void SetFaults(const PortFaults& faults);
 
@@ -42,7 +42,7 @@ class World {
   void Heal();
 
  private:
-  class Line;  // of one machine to the coordinators
+  class Line;  // connection of one machine to the coordinators
 
   struct Machine {
     std::string name;

@@ -1,4 +1,4 @@
-// Written by arviz_reference.py: recipes of traces, and what ArviZ 0.23.4 says of them.
+// Written by arviz_reference.py: recipes of traces, and the diagnostics of ArviZ 0.23.4 for them.
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,7 @@ using MappedMessages =
                      v1::JobSpec, v1::SynchronizeRequest, v1::SynchronizeReply, v1::JobPlan, v1::CommitProgressRequest,
                      v1::Tensor, v1::ShardRequest, v1::ShardResult, v1::PredictResponse, v1::Evaluation>;
 
-// Parts of messages that the product never maps by themselves.
+// Parts of messages that the product maps only as parts.
 inline absl::StatusOr<Segment> FromProto(const v1::Segment& proto) { return Parsed<Segment>(proto); }
 inline absl::StatusOr<SegmentRecord> FromProto(const v1::SegmentRecord& proto) { return Parsed<SegmentRecord>(proto); }
 inline absl::StatusOr<ResumePoint> FromProto(const v1::ResumePoint& proto) { return Parsed<ResumePoint>(proto); }
@@ -40,9 +40,9 @@ absl::StatusOr<T> AsStatusOr(T value) {
   return value;
 }
 
-// The words that a job file may use where the contract says `string`.
+// Sets the names that a job file may use where the contract has `string`.
 inline void FixWords(v1::JobSpec* spec, RandomMessage* random) {
-  spec->clear_preset();  // filled in before a spec is read
+  spec->clear_preset();  // the server fills in presets before it reads a spec
   spec->set_minibatches(random->Below(2) == 0 ? "reshuffle" : "independent");
   spec->set_precision(random->Below(2) == 0 ? "float32" : "tf32");
   for (std::string& kind : *spec->mutable_collect()->mutable_kinds()) {
@@ -64,7 +64,7 @@ inline void FixScheduling(v1::JobSpec::Scheduling* scheduling) {
   scheduling->set_priority("high");
   if (scheduling->has_success_chains()) scheduling->set_success_chains(3);
 }
-// A built-in with its settings, a potential, or layers.
+// Keeps a built-in with its settings, a potential, or layers.
 inline void FixModel(v1::JobSpec::Model* model, RandomMessage* random) {
   if (random->Below(3) == 0) {
     model->clear_kind();
@@ -88,7 +88,7 @@ inline void Fix(v1::JobPlan* plan, RandomMessage* random) { Fix(plan->mutable_sp
 inline void Fix(v1::ShardRequest* request, RandomMessage* random) {
   FixModel(request->mutable_plan()->mutable_model(), random);
 }
-// One plan per job of the grants, in their order.
+// Keeps one plan for each job of the grants, in their order.
 inline void Fix(v1::SynchronizeReply* reply, RandomMessage* random) {
   const v1::JobPlan plan = reply->plans(0);
   reply->clear_plans();
@@ -99,14 +99,14 @@ inline void Fix(v1::SynchronizeReply* reply, RandomMessage* random) {
     Fix(reply->mutable_plans(reply->plans_size() - 1), random);
   }
 }
-// As many values as there are steps and quantities.
+// Keeps as many values as there are steps and quantities.
 inline void Fix(v1::CommitProgressRequest* request, RandomMessage* random) {
   v1::Trace* trace = request->mutable_trace();
   if (trace->steps().empty()) trace->add_steps(9);
   trace->clear_values();
   for (int i = 0; i < trace->steps_size() * trace->quantities_size(); ++i) trace->add_values(random->Below(100));
 }
-// A sum has the arrays of labels or those of numbers.
+// Keeps the arrays of labels or the arrays of numbers.
 inline void KeepOneSort(v1::ShardResult* result) {
   for (v1::PartialPrediction& partial : *result->mutable_partials()) {
     if (partial.num_classes() == 0) {
@@ -135,7 +135,7 @@ void KeepOneSort(Message*) {}
 template <typename Message>
 void Fix(Message*, RandomMessage*) {}
 
-// The same for each seed. Not all that a mapping takes: what it fills in or refuses is left out.
+// Returns the same message for each seed, without values that the mapping fills in or rejects.
 template <typename Message>
 Message MappedMessage(uint64_t seed) {
   RandomMessage random(seed);

@@ -1,5 +1,5 @@
-// Protocol messages with every field set to something random, by reflection: a field added to the contract is filled
-// without anyone thinking of it, and a conversion that forgets it fails.
+// Sets every field of a protocol message to a random value, by reflection. A new field of the contract is therefore
+// filled, and a conversion that forgets the field fails.
 #pragma once
 
 #include <google/protobuf/message.h>

@@ -1,4 +1,4 @@
-// Every way in which choices of a run can fall out: the run asks, and is repeated until each answer was given.
+// Runs a test with every combination of its choices, until each choice has had every value.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@ namespace chainfleet {
 
 class Choices {
  public:
-  // One of 0 .. count - 1, for count >= 1.
+  // Returns one of 0 .. count - 1, for count >= 1.
   size_t Next(size_t count) {
     if (next_ == path_.size()) path_.push_back({0, count});
     return path_[next_++].taken;
   }
 
-  // Depth first; `run` must ask the same questions after the same answers. Returns the number of runs.
+  // Depth first. REQUIRES: `run` makes the same choices after the same values. Returns the number of runs.
   static int ForEach(const std::function<void(Choices*)>& run) {
     Choices choices;
     for (int runs = 1;; ++runs) {

@@ -1,4 +1,4 @@
-// A Dispatcher in a world of fake time, hand-run tasks and workers without torch.
+// A Dispatcher with fake time, hand-run tasks and workers without torch.
 #pragma once
 
 #include <map>
@@ -35,7 +35,7 @@ inline JobSpec SmallSpec(const std::string& name, int chains) {
   return spec;
 }
 
-// A worker's memory, and its next report.
+// The memory of a worker, which becomes its next report.
 struct FakeWorker {
   explicit FakeWorker(std::string worker_id, int32_t chain_slots = 4)
       : id(std::move(worker_id)), incarnation(id + "-1"), slots(chain_slots) {}
@@ -47,13 +47,13 @@ struct FakeWorker {
   std::string id, incarnation;
   int32_t slots;
   int64_t memory_bytes = int64_t{1} << 30;
-  int64_t chain_bytes = 0;  // that each of its chains takes, as it has measured
+  int64_t chain_bytes = 0;  // measured bytes of each of its chains
   uint64_t seq = 0;
   int32_t protocol_version = kProtocolVersion;
   bool draining = false;
-  bool heeds_drain = true;  // false: older than that order
+  bool heeds_drain = true;  // false: the worker is older than the drain order
   std::string store_incarnation;
-  std::string names_begin_with;  // the store of the last reply
+  std::string names_begin_with;  // the store incarnation of the last reply
   std::map<ChainId, Held> chains;
   std::vector<ReleasedChain> released;
   std::map<ChainId, StopOrder::How> stops;  // of the last reply
@@ -91,7 +91,7 @@ struct FakeWorker {
     }
   }
   static DigestHex DrawDigest(int64_t step) { return DigestOf(200'000 + step); }
-  // `steps` further, with one draw. The digest depends on the path alone, as a real one does.
+  // Returns a commit `steps` further, with one draw. As in production, the digest depends only on the path.
   ProgressCommit NextCommit(const ChainId& chain, int64_t steps = 10) const {
     const Held& held = chains.at(chain);
     const int64_t step = held.progress.step + steps;
@@ -112,7 +112,7 @@ struct FakeWorker {
     commit.stats.step_size = 0.1;
     return commit;
   }
-  // The commit as this worker sends it.
+  // Returns the commit with this worker's identity.
   ProgressCommit Made(ProgressCommit commit) const {
     commit.author.worker = id;
     commit.incarnation = incarnation;
@@ -131,7 +131,7 @@ struct FakeWorker {
 
 class DispatcherTest : public testing::Test {
  protected:
-  // Answers land here when the executor has run.
+  // Stores the answer when the executor has run.
   template <typename T>
   struct Answer {
     std::shared_ptr<std::optional<absl::StatusOr<T>>> value = std::make_shared<std::optional<absl::StatusOr<T>>>();
@@ -184,7 +184,7 @@ class DispatcherTest : public testing::Test {
     return Wait<JobView>([&](auto done) { dispatcher_->CreateJob(kDefaultTenant, spec, request_id, false, done); });
   }
   std::string Create(const std::string& name, int chains) { return TryCreate(SmallSpec(name, chains)).value().id; }
-  // A name, or what was given.
+  // Returns the id of a job name, or the argument if there is no such job.
   std::string IdOf(const std::string& name) { return dispatcher_->ResolveJob(kDefaultTenant, name).value_or(name); }
   absl::StatusOr<JobView> SetIntent(const std::string& name, JobIntent intent) {
     return Wait<JobView>([&](auto done) { dispatcher_->SetIntent(IdOf(name), intent, done); });
@@ -199,7 +199,7 @@ class DispatcherTest : public testing::Test {
     executor_.RunUntilIdle();
     return answer;
   }
-  // A whole call, held as long as the server likes; the worker believes the reply.
+  // Makes a whole call, held for as long as the server likes; the worker applies the reply.
   SynchronizeReply Sync(FakeWorker* worker) {
     const Answer<SynchronizeReply> answer = Send(worker);
     if (!answer.has()) executor_.RunFor(limits::kSyncInterval / 2);
@@ -211,7 +211,7 @@ class DispatcherTest : public testing::Test {
   absl::StatusOr<CommitReply> Commit(const FakeWorker& worker, const ProgressCommit& commit) {
     return Wait<CommitReply>([&](auto done) { dispatcher_->CommitProgress(worker.Made(commit), done); });
   }
-  // One draw further.
+  // Commits one more draw.
   void Advance(FakeWorker* worker, const ChainId& chain, std::optional<ChainState> ends_as = std::nullopt) {
     ProgressCommit commit = worker->NextCommit(chain);
     commit.ends_as = ends_as;
@@ -226,7 +226,7 @@ class DispatcherTest : public testing::Test {
   ChainView Chain(const ChainId& chain) {
     return dispatcher_->GetJob(chain.job).value().chains.at(static_cast<size_t>(chain.index));
   }
-  // A job of one chain that `worker` holds and has listed.
+  // Creates a job of one chain that `worker` holds and has listed.
   ChainId LeaseOne(FakeWorker* worker) {
     const ChainId chain{Create("job", 1), 0};
     Sync(worker);
@@ -249,7 +249,7 @@ class DispatcherTest : public testing::Test {
   absl::Status lost_;
   std::optional<int64_t> free_bytes_;
   std::function<void(const JobView&, KeepFindings)> on_job_end_;
-  ControlObserver* observer_ = nullptr;  // of dispatchers that Start makes
+  ControlObserver* observer_ = nullptr;  // for dispatchers that Start makes
 };
 
 }  // namespace chainfleet

@@ -1,4 +1,4 @@
-// A worker as a server hears it: its calls, with what they say.
+// A worker's calls to a server, with their contents.
 #pragma once
 
 #include <string>
@@ -28,12 +28,12 @@ class OneWorker : public RunningServer {
     if (!reply.ok()) return reply.status();
     return FromProto(*reply);
   }
-  // The first grant of a fresh job.
+  // Returns the first grant of a new job.
   Grant Lease() {
     EXPECT_TRUE(CreateJob(GaussianJob("walk")).ok());
     return Granted([&] { return Synchronize(); });
   }
-  // The status of PutBlob for the bytes `sent` if the header announces `ref`.
+  // Returns the status of PutBlob for the bytes `sent` if the header announces `ref`.
   absl::Status Put(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref, const std::string& sent,
                    const v1::WorkerSession& session = {}) {
     grpc::ClientContext context;

@@ -1,4 +1,4 @@
-// A gRPC server on a free loopback port, and a place where a test waits for what other threads bring.
+// A gRPC server on a free loopback port, and a queue in which a test waits for values of other threads.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -37,7 +37,7 @@ class Mailbox {
     values_.push_back(std::move(value));
     arrived_.SignalAll();
   }
-  // Waits for the next value, however long: a test that hangs is ended by its timeout.
+  // Waits for the next value without a limit; the timeout of the test ends a hang.
   T Take() {
     MutexLock lock(&mutex_);
     while (values_.empty()) arrived_.Wait(&mutex_);

@@ -17,7 +17,7 @@
 
 namespace chainfleet {
 
-// Its trace is the first coordinate of the newest draw of theta, its line that of theta_a.
+// The trace is the first coordinate of the newest draw of theta, the line that of theta_a.
 class ThreePartFlatness final : public FlatnessRun {
  public:
   ThreePartFlatness(const DrawStack& theta, const DrawStack& theta_a) {
@@ -33,7 +33,7 @@ class ThreePartFlatness final : public FlatnessRun {
   int parts_ = 0;
 };
 
-// A millisecond a draw, kDraws of them.
+// Takes a millisecond for each of kDraws draws.
 class SlowRun final : public PredictionRun {
  public:
   static constexpr int kDraws = 24;
@@ -53,7 +53,7 @@ class SlowRun final : public PredictionRun {
   int draws_ = 0;
 };
 
-// Its only row's "probability" is the sum of the first coordinates: which draws were used can be read from it.
+// The "probability" of its only row is the sum of the first coordinates, which identifies the averaged draws.
 class FakePredictor final : public Predictor {
  public:
   explicit FakePredictor(FakeClock* clock) : clock_(clock) {}
@@ -94,7 +94,7 @@ class FakePredictor final : public Predictor {
 
   inline static bool members_asked = false;
   inline static std::vector<std::vector<DrawId>> ids_asked;        // of each stack
-  inline static std::vector<std::weak_ptr<DeviceRows>> rows_made;  // a pointer for each call: what it was about
+  inline static std::vector<std::weak_ptr<DeviceRows>> rows_made;  // one pointer for each call
 
  private:
   static std::shared_ptr<DeviceRows> Make(std::shared_ptr<DeviceRows>* kept) {
@@ -144,7 +144,7 @@ class ShardServerTest : public ::testing::Test {
     }
     return chain;
   }
-  // A request with so many rows that each chain and kind is a separate part.
+  // A request with enough rows that each chain and kind is a separate part.
   ShardRequest Request(uint64_t id, std::vector<ChainDraws> chains, int64_t rows = ShardServer::kUnitPasses) {
     ShardRequest request;
     request.shard_id = id;
@@ -160,7 +160,7 @@ class ShardServerTest : public ::testing::Test {
   void Submit(ShardRequest request) {
     shards_.Submit(std::move(request), [this](auto result) { results_.push_back(std::move(result)); });
   }
-  // Shards that were answered, in their order.
+  // Returns the answered shards in order.
   std::vector<uint64_t> Served() {
     executor_.RunUntilIdle();
     std::vector<uint64_t> ids;

@@ -1,4 +1,4 @@
-// Arrays as the kernels take them, filled with reproducible numbers, and every instruction set that this host has.
+// Arrays for the kernels, filled with reproducible numbers, and all instruction sets of this host.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ inline void UseTargets(int64_t mask) {
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
-// Runs `body` with the widest vectors of the host, then narrower ones, all with fused multiply-add: the same bits.
+// Runs `body` with the widest vectors of the host, then with narrower ones, all with fused multiply-add: the same bits.
 inline void ForEachFusedTarget(const std::function<void()>& body) {
   const int64_t all = hwy::SupportedTargets();
   for (const int64_t mask : {all, static_cast<int64_t>(all & -HWY_AVX2)}) {
@@ -52,7 +52,7 @@ inline void ForEachFusedTarget(const std::function<void()>& body) {
   UseTargets(0);
 }
 
-// Those, then what the compiler's own target gives, which may round each product.
+// Runs `body` with these targets, then with the compiler's own target, which may round each product.
 inline void ForEachTarget(const std::function<void()>& body) {
   ForEachFusedTarget(body);
   SCOPED_TRACE("the baseline instruction set");

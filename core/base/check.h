@@ -1,5 +1,5 @@
 // CHAINFLEET_CHECK(condition) << "context" ends the process in every build when an invariant is broken. Another worker
-// resumes when the lease expires, which is safer than going on. Never check input so: return absl::Status.
+// resumes when the lease expires, which is safer than going on. Do not use it for input: return absl::Status.
 #pragma once
 
 #include <sstream>

@@ -34,7 +34,7 @@ int64_t HeldBytes() { return held; }
 
 }  // namespace chainfleet::testing
 
-// Those for arrays call these. What does not throw would, too, but not where a sanitizer has its own.
+// The array operators call these. So do the nothrow operators, unless a sanitizer replaces them.
 void* operator new(size_t size) { return Counted(std::malloc(size == 0 ? 1 : size)); }
 void* operator new(size_t size, const std::nothrow_t&) noexcept { return Noted(std::malloc(size == 0 ? 1 : size)); }
 void* operator new(size_t size, std::align_val_t align) {

@@ -40,7 +40,7 @@ void Digest(const char* data, size_t size, unsigned char* digest) {
   CHAINFLEET_CHECK(EVP_Digest(data, size, digest, &digest_size, EVP_sha256(), nullptr) == 1);
 }
 
-// Header, then the tensors copied behind it into fresh memory; `digest` hashes the whole in one call.
+// Writes the header, then copies the tensors behind it into fresh memory; `digest` hashes the whole in one call.
 void Encode(benchmark::State& state, bool json, bool digest) {
   const auto draws = Draws();
   size_t bytes = 0;
@@ -75,8 +75,8 @@ void Execute(sqlite3* database, const char* sql) {
   CHAINFLEET_CHECK(sqlite3_exec(database, sql, nullptr, nullptr, nullptr) == SQLITE_OK) << sqlite3_errmsg(database);
 }
 
-// One transaction per commit, one thread, no network, check or protocol: a chain's step and its resume point of 200
-// bytes.
+// One transaction per commit on one thread, without network, checks or protocol: a chain's step and its resume point of
+// 200 bytes.
 void SqliteCommit(benchmark::State& state) {
   const auto folder = std::filesystem::temp_directory_path() / "chainfleet-bench-sqlite";
   std::filesystem::remove_all(folder);

@@ -30,7 +30,7 @@ double Milliseconds(clockid_t clock, const std::function<void()>& step) {
 
 void StepInTurn(benchmark::State& state, const std::vector<Alternative>& alternatives, StepTime measured) {
   const clockid_t clock = measured == StepTime::kElapsed ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID;
-  for (const Alternative& alternative : alternatives) alternative.step();  // the first touches the memory
+  for (const Alternative& alternative : alternatives) alternative.step();  // the first step touches the memory
   std::vector<std::vector<double>> times(alternatives.size()), ratios(alternatives.size());
   for (auto _ : state) {
     for (size_t i = 0; i < alternatives.size(); ++i) {

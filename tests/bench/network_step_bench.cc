@@ -1,5 +1,5 @@
-// A step of layered networks, width 1/8, batch 32: a batch of C chains against C batches of one chain, in turn. Few
-// examples, so that the first step, which measures what the run report tells, does not outlast what is measured.
+// Steps layered networks of width 1/8 with batches of 32: a batch of C chains against C batches of one chain, in turn.
+// Few examples, so that the first step, which measures the run report, does not take longer than the measured steps.
 #include <ATen/Parallel.h>
 #include <benchmark/benchmark.h>
 

@@ -95,8 +95,8 @@ class PinnedJob {
   std::unique_ptr<Coordinator> coordinator_;
 };
 
-// state.range(0): segments of each of 16 chains. state.range(1): newest draws of each chain that the call asks for, 0
-// for all.
+// state.range(0): segments of each of 16 chains. state.range(1): newest draws of each chain in the selection; 0:
+// all.
 void PinVersion(benchmark::State& state) {
   PinnedJob job(state.range(0));
   const auto keeps = job.NewCatalog(DispatcherDrawCatalog::kMaxKeptBytes), reads = job.NewCatalog(0);

@@ -1,5 +1,5 @@
-// Predictions of a worker without the network, against a loop over the same members in LibTorch. The mlp
-// 784-200-200-10, draws of four chains, rows as they come: float32 images.
+// Compares predictions of a worker without the network with a loop over the same members in LibTorch: the mlp
+// 784-200-200-10, draws of four chains, rows as float32 images.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/from_blob.h>

@@ -1,5 +1,5 @@
-// The cost of a scrape of the server at 20,000 running chains of 20 jobs on 1,000 workers: the dispatcher's figures, as
-// a sum made under its lock or as copies of all jobs, and the whole page over HTTP with its size.
+// The cost of a scrape of the server with 20,000 running chains of 20 jobs on 1,000 workers: the dispatcher's figures,
+// as a sum under its lock or as copies of all jobs, and the whole page over HTTP with its size.
 #include <benchmark/benchmark.h>
 
 #include "core/base/check.h"

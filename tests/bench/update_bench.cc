@@ -1,5 +1,5 @@
-// The fused Langevin update against the same update in eager LibTorch operations and against a plain copy.
-// Items are parameters; bytes are those the algorithm must move (SGLD: read theta and gradient, write theta).
+// Compares the fused Langevin update with the same update in eager LibTorch operations and with a plain copy. Items are
+// parameters; bytes are the least bytes that the algorithm must move (SGLD: read theta and gradient, write theta).
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <benchmark/benchmark.h>

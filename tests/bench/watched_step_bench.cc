@@ -19,7 +19,7 @@ namespace {
 struct Setting {
   std::string name;
   ModelSpec model;
-  int64_t run_steps;    // of a run that is traced as often as this one, unless trace_every says how often
+  int64_t run_steps;    // length of a run whose trace interval is used, unless trace_every is set
   int64_t block_steps;  // steps of a round
   int rounds;
   std::optional<int64_t> trace_every = std::nullopt;
@@ -98,8 +98,8 @@ void CountOneStep(benchmark::State& state) {
 BENCHMARK(CountOneStep)->Name("watched_step/count");
 
 const bool registered = [] {
-  // 12 epochs of 60,000 images in batches of 128; a run of seconds; each step traced, which tells the cost of a trace;
-  // 100,000 steps.
+  // 12 epochs of 60,000 images in batches of 128; a run of seconds; every step traced, for the cost of a trace; 100,000
+  // steps.
   for (const Setting& setting : {Setting{"lenet5", {BuiltinModel{"lenet5", {}}}, 5616, 16, 101},
                                  Setting{"lenet5_short", {BuiltinModel{"lenet5", {}}}, 160, 16, 101},
                                  Setting{"lenet5_each", {BuiltinModel{"lenet5", {}}}, 160, 10, 61, 1},

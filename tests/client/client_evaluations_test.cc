@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Operation = v1::EvaluationOperation;
 
-// Each look finds the next of `looks`; none: the server is going down.
+// Each call of GetEvaluation returns the next of `looks`; after the last one the server is going down.
 class FakePredictService final : public v1::PredictService::Service {
  public:
   grpc::Status GetEvaluation(grpc::ServerContext*, const v1::GetEvaluationRequest* request, Operation* reply) override {
@@ -29,7 +29,7 @@ class FakePredictService final : public v1::PredictService::Service {
   }
 
   std::vector<Operation> looks;
-  bool stays_up = true;  // and answers the last look again
+  bool stays_up = true;  // repeats the last of `looks`
 };
 
 Operation Found(Operation::State state, int64_t rows_done = 0) {

@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
-// Answers what a test puts into it, after `unavailable` refusals.
+// Returns the test's answers, after `unavailable` refusals.
 class FakeJobService final : public v1::JobService::Service {
  public:
   grpc::Status CreateJob(grpc::ServerContext* context, const v1::CreateJobRequest* request, v1::Job* reply) override {
@@ -161,7 +161,7 @@ TEST_F(ClientTest, GivesEachCallAnIdThatItsAttemptsShare) {
   EXPECT_NE(service_.call_ids[2], service_.call_ids[0]);
 }
 
-// --help promises "Give up after this long": not sooner, or a takeover of several seconds fails every call in between.
+// --help promises "Give up after this long". An earlier end would fail every call during a takeover of several seconds.
 TEST_F(ClientTest, RepeatsUntilItsTimeIsOverAndKeepsTheServersReason) {
   service_.unavailable = 1000;
   options_.timeout = absl::Seconds(20);

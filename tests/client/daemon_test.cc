@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// A run folder of its own, with this very process as the one a pid file names.
+// A run folder whose pid file names this process.
 class DaemonTest : public ::testing::Test {
  protected:
   DaemonTest() : folder_(std::filesystem::current_path()), name_("daemon-test-" + std::to_string(getpid())) {}

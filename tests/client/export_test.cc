@@ -31,7 +31,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Lists and reads what a test puts into it, damaged objects too.
+// Lists and returns the test's objects, including damaged ones.
 class FakeDraws final : public v1::JobService::Service {
  public:
   grpc::Status ListSegments(grpc::ServerContext*, const v1::ListSegmentsRequest*,
@@ -66,7 +66,7 @@ class FakeDraws final : public v1::JobService::Service {
   std::map<std::string, std::string> objects;
   std::map<std::string, int> reads;
   std::set<std::string> gone;  // deleted after they were listed
-  std::set<std::string> lost;  // the store has lost them
+  std::set<std::string> lost;  // lost by the store
 };
 
 // A chain of five segments of one draw each, "object0" to "object4".
@@ -83,7 +83,7 @@ class ExportTest : public ::testing::Test {
   }
   void TearDown() override { server_->Shutdown(); }
 
-  // The next one of the chain, a segment of its own: (index, 2).
+  // Returns the chain's next draw in a segment of its own: (index, 2).
   void AddDraw(int32_t chain, double weight) {
     const auto i = static_cast<int64_t>(next_[chain]++);
     const std::string parent = i == 0 ? FirstParentDigest() : service_.records.back().segment().digest();
@@ -111,7 +111,7 @@ class ExportTest : public ::testing::Test {
 
   void Damage(int i) { service_.objects["object" + std::to_string(i)].back() ^= 1; }
 
-  // The exit code; what was printed is in out_ and err_.
+  // Returns the exit code; out_ and err_ have the output.
   int Export(const std::string& more = "") {
     CLI::App program;
     Invocation run;

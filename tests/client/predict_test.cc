@@ -1,4 +1,4 @@
-// The verb predict against a server that answers what a test puts into it.
+// Tests the verb predict with a server that returns the test's answers.
 #include <unistd.h>
 
 #include <algorithm>
@@ -68,7 +68,7 @@ class PredictVerbTest : public ::testing::Test {
   std::string Run(const std::vector<std::string>& options) {
     std::vector<std::string> arguments = {"predict", "wine", "--input", folder_ + "/x.npy", "--address", address_};
     arguments.insert(arguments.end(), options.begin(), options.end());
-    std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
+    std::reverse(arguments.begin(), arguments.end());  // order that CLI11 expects
     CLI::App program;
     Invocation run;
     AddPredict(&program, &run);

@@ -1,4 +1,4 @@
-// Prints a page of the report's tests, for a browser to look at.
+// Prints a page of the report's tests for a browser.
 //   report_page whole | numbers | hostile TEXT | number DOUBLE | random SEED
 #include <cstdlib>
 #include <iostream>

@@ -1,4 +1,4 @@
-// The document that the report's page draws, and that nothing gets out of it. tests/e2e/report_test.py looks at the
+// Tests the document that the report's page draws, and that no text escapes from it. tests/e2e/report_test.py tests the
 // page.
 #include <cmath>
 #include <limits>

@@ -1,5 +1,5 @@
-// script_file FILE INPUTS [HIDDEN...] CLASSES: writes a TorchScript mlp, as a user's torch.jit.save would, with the body
-// of its forward(x) from BODY if that is set.
+// script_file FILE INPUTS [HIDDEN...] CLASSES: writes a TorchScript mlp as torch.jit.save does. If BODY is set, it is
+// the body of forward(x).
 #include <cstdlib>
 #include <fstream>
 #include <vector>

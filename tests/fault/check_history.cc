@@ -1,12 +1,12 @@
-// Says whether a fleet that real faults have struck kept its promise.
+// Checks whether a fleet kept its promise after real faults.
 //
 //   check_history DATA_DIRECTORY [SEEN]
 //
 // Reads the stores that its servers used: those of the data directory, or of CHAINFLEET_STATE and CHAINFLEET_BLOBS. No
-// server may run. SEEN has what clients were told: lines `JOB CHAIN FIRST_INDEX DIGEST LEASE_EPOCH`, a segment each.
-// Every job is run again here, calmly: one thread, as its workers have. Then the product's collector runs, and no
-// object may be left that nothing refers to. What is wrong goes to stdout, a line each. Exit status: 0 nothing is, 1
-// something is, 2 the stores cannot be read.
+// server may run. SEEN has the acknowledged segments: lines `JOB CHAIN FIRST_INDEX DIGEST LEASE_EPOCH`. Runs every job
+// again without faults, on one thread, as its workers do. Then runs the product's collector and expects no
+// unreferenced object. Prints one line for each defect. Exit status: 0 no defect, 1 a defect, 2 the stores cannot be
+// read.
 #include <algorithm>
 #include <fstream>
 #include <iostream>
@@ -39,7 +39,7 @@ namespace {
 constexpr int kBroken = 1, kUnreadable = 2;
 constexpr absl::Duration kElectionInterval = absl::Milliseconds(200);
 
-// Opens the stores as a server does and in its order, so that it refuses what a server refuses.
+// Opens the stores as a server does and in the same order, so that it refuses the same stores.
 class Stores {
  public:
   absl::Status Open(const std::string& data_directory) {
@@ -73,7 +73,7 @@ class Stores {
     return absl::OkStatus();
   }
 
-  // A leader that was killed may be replaced when its term has ended.
+  // A killed leader may be replaced when its term has ended.
   absl::Status OpenPostgres(const std::string& uri) {
     CHAINFLEET_ASSIGN_OR_RETURN(leader_, PostgresLeader::Connect({uri, "check_history", "none"}));
     const absl::Duration end = clock_.Monotonic() + 2 * kLeaderTerm;
@@ -95,7 +95,7 @@ class Stores {
 
 absl::StatusOr<std::map<ChainId, DrawPath>> RunCalmly(const StoredState& stored, const BlobStore& blobs) {
   CHAINFLEET_RETURN_IF_ERROR(InitializeDevice("cpu", 1));
-  std::vector<std::pair<JobSpec, std::map<int32_t, DrawPath>>> runs;  // jobs of one specification have the same draws
+  std::vector<std::pair<JobSpec, std::map<int32_t, DrawPath>>> runs;  // jobs with equal specs have the same draws
   std::map<ChainId, DrawPath> calm;
   for (const StoredJob& job : stored.jobs) {
     std::shared_ptr<const ResidentDataset> dataset;

@@ -1,5 +1,5 @@
-// Loaded into a server or a worker by LD_PRELOAD, between it and the C library: what the product is made of stays as
-// users get it.
+// Loaded into a server or a worker by LD_PRELOAD, between the program and the C library, so that tests use the
+// unchanged product.
 //
 //   CHAINFLEET_FAULT_POINT="kill|stop before|after CALL N TEXT"   the process gets SIGKILL or SIGSTOP right before or
 //       after its N-th CALL whose subject contains TEXT. CALL and its subject: sync (fsync, fdatasync; the file's
@@ -64,7 +64,7 @@ Point* ThePoint() {
   return point;
 }
 
-// Runs `call`, and dies or stops beside it if this is the one.
+// Runs `call`, and dies or stops before or after it if this call is the chosen one.
 template <typename Call>
 auto Through(const char* name, std::string_view subject, Call call) {
   Point* const point = ThePoint();
@@ -85,7 +85,7 @@ std::string PathOf(int descriptor) {
   return std::string(path, size < 0 ? 0 : static_cast<size_t>(size));
 }
 
-// Seconds to add to CLOCK_REALTIME.
+// Returns the seconds to add to CLOCK_REALTIME.
 int64_t Offset() {
   static const std::atomic<int64_t>* const offset = [] {
     const char* file = getenv("CHAINFLEET_FAULT_CLOCK");
@@ -112,7 +112,7 @@ bool Earlier(const timespec& a, const timespec& b) {
   return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
 }
 
-// A wait until `deadline` by the wrong clock: in slices of the right one, since the wrong one may be set meanwhile.
+// Waits until `deadline` of the wrong clock in slices of the right clock, because the wrong clock may change meanwhile.
 long WaitByWrongClock(Syscall next, long address, long operation, long value, const timespec& deadline, long mask) {
   constexpr long kSliceNanoseconds = 20'000'000;
   for (;;) {
@@ -185,7 +185,7 @@ time_t time(time_t* out) noexcept {
 }
 
 long syscall(long number, ...) noexcept {
-  // No guarded static: a thread that waits for its guard does so by this very function.
+  // No guarded static: a thread that waits for its guard would call this function.
   static constinit std::atomic<Syscall> known = nullptr;
   Syscall next = known.load(std::memory_order_relaxed);
   if (next == nullptr) known.store(next = Next<Syscall>("syscall"), std::memory_order_relaxed);

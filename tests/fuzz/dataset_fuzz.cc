@@ -1,9 +1,9 @@
-// libFuzzer target: data sets as whoever puts them likes.
+// libFuzzer target: arbitrary data sets.
 //
-// The first byte says how the files are named and what they are for, the next two how long the first of two is; the
-// rest is what they hold. What is accepted is held against what DecodedDataset promises of itself, so that nothing
-// behind it divides by a size of zero or reads beyond an array; what is refused is INVALID_ARGUMENT, or more than is
-// read.
+// The first byte selects the names and the purpose of the files, the next two the length of the first of two
+// files; the rest is their content. For accepted files, checks the promises of DecodedDataset, so that later code
+// neither divides by a size of zero nor reads beyond an array. Refused files must be INVALID_ARGUMENT, or too
+// large.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

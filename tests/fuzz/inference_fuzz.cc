@@ -1,8 +1,8 @@
-// libFuzzer target: requests of the Open Inference Protocol and tensors of predictions, as whoever sends them likes.
+// libFuzzer target: arbitrary requests of the Open Inference Protocol and tensors of predictions.
 //
-// The first byte says how the rest is read: a serialised ModelInferRequest; a request put together from likely parts;
-// a tensor as the Predict call has it. Whatever is accepted is held against the request by arithmetic of its own, what
-// is refused against the promise of the codes: INVALID_ARGUMENT, and nothing of ours in the text.
+// The first byte selects how the rest is read: a serialised ModelInferRequest; a request made of likely parts; a tensor
+// of a Predict call. Accepted requests are checked by independent arithmetic. Refused ones must be INVALID_ARGUMENT,
+// without internals in the text.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ void CheckRefusal(const absl::Status& status, const ModelInferRequest& request) 
   }
 }
 
-// The product of a shape, none if it is negative somewhere or beyond what memory holds.
+// Returns the product of a shape; nullopt if a size is negative or the product is too large for memory.
 std::optional<int64_t> Elements(const google::protobuf::RepeatedField<int64_t>& shape) {
   __int128 product = 1;
   bool zero = false;
@@ -68,7 +68,7 @@ bool Same(float a, float b) {
   return (std::isnan(a) && std::isnan(b)) || std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
 }
 
-// The i-th value of raw bytes, by the compiler's own conversions.
+// Returns the i-th value of raw bytes, by the compiler's own conversions.
 float Expected(const std::string& datatype, const std::string& raw, size_t i) {
   if (datatype == "FP64") return static_cast<float>(At<double>(raw, i));
   if (datatype == "FP32") return At<float>(raw, i);
@@ -117,7 +117,7 @@ void CheckCall(const ModelInferRequest& request, const InferenceCall& call) {
   }
 }
 
-// Which of the draws of two chains are averaged: as many as arithmetic without overflow says.
+// Returns the averaged draws of two chains, by arithmetic without overflow.
 void CheckSelection(const InferenceCall& call) {
   constexpr int64_t kDraws[] = {7, 2};
   std::vector<chainfleet::ChainDraws> chains;
@@ -137,7 +137,7 @@ void CheckSelection(const InferenceCall& call) {
   Require(chainfleet::NumDraws(chosen) == wanted, "as many draws as were asked for");
 }
 
-// Whether `tensor` is what a model of [3, 2] takes, by its own arithmetic.
+// Returns whether a model of [3, 2] accepts `tensor`, by independent arithmetic.
 void CheckAgainstModel(const InputTensor& tensor, const ModelInferRequest& request) {
   chainfleet::PredictPlan plan;
   plan.job = "job-aaaaaa";
@@ -248,7 +248,7 @@ bool Build(FuzzedDataProvider* fuzz, ModelInferRequest* request) {
   std::string raw = fuzz->ConsumeBytesAsString(elements * datatype.bytes);
   raw.resize(elements * datatype.bytes);
   good = good && datatype.name[0] != '\0' && std::string(datatype.name) != "INT64";
-  for (size_t i = 0; datatype.bytes == 8 && i < elements; ++i) {  // beyond float32, which is refused
+  for (size_t i = 0; datatype.bytes == 8 && i < elements; ++i) {  // values beyond float32 are refused
     const double value = At<double>(raw, i);
     good = good && (!std::isfinite(value) || std::isfinite(static_cast<float>(value)));
   }

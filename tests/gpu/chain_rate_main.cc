@@ -1,5 +1,5 @@
-// Chain-steps per second of Entropy-MCMC on one device, for tests/gpu/run.sh. Prints one line of JSON for the rate and
-// one for what LibTorch's profiler counted in ten further steps.
+// Measures chain-steps per second of Entropy-MCMC on one device, for tests/gpu/run.sh. Prints one line of JSON for the
+// rate and one for the counts of LibTorch's profiler in ten further steps.
 //
 //   chain_rate DEVICE MODEL WIDTH BATCH CHAINS float32|tf32 SECONDS
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -68,7 +68,7 @@ void Step(ChainBatch* batch) {
   CHAINFLEET_CHECK(stepped.ok()) << stepped.status().ToString();
 }
 
-// Steps that the host has issued may still run on the device.
+// The device may still run steps that the host has issued.
 void WaitFor(const Device& device) {
   if (!device.is_cuda()) return;
   c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA)
@@ -163,7 +163,7 @@ void PrintProfile(const Profile& profile) {
 }
 
 int Run(const Settings& settings) {
-  // Before any tensor is made: LibTorch looks for its CUDA back end once.
+  // Call before any tensor exists: LibTorch looks for its CUDA back end once.
   if (const absl::Status status = InitializeDevice(settings.device, 1); !status.ok()) {
     std::cerr << status << "\n";
     return 1;
@@ -186,7 +186,7 @@ int Run(const Settings& settings) {
   const double first_step_seconds = absl::ToDoubleSeconds(clock.Monotonic() - begin);
   for (int step = 1; step < kWarmUpSteps; ++step) Step(batch->get());
   PrintRate(batch->get(), settings, device, first_step_seconds);
-  // A profiler that cannot see the device counts no kernels, which is not the number 0.
+  // A profiler that cannot see the device has no count, which differs from 0.
   const Profile profile = ProfileSteps(batch->get(), device);
   if (!profile.kernels.empty()) PrintProfile(profile);
   return 0;

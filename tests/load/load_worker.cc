@@ -67,7 +67,7 @@ void LoadWorker::OnReply(const absl::StatusOr<SynchronizeReply>& reply) {
     store_incarnation_ = reply->store_incarnation;
     for (const Grant& grant : reply->grants) Take(grant, clock_->Monotonic());
     for (const StopOrder& order : reply->stop) Obey(order);
-    // New chains are listed at once, for that confirms them.
+    // List new chains at once, to confirm them.
     pause = reply->grants.empty() ? reply->next_sync_in : absl::ZeroDuration();
   } else {
     stats_->Failed(absl::StrCat("Synchronize ", ReasonOf(reply.status()), " ", reply.status().code()));
@@ -156,7 +156,7 @@ void LoadWorker::OnCommitted(const ProgressCommit& commit, absl::Duration began,
     chain.num_draws += commit.segment->num_draws();
     chain.last_digest = commit.segment->digest;
   }
-  chain.due += options_.commit_period;  // an open loop: a slow server gets no fewer
+  chain.due += options_.commit_period;  // an open loop: a slow server gets the same load
   ScheduleCommit(commit.chain, chain.due - now);
 }
 

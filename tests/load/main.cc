@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kConnections = 16, kThreads = 4, kChainsPerJob = 1000;
 constexpr absl::Duration kTick = absl::Seconds(5);
-constexpr double kLeastCommits = 0.95;  // of those asked for, in the second half
+constexpr double kLeastCommits = 0.95;  // share of the expected commits, in the second half
 constexpr double kMostBytesOfADraw = 200;
 
 struct Options {
@@ -59,7 +59,7 @@ ServerUse UseOf(int pid) {
   return use;
 }
 
-// No run of this driver reaches the end of these chains. Their draws still fit on the server's disk, which it checks.
+// Chains so long that no run reaches their end, with draws that fit on the server's disk, which the server checks.
 absl::StatusOr<std::string> Submit(Client* client, int chains) {
   v1::CreateJobRequest request;
   request.set_request_id(absl::StrCat("load-", absl::Hex(RandomBits())));
@@ -75,7 +75,7 @@ absl::StatusOr<std::string> Submit(Client* client, int chains) {
   return job.id();
 }
 
-// The middle of the run: what follows is without the start, when chains are granted.
+// The middle of the run: later figures exclude the start, when chains are granted.
 struct Middle {
   double at_seconds = 0, resident_mib = 0;
   int64_t commits = 0, draws = 0;
@@ -85,7 +85,7 @@ double SecondHalfRate(const LoadStats::Report& report, const Middle& middle, dou
   return static_cast<double>(report.commits.count() - middle.commits) / (seconds - middle.at_seconds);
 }
 
-// Growth of the server's memory per draw in the second half; 0 without draws.
+// Returns the growth of the server's memory per draw in the second half; 0 without draws.
 double BytesOfADraw(const LoadStats::Report& report, const Middle& middle, const ServerUse& after) {
   if (report.draws <= middle.draws) return 0;
   return (after.resident_mib - middle.resident_mib) * 0x1p20 / static_cast<double>(report.draws - middle.draws);
@@ -117,7 +117,7 @@ void Print(const LoadStats::Report& report, const ServerUse& before, const Middl
     std::cout << absl::StrFormat("%-22s %d %s\n", "failed", count, what);
 }
 
-// Without those of the `start`, before the jobs, that found no connection yet.
+// Excludes calls of the `start`, before the jobs, that found no connection yet.
 int64_t Failures(const LoadStats::Report& report, const LoadStats::Report& start) {
   int64_t failed = 0;
   for (const auto& [what, count] : report.failures) failed += count;
@@ -125,7 +125,7 @@ int64_t Failures(const LoadStats::Report& report, const LoadStats::Report& start
   return failed;
 }
 
-// FAILED_PRECONDITION says all that is not as it should be.
+// FAILED_PRECONDITION lists all failed expectations.
 absl::Status Judge(int64_t failed, const Options& options, double second_half_rate, double bytes_of_a_draw) {
   std::vector<std::string> faults;
   if (failed > 0) faults.push_back(absl::StrCat(failed, " calls failed"));

@@ -1,5 +1,5 @@
-// Every layer, likelihood, prior and potential on a GPU against the CPU, for the whole life of its chains. Of two GPUs
-// all of it is on the second.
+// Compares every layer, likelihood, prior and potential on a GPU with the CPU, over whole chains. With two GPUs, all
+// tests use the second.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -29,7 +29,7 @@ const Samplers& AskingForEverything() {
   return samplers;
 }
 
-// A network to sample, and how its plan differs from the others'.
+// A network to sample, and the changes of its plan.
 struct Job {
   std::string name;
   ModelSpec model;
@@ -87,7 +87,7 @@ ModelSpec Layers(const LayerList& layers, LikelihoodKind likelihood = Categorica
   return {LayeredModel{layers}, std::move(likelihood)};
 }
 
-// All layers but those without gradients by example.
+// All layers except those without gradients by example.
 LayerList ImageLayers(const LayerSpec& norm) {
   return {{ConvLayer{.out_channels = 6, .padding = 1, .groups = 3, .bias = false}},
           norm,
@@ -103,7 +103,7 @@ LayerList ImageLayers(const LayerSpec& norm) {
           {LinearLayer{}}};
 }
 
-// On images and on what is flat.
+// On images and on flat inputs.
 LayerList With(const LayerSpec& layer) {
   return {{ConvLayer{.out_channels = 4, .stride = 2}}, layer, {ReluLayer{}}, {LinearLayer{5}}, layer, {LinearLayer{}}};
 }

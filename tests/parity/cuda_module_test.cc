@@ -1,4 +1,4 @@
-// A CUDA module of another build is refused when it is loaded: beside this test lies one whose structs are of another
+// A CUDA module of another build is refused when it is loaded. The module in this test's folder has structs of another
 // size.
 #include "worker/numerics/kernels/cuda_module.h"
 

@@ -1,5 +1,5 @@
-// Every sampler's chains on a GPU against the same chains on the CPU: same keys, same draws up to float rounding.
-// Skipped where there is no GPU.
+// Compares every sampler's chains on a GPU with the same chains on the CPU: same keys, same draws up to float rounding.
+// Skipped without a GPU.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -13,7 +13,7 @@
 namespace chainfleet {
 namespace {
 
-// A GPU that a CPU stands in for computes thread by thread: its networks are narrow.
+// A simulated GPU computes thread by thread, so its networks are narrow.
 #ifdef CHAINFLEET_FAKE_CUDA
 constexpr bool kNarrow = true;
 #else

@@ -1,4 +1,4 @@
-// The optimisers among the samplers against their formulas as plain double-precision loops, step for step.
+// Compares the optimisers among the samplers with their formulas as plain double-precision loops, step for step.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Every sampler's chains on a fake GPU whose memory runs out, or which breaks, at each allocation in turn.
+// Runs every sampler's chains on a fake GPU that runs out of memory, or breaks, at each allocation in turn.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -37,7 +37,7 @@ class DeviceFaults : public ::testing::TestWithParam<SamplerSpec> {
     return plan;
   }
   std::unique_ptr<ChainBatch> Batch(int chains) const { return BatchOf(Plan(), data_, "cuda:0", chains); }
-  // All but what is measured of the chains, which is left out where memory is short.
+  // Compares all but the measurements of the chains, which are skipped when memory is short.
   static std::vector<std::string> StateOf(const ChainBatch& batch) {
     std::vector<std::string> state;
     for (const int32_t chain : batch.chains()) {
@@ -47,7 +47,7 @@ class DeviceFaults : public ::testing::TestWithParam<SamplerSpec> {
     }
     return state;
   }
-  // Lets each allocation of `call` fail in turn until it makes no more. After some of these `failed` is called.
+  // Lets each allocation of `call` fail in turn until it makes no more. Calls `failed` after some of these.
   static void TryUntilItWorks(
       const std::function<absl::Status()>& call, const std::function<void()>& failed = [] {}) {
     for (int64_t at = 1; at <= kMostAllocations; ++at) {
@@ -65,7 +65,7 @@ class DeviceFaults : public ::testing::TestWithParam<SamplerSpec> {
   const std::shared_ptr<const ResidentDataset> data_ = SyntheticImages(GetParam().passes_over_data() ? 8 : 24);
 };
 
-// They go on in the batch that was short of memory, or in another from their resume points, as those of a batch that is
+// The chains continue in the batch that was short of memory, or in another batch from their resume points, as after a
 // split.
 TEST_P(DeviceFaults, AllChainsMatchTheCpuAfterATemporaryLackOfMemory) {
   const auto undisturbed = Batch(kChains);
@@ -86,7 +86,7 @@ TEST_P(DeviceFaults, AllChainsMatchTheCpuAfterATemporaryLackOfMemory) {
     ASSERT_TRUE(undisturbed->Step().ok());
     ASSERT_TRUE(StateOf(*batch) == StateOf(*undisturbed)) << "step " << step;
   }
-  // The runner gives a batch up that throws: what it had is still there to be told.
+  // The runner drops a batch that throws; its completed work must still be readable.
   const auto take = [&] {
     return CatchTorch("a draw", [&] {
       if (!GetParam().is_metropolis()) batch->TakeDraw(1);

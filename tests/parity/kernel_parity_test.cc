@@ -1,5 +1,5 @@
-// Our kernels for GPUs against those of the CPU, on the layout of a deep network and on awkward ones. A CPU stands in
-// for the GPU and runs them thread by thread.
+// Compares our GPU kernels with the CPU's, on the layout of a deep network and on awkward layouts. A CPU simulates the
+// GPU and runs the kernels thread by thread.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -51,7 +51,7 @@ std::vector<Case> Cases() {
           {"Resnet18", *InferParameters({BuiltinModel{.name = "resnet18", .width = 0.125}}, {3, 32, 32}, 10), 6}};
 }
 
-// Rows of parameters in (0.25, 1.25], but for one NaN in row kNan of the first two.
+// Rows of parameters in (0.25, 1.25], except one NaN in row kNan of the first two.
 std::vector<at::Tensor> Arenas(const Layout& layout, int64_t rows) {
   std::vector<at::Tensor> arenas;
   for (uint64_t a = 0; a < kMaxPassArenas; ++a) {
@@ -99,7 +99,7 @@ class KernelParity : public ::testing::TestWithParam<Case> {
     return buffers;
   }
 
-  // `run(device, arenas, outcomes)` leaves the same in arenas, padding included, and outcomes on both devices; and on a
+  // `run(device, arenas, outcomes)` leaves the same arenas, padding included, and outcomes on both devices, and on a
   // GPU the same bits each time.
   template <typename Outcome, typename Run>
   void ExpectParity(Run run) const {
@@ -172,7 +172,7 @@ TEST_P(KernelParity, OfEveryPass) {
   }
 }
 
-// Batches are drawn on the GPU, and have the very ids that the CPU draws.
+// The GPU draws the same ids of batches as the CPU.
 TEST(BatchParity, OfTheRowIds) {
   ASSERT_TRUE(InitializeDevice("cuda:0", 1).ok());
   for (const Minibatches kind : {Minibatches::kReshuffle, Minibatches::kIndependent}) {

@@ -1,5 +1,5 @@
-// Reports of a batch on a GPU, which may be one step late, against those of the same batch on the CPU. The GPU is a
-// fake one, whose copies to the host are NaN until the host waits for them: a number that is read too early fails.
+// Compares reports of a batch on a GPU, which may be one step late, with those of the same batch on the CPU. The GPU is
+// a fake one. Its copies to the host are NaN until the host waits for them, so a value that is read too early fails.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ class LateReports : public ::testing::Test {
       NetworkPlan({BuiltinModel{"softmax_regression", {}}}, {EmcmcSpec{1e-4}}, *data_);
 };
 
-// Chains leave and join, so rows change places while their numbers are on their way.
+// Chains leave and join, so rows change places while their values are in flight.
 TEST_F(LateReports, ShowThePreviousStepUnlessAValueIsDue) {
   const auto cpu = Batch("cpu"), gpu = Batch("cuda:0");
   std::map<int32_t, double> before;
@@ -79,8 +79,8 @@ TEST_F(LateReports, ShowThePreviousStepUnlessAValueIsDue) {
   }
 }
 
-// The prior alone drives a chain from step to step to where its network overflows: from 1e28 on in a few steps, from
-// a usual start in many more.
+// The prior alone drives a chain from step to step until its network overflows: from 1e28 in a few steps, from a usual
+// start in many more.
 TEST_F(LateReports, OfARowThatDivergesComeAStepLateAtMost) {
   plan_->spec.schedule = {StepScale::kStepSize, ConstantSchedule{2}};
   plan_->spec.num_steps = 16;

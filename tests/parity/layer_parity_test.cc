@@ -1,5 +1,5 @@
-// Every list of layers, all chains in one call, against the plain one-chain reference in double precision; and the bits
-// that the CPU's way promises.
+// Compares every list of layers, all chains in one call, with the plain one-chain reference in double precision. Also
+// tests the bits that the CPU's path promises.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ LayerList AllLayers() {
           {LinearLayer{}}};
 }
 
-// Parameters [C, shape...] spread as a chain starts, norms a little off the identity; of a generator of our own.
+// Parameters [C, shape...] spread as at the start of a chain, norms near the identity; from the test's own generator.
 std::vector<at::Tensor> SpreadParameters(const NetworkShape& network, int64_t chains, at::ScalarType type) {
   std::vector<at::Tensor> parameters;
   uint32_t block = 0;
@@ -72,7 +72,7 @@ std::vector<at::Tensor> Leaves(const std::vector<at::Tensor>& tensors) {
 
 double LargestDifference(const at::Tensor& a, const at::Tensor& b) { return (a - b).abs().max().item<double>(); }
 
-// Logits and gradients of `chains` networks in one call against each on its own.
+// Compares logits and gradients of `chains` networks in one call with each alone.
 void ExpectParity(const LayerList& layers, std::vector<int64_t> input_shape, int64_t chains = 2, int64_t n = 4) {
   const auto network = InferNetwork(layers, input_shape, 10, "layers");
   ASSERT_TRUE(network.ok()) << network.status();
@@ -232,7 +232,7 @@ TEST(LayerPotential, DropoutKeepsTheMeanAndDropsAtItsRate) {
   const auto network = InferNetwork({{DropoutLayer{0.25}}}, {10}, 10, "layers");
   const StepKey keys[] = {{RngKey{1}, 3}, {RngKey{2}, 3}};
   const at::Tensor y = EagerLogits(*network, {}, at::ones({2, 5000, 10}), {.dropout = keys});
-  // 50,000 of each: a standard error of .0019.
+  // 50,000 of each give a standard error of .0019.
   for (int64_t c = 0; c < 2; ++c) EXPECT_NEAR((y[c] == 0).to(at::kDouble).mean().item<double>(), 0.25, 0.008);
   EXPECT_FLOAT_EQ(y.max().item<float>(), 1 / 0.75f);
   EXPECT_FALSE(at::equal(y[0], y[1]));

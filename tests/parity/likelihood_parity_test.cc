@@ -1,5 +1,5 @@
-// Each likelihood: its hand-written gradients against central differences and against autograd in double, and the fused
-// network's potential against the eager one.
+// Compares each likelihood's hand-written gradients with central differences and with autograd in double, and the fused
+// network's potential with the eager one.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/from_blob.h>
@@ -181,7 +181,7 @@ TEST(LikelihoodParity, FusedPotentialAgreesWithTheEagerOne) {
   }
 }
 
-// |X_i|^2 with its part of the log variance, by a batch of one example each.
+// X_i|^2 with its log-variance part, from a batch of one for each example.
 TEST(LikelihoodParity, SquaredNormsCountTheLogVariance) {
   at::set_num_threads(1);
   const auto data = Resident(MakeTable(20, 4, false));

@@ -1,4 +1,4 @@
-// Predictions with the draws stacked, the way of a GPU, against those of the CPU, draw by draw.
+// Compares predictions with stacked draws, as on a GPU, with predictions of the CPU, draw by draw.
 #include "tests/support/predictor_parity.h"
 
 #include <ATen/ATen.h>
@@ -66,7 +66,7 @@ TEST_F(KeptRows, AreReadOnceForAllCallsAboutThem) {
   const auto first = Sums(inputs, &kept), of_others = Sums(inputs, nullptr, 1);
   ASSERT_EQ(kept->blocks.size(), 2u);
   EXPECT_EQ(kept->room, kMaxDeviceRowBytes - 4800);
-  inputs.bytes = Rows(2).bytes;  // to be seen by a call that reads them
+  inputs.bytes = Rows(2).bytes;  // visible to a call that reads the bytes
   EXPECT_EQ(Sums(inputs, &kept), first);
   EXPECT_EQ(Sums(inputs, &kept, 1), of_others) << "other draws of the same rows";
   EXPECT_EQ(kept->room, kMaxDeviceRowBytes - 4800);
@@ -116,7 +116,7 @@ TEST(StackCache, KeepsTheLatestThatWereAskedFor) {
   EXPECT_EQ(cache.Get(draws, 2, 1)[0][0].item<float>(), 3);
   EXPECT_EQ(cache.bytes(), 3 << 10);
   EXPECT_TRUE(cache.Get(draws, 0, 2).is_same(two));
-  cache.Get(draws, 3, 1);  // in place of that of draw 3, which was asked for longer ago
+  cache.Get(draws, 3, 1);  // evicts the stack of draw 3, the least recently used
   EXPECT_TRUE(cache.Get(draws, 0, 2).is_same(two));
   EXPECT_EQ(cache.bytes(), 3 << 10);
   EXPECT_EQ(cache.Get(draws, 0, 4).size(0), 4) << "larger than the cache";

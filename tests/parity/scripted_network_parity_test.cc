@@ -1,4 +1,4 @@
-// TorchScript modules against the built-in network of the same layers, and modules that are no networks.
+// Compares TorchScript modules with the built-in network of the same layers, and tests modules that are no networks.
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -129,7 +129,7 @@ TEST(ScriptedNetwork, AnswersToAnyLikelihoodWhoseOwnParametersComeLast) {
   }
 }
 
-// The error of Load for a module with inputs [4] and 3 classes.
+// Returns the error of Load for a module with inputs [4] and 3 classes.
 std::string RefusalOf(const std::string& file) {
   const auto network = ScriptedNetwork::Load(file, {4}, 3, at::kCPU);
   if (network.ok()) return "";
@@ -166,7 +166,7 @@ TEST(ScriptedNetwork, RefusesWhatIsNoFunctionOfThetaAndOneInput) {
   EXPECT_EQ(RefusalOf(ScriptedMlp({4, 3}, "return self.logits(x) + self.seen")), "") << "a constant";
 }
 
-// The server's check of files that LibTorch itself writes.
+// Tests the server's check with files that LibTorch itself writes.
 TEST(ScriptedNetwork, IsRefusedByTheServerWhenItOpensFiles) {
   EXPECT_TRUE(CheckTorchScript(ScriptedMlp({4, 5, 3})).ok());
   for (const char* call : {"torch.save(x, \"f\")", "x = torch.from_file(\"f\")"}) {
@@ -175,7 +175,7 @@ TEST(ScriptedNetwork, IsRefusedByTheServerWhenItOpensFiles) {
   }
 }
 
-// Before any of its code runs.
+// Refused before any of the module's code runs.
 TEST(ScriptedNetwork, RefusesOperatorsThatDoMoreThanArithmetic) {
   const std::string path = ::testing::TempDir() + "written-by-a-module-" + std::to_string(::getpid());
   const auto refusal = [](const std::string& line) {

@@ -1,5 +1,5 @@
-// This test counts on a fake GPU what one step of a batch of chains costs, and holds it to a table. More of anything is
-// slower on every GPU: whoever needs more, or has brought it down, changes the table.
+// Counts the cost of one step of a batch of chains on a fake GPU and compares it with a table. A higher count is slower
+// on every GPU. Change the table with the code.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -52,11 +52,11 @@ std::unique_ptr<ChainBatch> SteadyBatch(const ModelSpec& model, const SamplerSpe
   if (sampler.posterior_draws() == 0) plan->spec.collect.every_steps = 1000;
   plan->spec.chains = kChains;
   auto batch = BatchOf(plan, data, "cuda:0", kChains);
-  for (int step = 0; step < 3; ++step) EXPECT_TRUE(batch->Step().ok());  // the first measures the chains, too
+  for (int step = 0; step < 3; ++step) EXPECT_TRUE(batch->Step().ok());  // the first step also measures the chains
   return batch;
 }
 
-// Without its bytes.
+// Leaves out the bytes.
 Counts CountOf(const std::function<void()>& call) {
   const Counts before = fake_cuda::GpuCounts();
   call();
@@ -91,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(Networks, StepBudget,
                                            Budget{{.name = "wideresnet28x10", .width = 0.0125}, {420, 3, 193, 3, 0}}),
                          [](const auto& info) { return NameOf(info.param.model.name); });
 
-// Samplers whose step needs none of the numbers that the GPU computes.
+// Samplers whose step needs no number from the GPU.
 class SteadySteps : public ::testing::TestWithParam<SamplerSpec> {
  protected:
   static void SetUpTestSuite() { ASSERT_TRUE(InitializeDevice("cuda:0", 1).ok()); }
@@ -137,7 +137,7 @@ TEST(MeasuringBudget, HasFewBatchesForLargeNetworks) {
   EXPECT_EQ(NumVarianceBatches(11'173'962, Device()), 64);
 }
 
-// Chains of a large network are measured in turn, so that a step waits for a few of them.
+// Chains of a large network are measured in turn, so that a step waits only for a few of them.
 TEST(MeasuringBudget, HasFewChainsOfALargeNetworkAtATime) {
   constexpr int64_t kResnet18 = 11'173'962, kSteps = 1000;
   std::map<int64_t, int> chains;  // by the step before which they are measured first

@@ -1,4 +1,4 @@
-// The fused update against the plain reference, and the bits it promises.
+// Compares the fused update with the plain reference, and tests the bits that it promises.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -185,7 +185,7 @@ TEST_P(UpdateParity, LeavesAnInactiveRowAlone) {
   EXPECT_FALSE(rows.RowEquals(1, before, 1));
 }
 
-// With fused multiply-add the width of the vectors shows nowhere; without it (SSE) only float rounding differs.
+// With fused multiply-add the width of the vectors changes no bit; without it (SSE) only float rounding differs.
 TEST_P(UpdateParity, GivesEveryInstructionSetTheSameValues) {
   const Layout layout = LayoutOf({16390, 6, 130});
   std::vector<Rows> results;

@@ -1,6 +1,6 @@
-// chainfleet-member-loop: the Bayesian model average as one would first write it in LibTorch, a loop over the members
-// in the same process: no network, no server. One line of JSON for each batch size. predict_bench.py runs it as a
-// rival.
+// chainfleet-member-loop: the Bayesian model average as a first program in LibTorch, a loop over the members in the
+// same process, without network and server. Prints one line of JSON for each batch size. predict_bench.py compares with
+// it.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
@@ -25,7 +25,7 @@ struct Options {
   int64_t members = 16;
   std::vector<int64_t> batches = {1, 64};
   double mean = 0, stddev = 1, seconds = 3;
-  int streams = 1;  // batches at once, cores shared out
+  int streams = 1;  // concurrent batches, which share the cores
 };
 
 const std::vector<std::vector<int64_t>>& ShapesOf(const std::string& model) {

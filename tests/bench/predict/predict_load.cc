@@ -43,7 +43,7 @@ double ResidentMib(int pid) {
   return pages * static_cast<double>(sysconf(_SC_PAGESIZE)) / 0x1p20;
 }
 
-// Keeps `width` calls open until time or the number of requests is up. Each slot asks for other rows.
+// Keeps `width` calls open until the time or the number of requests is used up. Each slot requests other rows.
 class Round {
  public:
   Round(const Options& options, const std::string& rows,
@@ -138,7 +138,7 @@ class Round {
       MutexLock lock(&mutex_);
       error_ = status.error_message();
     }
-    // A server that fails at once is not to be asked for ever.
+    // Stop calling a server that fails at once.
     if (!Over() && failed_.load() < 100) Ask(slot);
     MutexLock lock(&mutex_);
     if (--open_ == 0) closed_.SignalAll();
@@ -159,7 +159,7 @@ void Run(const Options& options) {
   const std::string rows{std::istreambuf_iterator<char>(file), {}};
   std::vector<std::unique_ptr<inference::GRPCInferenceService::Stub>> stubs;
   for (int i = 0; i < kConnections; ++i) {
-    grpc::ChannelArguments own;  // else the channels share one connection
+    grpc::ChannelArguments own;  // otherwise the channels share one connection
     own.SetInt("chainfleet.connection", i);
     own.SetMaxReceiveMessageSize(-1);
     stubs.push_back(inference::GRPCInferenceService::NewStub(

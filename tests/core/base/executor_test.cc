@@ -39,7 +39,7 @@ TEST(ThreadPool, RunsTasksInTheOrderOfTheirTimes) {
   std::vector<int> order;
   {
     ThreadPool pool(1);
-    pool.Schedule([&] {  // all are queued before the one thread may look; times in the past depend on no timer
+    pool.Schedule([&] {  // queues all before the one thread may run; times in the past depend on no timer
       pool.ScheduleAfter(-absl::Hours(1), [&] { order.push_back(2); });
       pool.ScheduleAfter(-absl::Hours(2), [&] { order.push_back(1); });
       pool.ScheduleAfter(-absl::Hours(1) + absl::Minutes(1), [&] { order.push_back(3); });
@@ -107,7 +107,7 @@ TEST(BoundedExecutor, LeavesTheOtherThreadsToTheRest) {
       changed.SignalAll();
     });
   }
-  pool.Schedule([&] {  // goes through although ten others came first
+  pool.Schedule([&] {  // runs although ten others came first
     MutexLock lock(&mutex);
     while (inside < 2) changed.Wait(&mutex);
     open = true;

@@ -27,7 +27,7 @@ class LoadingCacheTest : public ::testing::Test {
   int64_t bytes_ = 40;
   absl::Status failure_;
 
-  // The number of the load that gave the value; 0 for an error.
+  // Returns the number of the load that gave the value; 0 for an error.
   int Get(const std::string& key) {
     std::vector<int> values;
     Begin(key, &values);
@@ -53,7 +53,7 @@ TEST_F(LoadingCacheTest, LoadsOnceAndDropsTheLeastRecentlyUsed) {
   EXPECT_EQ(Get("a"), 1);
   EXPECT_EQ(Get("b"), 2);
   EXPECT_EQ(Get("a"), 1);
-  EXPECT_EQ(Get("c"), 3);  // 120 bytes: b, the oldest use, goes
+  EXPECT_EQ(Get("c"), 3);  // 120 bytes: evicts b, the least recently used
   EXPECT_EQ(cache_.held_bytes(), 80);
   EXPECT_EQ(Get("a"), 1);
   EXPECT_EQ(Get("b"), 4);
@@ -133,7 +133,7 @@ TEST(LoadingCacheThreads, AGetAfterDropNeverGetsAnOlderValue) {
   const auto load = [&](const LoadingCache<int>::Done<LoadingCache<int>::Loaded>& done) {
     pool.Schedule([&, done] {
       const auto value = std::make_shared<const int>(stored);
-      PauseThread(absl::Microseconds(10));  // so that Drop may come between
+      PauseThread(absl::Microseconds(10));  // lets Drop run in between
       done(LoadingCache<int>::Loaded{value, 40});
     });
   };

@@ -27,7 +27,7 @@ using ::testing::SizeIs;
 
 class LogTest : public ::testing::Test {
  protected:
-  // The lines that `write` logs to a file.
+  // Returns the lines that `write` logs to a file.
   template <typename Write>
   static std::vector<std::string> Lines(const std::string& level, Write write) {
     ::testing::internal::CaptureStderr();
@@ -113,7 +113,7 @@ TEST_F(LogTest, AddsFieldsToEveryLine) {
                                  AllOf(HasSubstr(R"("worker":"w-2")"), Not(HasSubstr("w-1")))));
 }
 
-// The text that `write` logs to a terminal, up to the first line break.
+// Returns the text that `write` logs to a terminal, up to the first line break.
 template <typename Write>
 std::string LineOnATerminal(const std::string& program, Write write) {
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
@@ -125,7 +125,7 @@ std::string LineOnATerminal(const std::string& program, Write write) {
   write();
   dup2(saved, STDERR_FILENO);
   std::string line;
-  char byte = 0;  // one at a time: what a terminal hands over need not be a whole line
+  char byte = 0;  // one at a time, because a terminal may return a part of a line
   while (byte != '\n' && read(terminal, &byte, 1) == 1) line += byte;
   for (const int descriptor : {terminal, screen, saved}) close(descriptor);
   return line;
@@ -161,7 +161,8 @@ TEST_F(LogTest, ShowsLettersOfAllLanguages) {
 }
 
 TEST_F(LogTest, MarksBytesThatAreNotUtf8) {
-  // An end inside a character, a C1 of one byte, a line break and a surrogate in disguise, a code beyond the last one.
+  // An end inside a character, a C1 of one byte, an overlong line break, an encoded surrogate, a code above the last
+  // one.
   const std::string bytes = "a\x9b\xc0\x8a\xed\xa0\x80\xf4\x90\x80\x80z\xe2\x80";
   std::string marked = "a";
   for (int i = 0; i < 10; ++i) marked += "\ufffd";

@@ -114,8 +114,8 @@ TEST_P(BlobStoreConformance, RefusesNamesThatLeaveTheFolder) {
   }
 }
 
-// The stores that need no server, or those on a server: the latter below each test's own prefix, and once with every
-// object put in parts.
+// The stores that need no server, or the stores on a server: the latter below each test's own prefix, and once with
+// every object put in parts.
 std::vector<Implementation> Implementations() {
   static int opened = 0;
   const auto prefix = [] { return "conformance-" + std::to_string(++opened); };

@@ -14,14 +14,14 @@
 namespace chainfleet {
 namespace {
 
-// The real disk with a number of bytes left, which knows what a loss of power would leave.
+// The real disk with a limited number of bytes. Tracks the state after a loss of power.
 class FrailDisk final : public FileSystem {
  public:
   int64_t bytes_left = INT64_MAX;
   absl::Status sync_status;  // of folders
   absl::Status read_status;
 
-  // Folder syncs that have begun wait until `renames` in all were made.
+  // Holds started folder syncs until `renames` renames were made in all.
   void HoldSyncsUntil(int renames) {
     MutexLock lock(&mutex_);
     awaited_renames_ = renames;
@@ -78,7 +78,7 @@ class FrailDisk final : public FileSystem {
     MutexLock lock(&mutex_);
     ++folder_syncs_;
     if (!sync_status.ok()) return sync_status;
-    const std::set<std::string> seen = renamed_;  // what comes later this sync need not hold
+    const std::set<std::string> seen = renamed_;  // this sync need not cover later renames
     while (renames_ < awaited_renames_) changed_.Wait(&mutex_);
     for (const std::string& file : seen) {
       if (file.starts_with(path + "/")) durable_.insert(file);
@@ -169,11 +169,11 @@ TEST_F(FileBlobStoreTest, RemovesTempFilesOfARunThatDied) {
 
 TEST_F(FileBlobStoreTest, ConcurrentPutsAreDurableWhenTheyReturnAndShareFolderSyncs) {
   auto store = FileBlobStore::Open(&disk_, folder_).value();
-  ASSERT_TRUE(store->Put("a/first", "x").ok());  // the folder is there now
+  ASSERT_TRUE(store->Put("a/first", "x").ok());  // creates the folder
   const int syncs_before = disk_.folder_syncs();
   constexpr int kRounds = 20, kPuts = 8;
   for (int round = 0; round < kRounds; ++round) {
-    disk_.HoldSyncsUntil(disk_.renames() + kPuts);  // the first to sync misses the renames of the others
+    disk_.HoldSyncsUntil(disk_.renames() + kPuts);  // the first sync misses the renames of the others
     std::vector<std::thread> threads;
     for (int put = 0; put < kPuts; ++put) {
       threads.emplace_back([&, name = "a/" + std::to_string(round) + "-" + std::to_string(put)] {
@@ -189,7 +189,7 @@ TEST_F(FileBlobStoreTest, ConcurrentPutsAreDurableWhenTheyReturnAndShareFolderSy
 TEST_F(FileBlobStoreTest, ReplacingIsWholeOrNotAtAllAndDurable) {
   auto store = FileBlobStore::Open(&disk_, folder_).value();
   std::filesystem::create_directories(folder_ + "/a");
-  std::ofstream(folder_ + "/a/digest") << "damaged";  // nobody synced it
+  std::ofstream(folder_ + "/a/digest") << "damaged";  // never synced
   disk_.bytes_left = 3;
   EXPECT_EQ(ReasonOf(store->Replace("a/digest", "whole")), "DISK_FULL");
   EXPECT_EQ(store->Get("a/digest").value(), "damaged");
@@ -218,7 +218,7 @@ TEST_F(FileBlobStoreTest, AFolderThatCannotBeSyncedFailsThePut) {
   EXPECT_TRUE(disk_.IsDurable(folder_ + "/a/second"));
 }
 
-// The store's own folder and all below it were made by this run, and nothing but the store synced them.
+// This run created the store's own folder and all below it, and only the store synced them.
 TEST(FileBlobStoreOnAForgetfulDisk, PutObjectsSurviveALossOfPower) {
   for (uint64_t seed = 0; seed < 32; ++seed) {
     ForgetfulDisk disk("/data", seed);

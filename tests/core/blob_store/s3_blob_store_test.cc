@@ -34,7 +34,7 @@ class S3BlobStoreTest : public ::testing::Test {
                                                         [this](absl::Duration wait) { waits_.push_back(wait); }),
                              options);
   }
-  // A store that was opened; what opening asked is forgotten.
+  // Returns an opened store and forgets the requests of its opening.
   std::unique_ptr<S3BlobStore> Opened(const S3BlobStore::Options& options = {}) {
     http_.script = {S3Failure(412, "PreconditionFailed")};
     auto store = Open(options).value();

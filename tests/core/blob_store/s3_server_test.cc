@@ -100,7 +100,7 @@ TEST(S3Server, ASignedPutTakesTheseBytesUnderThisNameOnce) {
   S3SignedUrl unconditional = put;
   unconditional.headers.erase("if-none-match");
   EXPECT_EQ(Send("PUT", unconditional, bytes).code, 403) << "without the condition";
-  // Length and digest are signed, too, but this server does not look at them: the first read of an object does.
+  // Length and digest are signed, too, but this server does not check them: the first read of an object does.
   EXPECT_THAT(store->List("").value(), IsEmpty());
   const HttpReply taken = Send("PUT", put, bytes);
   EXPECT_EQ(taken.code, 200) << taken.body;

@@ -97,7 +97,7 @@ struct Published {
   int64_t parameters;
 };
 
-// Parameter counts of other implementations of the same network; without a source, the sum over its layers by hand.
+// Parameter counts of other implementations of the network; without a source, the sum over its layers by hand.
 TEST(BuiltinNetworks, HaveTheirPublishedNumbersOfParameters) {
   const std::vector<int64_t> cifar = {3, 32, 32}, imagenet = {3, 224, 224};
   const std::vector<Published> all = {

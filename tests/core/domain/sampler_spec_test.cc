@@ -1,4 +1,4 @@
-// Every setting of every sampler, on and just beyond the edge of what it may be.
+// Tests every setting of every sampler at the edge of its domain and just beyond.
 #include "core/domain/sampler_spec.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ const std::vector<Refusal>& Refusals() {
       {GradientUncertaintySpec{.quantile = 0}, "quantile"},
       {GradientUncertaintySpec{.quantile = 1}, "quantile"},
       {HmcSpec{.leapfrog_steps = 0}, "leapfrog_steps"},
-      {PenaltyMhSpec{.num_batches = 2}, "num_batches"},  // the variance of two is no estimate
+      {PenaltyMhSpec{.num_batches = 2}, "num_batches"},  // the variance of two batches is no estimate
       {PenaltyMhSpec{.effective_data_size = 0}, "effective_data_size"},
       {BatchedMhSpec{.num_batches = 0}, "num_batches"},
       {TemperedMhSpec{.data_size = 0}, "data_size"},
@@ -86,7 +86,7 @@ TEST(SamplerSpec, RefusesASettingOutsideItsDomainAtItsPath) {
   }
 }
 
-// A field that gets no line above has no bounds of its own: those are listed here.
+// Lists the fields without bounds of their own; every other field needs a line above.
 TEST(SamplerSpec, HasNoSettingWithoutADomain) {
   std::set<std::string> tried = {"sghmc.scheme",        "emcmc.anchor_decay", "gradient_uncertainty.scale_free",
                                  "penalty_mh.proposal", "penalty_mh.penalty", "batched_mh.proposal",

@@ -101,7 +101,7 @@ TEST(Npz, RoundTrips) {
 
 TEST(Npz, ReadsOnlyWhatIsAskedFor) {
   std::string bytes = *WriteNpz({{"x", Floats({1}, {3})}, {"z", Floats({1}, {1})}});
-  bytes[bytes.find(std::string("\0\0\x80\x3f", 4))] ^= 1;  // of z: it would be found to be damaged
+  bytes[bytes.find(std::string("\0\0\x80\x3f", 4))] ^= 1;  // of z, which would be reported as damaged
   const auto arrays = ReadNpz(bytes, {"x", "y"});
   ASSERT_TRUE(arrays.ok()) << arrays.status();
   EXPECT_EQ(arrays->size(), 1u);
@@ -161,7 +161,7 @@ std::string ArchiveOf(const std::string& code, const char* member = "m/code/mm.p
     return Array{.type = ArrayType::kUint8, .shape = {static_cast<int64_t>(text.size())}, .bytes = text};
   };
   std::string archive = *WriteNpz({{"m/data", bytes("-")}, {"m/code/m", bytes(code)}});
-  // WriteNpz ends names with ".npy"; those of the same length need no other sizes.
+  // WriteNpz ends names with ".npy", so use names of the same length, which need no other sizes.
   for (const auto& [from, to] : {std::pair("m/data.npy", "m/data.pkl"), std::pair("m/code/m.npy", member)}) {
     for (size_t at = 0; (at = archive.find(from, at)) != std::string::npos;) archive.replace(at, std::strlen(to), to);
   }
@@ -176,7 +176,7 @@ TEST(TorchScript, RefusesCodeThatOpensFiles) {
   EXPECT_THAT(Message(CheckTorchScript(ArchiveOf("torch.from_file(\"/etc/passwd\")"))), HasSubstr("names from_file"));
 }
 
-// LibTorch finds a member in whatever case its name is, and an operator under whatever name it was given.
+// LibTorch ignores the case of member names, and finds an operator under any alias.
 TEST(TorchScript, RefusesCodeThatHidesWhatItOpens) {
   for (const char* code : {"f = torch.from_file\nx = f(\"f\")", "x = (torch.from_file #\n(\"f\"))", "torch.save # f"}) {
     EXPECT_THAT(Message(CheckTorchScript(ArchiveOf(code))), HasSubstr("opens files")) << code;

@@ -151,7 +151,7 @@ TEST(DecodeDataset, ReportsThePlaceOfAnInvalidTarget) {
   EXPECT_THAT(error({"b.bin", std::string(3073, '\0')}, {"", true}), HasSubstr("CIFAR has labels"));
 }
 
-// As a zip of the folder `top` that holds them ("" or "mine.zarr/").
+// Returns a zip of the folder `top` that holds them ("" or "mine.zarr/").
 std::string ZippedZarr(const std::map<std::string, Array>& arrays, const std::string& top) {
   std::vector<std::pair<std::string, std::string>> members;
   EXPECT_TRUE(WriteZarr(arrays, 8, [&](const std::string& key, const std::string& content) {
@@ -216,7 +216,7 @@ TEST(DecodeDataset, RefusesASizeOfZeroWhereverItStands) {
 }
 
 TEST(DecodeDataset, RefusesASizeOfZeroOfIdxFiles) {
-  // Its sizes are multiplied until the file could not hold them.
+  // The decoder multiplies sizes only until the file could not hold the product.
   for (const auto& shape : std::vector<std::vector<uint8_t>>{{0, 28, 28}, {5, 0, 28}, {5, 28, 0}}) {
     EXPECT_THAT(Error({{"i", Idx(shape, "")}, {"l", Idx({5}, "abcde")}}), HasSubstr("i: IDX header promises"));
   }
@@ -265,7 +265,7 @@ std::string Gzipped(const std::string& content) {
   return bytes;
 }
 
-// A budget of bytes, and what was asked of it.
+// A budget of bytes, and the bytes that a decoder requested.
 struct Budget {
   int64_t left;
   AdmitBytes admit() {

@@ -1,4 +1,4 @@
-// Writers of IDX, CIFAR-10 and CSV: what is read of what they write, and what they refuse.
+// Tests the writers of IDX, CIFAR-10 and CSV: reading back their files, and refused inputs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -95,7 +95,7 @@ TEST(DecodeZarrChunk, RefusesBytesThatAreCutFollowedOrDamaged) {
     Error(sample, "", content.size());
     if (sample.compressor == ZarrCompressor::kNone) continue;
     Error(sample, std::string(content.size(), '\x55'), content.size());
-    // Any content may come of it, but nothing else happens.
+    // The content may be anything, but nothing else may happen.
     for (size_t at = 0; at < sample.stored.size(); at += 1 + sample.stored.size() / 400) {
       std::string damaged = sample.stored;
       damaged[at] = static_cast<char>(damaged[at] ^ 0x41);

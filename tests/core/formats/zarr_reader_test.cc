@@ -45,7 +45,7 @@ std::vector<T> ValuesOf(const absl::StatusOr<Array>& array) {
   return values;
 }
 
-// The description of a uint8 array without compression, with `changes` of parts of its text.
+// Returns the description of a uint8 array without compression, with `changes` of parts of its text.
 std::string Description(const std::string& shape, const std::string& chunks,
                         const std::vector<std::pair<std::string, std::string>>& changes = {}) {
   const std::string text =
@@ -59,7 +59,7 @@ absl::Status ErrorOf(const std::string& description, const std::string& chunk = 
   return ReadZarrArray("x", GetFrom(store)).status();
 }
 
-// The array is refused, and the message names its key and has `words`.
+// Expects that the reader refuses the array and that the message names its key and has `words`.
 void ExpectRefused(const std::string& description, const std::string& words) {
   const absl::Status error = ErrorOf(description);
   EXPECT_TRUE(absl::IsInvalidArgument(error)) << description << ": " << error;
@@ -167,7 +167,7 @@ TEST(ReadZarr, FillsMissingChunks) {
   EXPECT_EQ(ReadZarrArray("x", GetFrom(store))->bytes, "zzcdz");
 }
 
-// The one item of an array whose only chunk is missing.
+// Returns the one item of an array whose only chunk is missing.
 template <typename T>
 T Filled(const std::string& dtype, const std::string& fill) {
   const Store store = {

@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// The value of a series, as text; "" if it is not there.
+// Returns the value of a series as text; "" if the series does not exist.
 std::string ValueOf(const std::string& scrape, const std::string& series) {
   const size_t begin = scrape.find("\n" + series + " ");
   if (begin == std::string::npos) return "";
@@ -101,7 +101,7 @@ TEST_F(MetricsTest, ServesOtherPagesBesideTheMetrics) {
   EXPECT_THAT(Scrape(*address), HasSubstr("chainfleet_build_info"));
 }
 
-// A client that connects and says nothing, as long as it lives.
+// A client that connects and sends nothing.
 class SilentClient {
  public:
   explicit SilentClient(const std::string& address) : descriptor_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -118,7 +118,7 @@ class SilentClient {
   const int descriptor_;
 };
 
-// The scrape gives up after 10 s, and the server on such a client after 2.
+// The scrape times out after 10 s, and the server disconnects such a client after 2 s.
 TEST_F(MetricsTest, SilentClientsDelayNoScrapeForLong) {
   const auto address = registry_.Serve("127.0.0.1:0");
   ASSERT_TRUE(address.ok()) << address.status();
@@ -138,7 +138,7 @@ TEST_F(MetricsTest, PagesAreMadeOneAtATime) {
     MutexLock lock(&mutex);
     most = std::max(most, ++running);
     changed.SignalAll();
-    // Time for another one to come, if it may.
+    // Gives another page the time to start, if it may.
     while (running < 2 && !changed.WaitWithTimeout(&mutex, absl::Milliseconds(200))) {
     }
     --running;

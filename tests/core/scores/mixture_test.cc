@@ -90,7 +90,8 @@ TEST(MixtureSums, AddUpOverPartsAndAreExactInBothTails) {
   EXPECT_TRUE(std::isnan(at(std::nan(""), false).tail));
 }
 
-// A part far below takes a share of the mixture: by so much the tail at the quantile grows, and the quantile moves.
+// A distant lower part takes a share of the mixture. The tail at the quantile grows by the share, and the quantile
+// moves.
 TEST(MixtureQuantileError, IsHowFarTheQuantileMovesWithTheTailBelowIt) {
   const Doubles w = {1, 3}, m = {-2, 1}, v = {0.25, 4};
   const double share = 1e-6;

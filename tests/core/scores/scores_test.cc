@@ -78,7 +78,7 @@ TEST(Calibration, EqualMassNeverSplitsEqualConfidences) {
   const auto bins = ReliabilityBins(confidence, {true, false, true, false, false, true}, 3, Binning::kEqualMass);
   ASSERT_EQ(bins.size(), 2u);
   EXPECT_EQ(bins[0].count, 2);
-  EXPECT_EQ(bins[1].count, 4);  // the cut after four of six would fall among the three .9
+  EXPECT_EQ(bins[1].count, 4);  // the cut after four of six would split the three .9
 }
 
 TEST(Calibration, EqualMassGoesOnAtTheNextCutAfterALongTie) {
@@ -125,7 +125,7 @@ TEST(Aupr, IsAveragePrecision) {
   EXPECT_DOUBLE_EQ(Aupr(std::vector<double>{4, 2}, std::vector<double>{3}), 0.5 + 0.5 * 2 / 3);
 }
 
-// Labels from the softmax of normal logits, which are then made 2.5 times too sure (or 0.6 times, too doubtful).
+// Labels from the softmax of normal logits. The logits are then made 2.5 times too confident, or 0.6 times.
 TEST(Temperature, RecoversHowOverconfidentLogitsAre) {
   constexpr int64_t kRows = 200'000, kClasses = 5;
   for (const double scale : {2.5, 0.6}) {

@@ -1,4 +1,4 @@
-// The contract of every StateStore for sweep points that have enough and for added chains.
+// The contract of every StateStore for stopped sweep points and for added chains.
 #include "core/base/limits.h"
 #include "tests/core/state_store/state_store_fixture.h"
 
@@ -16,7 +16,7 @@ class ExtentChanges : public StateStoreTest {
     store_ = harness_->Open();
     return store_->Load().value().jobs.at(0).row;
   }
-  // Why a job cannot have so many chains.
+  // Returns the reason why a job cannot have `chains` chains.
   std::string WhyNot(int32_t chains) {
     const ApplyResult result = Apply(change::ScaleJob{"job-aaaaaa", chains});
     EXPECT_TRUE(absl::IsFailedPrecondition(result.status)) << result.status;

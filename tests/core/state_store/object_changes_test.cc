@@ -1,4 +1,4 @@
-// Which objects every StateStore takes for wanted, for garbage, and for worth looking through.
+// Which objects every StateStore keeps, declares garbage, or queues for a sweep.
 #include "tests/core/state_store/state_store_fixture.h"
 
 namespace chainfleet {
@@ -63,7 +63,7 @@ TEST_P(ObjectChanges, TheSecondOfTwoFirstPutsLeavesItsObjects) {
   EXPECT_THAT(Garbage(), ElementsAre("shard-1"));
 }
 
-// The first tenant that stored it owns it, whichever tenant stores the same again.
+// The first tenant that stores the content owns it, even if other tenants store it again.
 TEST_P(ObjectChanges, ADatasetIsDeletedByItsTenantOrAnOperator) {
   for (const std::optional<std::string>& asks : {std::optional<std::string>("vision"), std::optional<std::string>()}) {
     Begin("u");

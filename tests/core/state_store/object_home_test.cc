@@ -1,4 +1,4 @@
-// Every StateStore keeps to the place that has its objects.
+// Every StateStore accepts only the place that has its objects.
 #include "core/store/state_store/object_home.h"
 
 #include "tests/core/state_store/state_store_fixture.h"
@@ -10,7 +10,7 @@ using testing::HasSubstr;
 
 class ObjectHomes : public StateStoreTest {
  protected:
-  // The first that says where they are is believed.
+  // The first opening decides where the objects are.
   void OpenFirst() {
     store_ = harness_->OpenAt(folder_).value();
     ASSERT_TRUE(Create("job-aaaaaa", 1).status.ok());

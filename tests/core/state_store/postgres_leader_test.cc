@@ -9,7 +9,7 @@ namespace {
 
 class PostgresLeaderTest : public testing::Test {
  protected:
-  // A coordinator at `address` to which a leader is gone after `timeout`.
+  // A coordinator at `address` that treats a leader as lost after `timeout`.
   std::unique_ptr<PostgresLeader> Coordinator(const std::string& address, absl::Duration timeout = absl::Seconds(6)) {
     return PostgresLeader::Connect({harness_.uri(), address, "s-" + address, timeout}).value();
   }
@@ -98,7 +98,7 @@ TEST_F(PostgresLeaderTest, AStandbyThatWouldMissTheObjectsIsRefusedWhileAnotherL
 TEST_F(PostgresLeaderTest, ATransactionTheOldLeaderLeftOpenDoesNotHoldUpTheNext) {
   const auto old = Coordinator("a:7400");
   const auto elected = old->TakeOver();
-  // As a leader that stopped in the middle of a write: it holds the row, and its line has the leader's name.
+  // Acts as a leader that stopped in the middle of a write: holds the row, and its connection has the leader's name.
   const auto hung = PostgresConnection::Open(harness_.uri(), "chainfleet-leader").value();
   ASSERT_TRUE(hung->BeginWrite().ok());
   ASSERT_TRUE(hung->Execute("SELECT generation FROM leader FOR KEY SHARE").ok());
@@ -240,7 +240,7 @@ TEST_F(PostgresLeaderTest, ANewerStandbyLeavesTheTablesOfAnOlderLeaderAlone) {
       "DROP TABLE aliases; DROP TABLE expired; ALTER TABLE jobs DROP COLUMN last_version; UPDATE store SET "
       "schema_version = 5");
   EXPECT_EQ(Coordinator("b:7400")->TakeOver()->leader_address, "a:7400");
-  Execute("ALTER TABLE jobs ADD COLUMN last_version BIGINT");  // fails if it is there
+  Execute("ALTER TABLE jobs ADD COLUMN last_version BIGINT");  // fails if the column exists
   Execute(
       "ALTER TABLE jobs DROP COLUMN last_version, DROP COLUMN stopped, DROP COLUMN asked_chains; "
       "ALTER TABLE garbage ADD COLUMN deleting BIGINT; ALTER TABLE evaluations DROP COLUMN version; "

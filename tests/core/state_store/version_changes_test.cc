@@ -12,7 +12,7 @@ using testing::UnorderedElementsAre;
 
 class VersionChanges : public StateStoreTest {
  protected:
-  // A job of one chain with so many segments of one draw, which is still leased.
+  // Creates a job of one leased chain with `segments` segments of one draw each.
   ChainRow Sample(const std::string& job, int64_t draws) {
     Create(job, 1);
     ChainRow row = Grant({job, 0}, 1).chains.at(0);

@@ -80,7 +80,7 @@ TEST(GrpcStatus, NeverCutsInsideACharacter) {
   for (size_t length = 990; length < 1010; ++length) {
     const grpc::Status status = ToGrpc(absl::InternalError(std::string(length, 'x') + "\xe2\x82\xac" + "tail"));
     google::rpc::Status details;
-    EXPECT_TRUE(details.ParseFromString(status.error_details())) << length;  // refuses a string that is not UTF-8
+    EXPECT_TRUE(details.ParseFromString(status.error_details())) << length;  // rejects strings that are not UTF-8
   }
 }
 

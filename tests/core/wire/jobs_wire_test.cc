@@ -20,7 +20,7 @@ v1::JobSpec Minimal() {
   return proto;
 }
 
-// The message of the violation at `path`, "" if there is none.
+// Returns the message of the violation at `path`, "" if there is none.
 std::string ViolationAt(const v1::JobSpec& proto, const std::string& path) {
   const auto violations = FieldViolationsOf(FromProto(proto).status());
   const auto found = std::find_if(violations.begin(), violations.end(), [&](const auto& v) { return v.path == path; });

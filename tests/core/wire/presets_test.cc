@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kExamples = 50'000;
 
-// As a user would write it, with `preset` alone and what a preset leaves open.
+// Returns a spec with `preset` and only the settings that a preset leaves open.
 JobSpec SpecOf(const std::string& preset, const std::string& builtin = "resnet18", int64_t num_classes = 10,
                int64_t batch_size = 0) {
   v1::JobSpec proto;

@@ -22,7 +22,7 @@ class RoundTrip : public ::testing::Test {};
 TYPED_TEST_SUITE(RoundTrip, MappedMessages);
 
 TYPED_TEST(RoundTrip, KeepsEveryField) {
-  for (uint64_t seed = 1; seed <= 64; ++seed) {  // enough that each case of each oneof comes up
+  for (uint64_t seed = 1; seed <= 64; ++seed) {  // enough for every case of each oneof
     const auto message = MappedMessage<TypeParam>(seed);
     const auto value = AsStatusOr(FromProto(message));
     ASSERT_TRUE(value.ok()) << value.status() << "\nseed " << seed << "\n" << message.DebugString();

@@ -16,7 +16,7 @@ constexpr char kStore[] = "incarnation-1";
 
 class CommitCheckTest : public DispatcherTest {
  protected:
-  // The next commit of the chain that worker_ holds, its resume point an object.
+  // Returns the next commit of the chain that worker_ holds; its resume point is an object.
   ProgressCommit Next() {
     ProgressCommit commit = worker_.NextCommit(chain_);
     commit.resume_point.inline_bytes.clear();
@@ -25,7 +25,7 @@ class CommitCheckTest : public DispatcherTest {
                 commit.resume_point.sha256};
     return commit;
   }
-  // Commits that are right but for a name that is not theirs.
+  // Returns commits that are correct except for the name of a foreign object.
   std::vector<ProgressCommit> Misnamed() {
     std::vector<ProgressCommit> commits;
     const ProgressCommit right = Next();
@@ -78,7 +78,7 @@ TEST_F(CommitCheckTest, ACommitNamesNothingButItsChainsObjectsOfItsEpoch) {
   EXPECT_TRUE(Commit(worker_, Next()).ok());
 }
 
-// Otherwise the next commit made garbage of the draw, for it supersedes the resume point.
+// Otherwise the next commit would supersede the resume point and turn the draw into garbage.
 TEST_F(CommitCheckTest, ACommittedDrawCannotBecomeAResumePoint) {
   MemoryBlobStore blobs;
   const ChainId other{Create("other", 1), 0};

@@ -1,4 +1,4 @@
-// A chain that brings its workers down fails by itself, and no other chain pays for it.
+// A chain that crashes its workers fails alone, and costs no other chain an attempt.
 #include "tests/server/control/dispatcher_fixture.h"
 
 namespace chainfleet {
@@ -10,13 +10,13 @@ using testing::HasSubstr;
 
 class DispatcherCrash : public DispatcherTest {
  protected:
-  // Takes the server's present answer, without waiting for more.
+  // Takes the server's present answer without waiting for more.
   void Talk(FakeWorker* worker) {
     const auto answer = Send(worker);
     executor_.RunFor(absl::Seconds(1));
     if (answer.has() && answer.get().ok()) worker->Take(*answer.get());
   }
-  // One draw of each chain, or what was asked for: handed back, or ended at `draws`.
+  // Commits one draw of each chain, or carries out its order: hands it back, or ends it at `draws`.
   void Step(FakeWorker* worker, int64_t draws) {
     const auto held = worker->chains;
     for (const auto& [chain, state] : held) {
@@ -26,7 +26,7 @@ class DispatcherCrash : public DispatcherTest {
       Advance(worker, chain, ends_as);
     }
   }
-  // A job of `chains` on one worker that has lost its process twice with all of them.
+  // A job of `chains` on one worker whose process died twice with all of them.
   std::string SuspectsOn(FakeWorker* worker, int chains) {
     const std::string job = Create("suspects", chains);
     for (int crash = 0; crash < limits::kCrashesUntilAlone; ++crash) {
@@ -36,7 +36,7 @@ class DispatcherCrash : public DispatcherTest {
     }
     return job;
   }
-  // Calls until the worker has `chains`, at most a minute.
+  // Calls until the worker has `chains`, for at most a minute.
   bool TalkUntil(FakeWorker* worker, size_t chains) {
     for (int calls = 0; calls < 60 && worker->chains.size() != chains; ++calls) Talk(worker);
     return worker->chains.size() == chains;
@@ -47,7 +47,7 @@ class DispatcherCrash : public DispatcherTest {
     int most_attempts = 0;  // of any chain but the crasher
     bool done = false;
   };
-  // Every worker that has `crasher` loses its process before it commits anything.
+  // The process of every worker that has `crasher` dies before it commits anything.
   Outcome Play(std::vector<FakeWorker>* workers, const ChainId& crasher, int64_t draws, bool restart_server = false) {
     Outcome outcome;
     for (int round = 0; round < 600 && !outcome.done; ++round) {
@@ -148,7 +148,7 @@ TEST_F(DispatcherCrash, ChainsThatMakeRoomForASuspectLoseNothing) {
   Talk(&other);
   ASSERT_TRUE(TalkUntil(&other, 1));
   Talk(&other);
-  worker.Restart();  // the suspect's third, and its worker does not come back
+  worker.Restart();  // the suspect's third crash; its worker does not return
   executor_.RunFor(kTermAndGrace - absl::Seconds(2));
   for (int i = 0; i < 60 && !other.chains.contains(suspect); ++i) {
     Talk(&other);
@@ -218,7 +218,7 @@ TEST_F(DispatcherCrash, OthersComeFirstWhereATurnHasJustEnded) {
   Create("other", 2);
   worker.Restart();
   Send(&worker);
-  worker.Restart();  // and again, before it took anything
+  worker.Restart();  // again, before it took anything
   executor_.RunFor(absl::Seconds(10));
   ASSERT_EQ(Chain(suspect).state, ChainState::kPending);
   ASSERT_TRUE(TalkUntil(&worker, 2));

@@ -1,4 +1,4 @@
-// A worker that an operator drains: how long it lasts, and how long the worker has.
+// Tests drains by an operator: their duration, and the time that the worker has.
 #include "server/control/fleet.h"
 #include "tests/server/control/dispatcher_fixture.h"
 
@@ -15,7 +15,7 @@ class DispatcherDrain : public DispatcherTest, public ControlObserver {
     Start();
   }
   void OnLeaseEnd(LeaseOutcome outcome) override { ended_.push_back(outcome); }
-  // Calls at the usual pace, each believed.
+  // Calls at the usual pace and applies each reply.
   void SyncFor(FakeWorker* worker, absl::Duration time) {
     for (const absl::Duration end = clock_.Monotonic() + time; clock_.Monotonic() < end;) {
       Sync(worker);

@@ -1,4 +1,4 @@
-// How much is drawn after all: stop rules, and chains that are added.
+// Tests the extent of a job's draws: stop rules, and added chains.
 #include "tests/server/control/dispatcher_fixture.h"
 #include "tests/support/recording_store.h"
 
@@ -21,13 +21,13 @@ class DispatcherExtent : public DispatcherTest {
     spec.trace_every = 1;
     return TryCreate(spec, "request").value().id;
   }
-  // Holds and lists all chains there are.
+  // Holds and lists all existing chains.
   static constexpr int kSlots = 6;
   void LeaseAll() {
     Sync(&worker_);
     Sync(&worker_);
   }
-  // The traces of these chains agree and say much.
+  // Returns traces of these chains that agree and have a high ESS.
   static PointDiagnosis Agreement(const std::vector<int32_t>& chains, int32_t point = 0) {
     return {.point = point,
             .looked_at = chains,
@@ -201,7 +201,7 @@ TEST_F(DispatcherExtent, ChainsThatEndedBeforeARestartAreNotWaitedFor) {
 TEST_F(DispatcherExtent, DrawsThatWereEnoughBeforeARestartAreEnough) {
   const std::string job = CreateUntil({.max_draws = 1}, 1);
   LeaseAll();
-  // The server ends between the commit and what follows from it.
+  // The server ends between the commit and its effects.
   dispatcher_->CommitProgress(worker_.Made(worker_.NextCommit({job, 0})), [](const absl::StatusOr<CommitReply>&) {});
   executor_.RunOne();
   Start();

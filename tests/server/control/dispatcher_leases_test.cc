@@ -1,4 +1,4 @@
-// How leases end, and what that costs.
+// Tests how leases end, and the cost of each end.
 #include "server/control/lease_table.h"
 #include "tests/server/control/dispatcher_fixture.h"
 
@@ -10,7 +10,7 @@ using testing::HasSubstr;
 
 class DispatcherLeases : public DispatcherTest {};
 
-// A fault of the store never counts against the chain: the chain waits, tells why and continues when the store is
+// A fault of the store never counts against the chain: the chain waits, reports why, and continues when the store is
 // repaired.
 TEST_F(DispatcherLeases, AChainThatWaitsForTheStoreLosesNoAttempt) {
   FakeWorker worker("w1");
@@ -58,7 +58,7 @@ TEST_F(DispatcherLeases, SynchronizeRenewsTheLease) {
 TEST_F(DispatcherLeases, SameWorkerLeasesAgainAfterExpiryWithTheSameEpoch) {
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);
-  worker.slots = 0;  // no new grant to it, and nobody else there
+  worker.slots = 0;  // it gets no grant, and there is no other worker
   Sync(&worker);
   executor_.RunFor(kTermAndGrace * 3);
   ASSERT_EQ(Chain(chain).state, ChainState::kPending);
@@ -216,7 +216,7 @@ TEST_F(DispatcherLeases, MalformedCommitIsRefusedBeforeTheStore) {
   EXPECT_EQ(ReasonOf(Commit(worker, stranger).status()), "LEASE_FENCED");
 }
 
-// A store that was put back twice gives the same epochs again: they are told apart by the store.
+// A store that was restored twice issues the same epochs again; the store's incarnation distinguishes them.
 TEST_F(DispatcherLeases, ACommitUnderALeaseOfAnotherStoreIsFenced) {
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);

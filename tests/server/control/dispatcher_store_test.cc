@@ -18,7 +18,7 @@ class DispatcherStore : public DispatcherTest {};
 TEST_F(DispatcherStore, RestartGivesOneFullTerm) {
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);
-  clock_.Advance(absl::Hours(1));  // the server was away; nobody expired anything
+  clock_.Advance(absl::Hours(1));  // the server was away; no lease was expired
   Start();
   executor_.RunFor(kTermAndGrace - absl::Seconds(1));
   EXPECT_EQ(Chain(chain).state, ChainState::kLeased);
@@ -141,7 +141,7 @@ TEST_F(DispatcherStore, IdleServerSetsNoTimer) {
   EXPECT_EQ(executor_.num_tasks(), 0u);
 }
 
-// 200 bytes a draw are allowed. What is known of them is in the store, whose cache fills and then stays.
+// 200 bytes a draw are allowed. The rest is in the store, whose cache fills and then keeps its size.
 TEST_F(DispatcherStore, MemoryDoesNotGrowWithTheDraws) {
   const auto folder = std::filesystem::path(testing::TempDir()) / ("draws-" + std::to_string(::getpid()));
   std::filesystem::create_directories(folder);

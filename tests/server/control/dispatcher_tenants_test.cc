@@ -1,4 +1,4 @@
-// Tenants: whose job is whose, and who gets the next slot.
+// Tests tenants: the owner of each job, and the order of their grants.
 #include "tests/server/control/dispatcher_fixture.h"
 
 namespace chainfleet {
@@ -12,13 +12,13 @@ class DispatcherTenants : public DispatcherTest {
     spec.scheduling.priority = priority;
     return Wait<JobView>([&](auto done) { dispatcher_->CreateJob(tenant, spec, "", false, done); }).value().id;
   }
-  // Chains by job.
+  // Returns chains by job.
   static std::map<std::string, int> Held(const FakeWorker& worker) {
     std::map<std::string, int> held;
     for (const auto& [chain, lease] : worker.chains) ++held[chain.job];
     return held;
   }
-  // Two rounds: what is granted is listed.
+  // Makes two rounds, so that grants are listed.
   void Fill(FakeWorker* worker) {
     Sync(worker);
     Sync(worker);
@@ -121,7 +121,7 @@ TEST_F(DispatcherTenants, ATenantWhoseChainsFitNowhereDelaysNoOther) {
   EXPECT_EQ(Held(worker), (std::map<std::string, int>{{held, 1}, {small, 3}}));
 }
 
-// A lease is charged once, however it ends.
+// A lease is charged once, for every kind of end.
 TEST_F(DispatcherTenants, LeasesThatEndAreChargedNoMore) {
   FakeWorker lost("w1", 1), worker("w2", 1);
   const std::string a = CreateFor("a", "job", 1);

@@ -1,4 +1,4 @@
-// The Dispatcher, its StateWriter and the embedded store on real threads: what ThreadSanitizer is for.
+// Runs the Dispatcher, its StateWriter and the embedded store on real threads, for ThreadSanitizer.
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -57,7 +57,7 @@ class DispatcherThreads : public testing::Test {
 
   bool Ended(const std::string& job) { return dispatcher_->GetJob(job)->finished_at.has_value(); }
 
-  // A worker until every job has ended: what it holds goes on by a commit each round.
+  // A worker until every job has ended; its chains commit in each round.
   void Work(const std::string& id, const std::vector<std::string>& jobs) {
     FakeWorker worker(id, /*chain_slots=*/3);
     while (!std::all_of(jobs.begin(), jobs.end(), [this](const std::string& job) { return Ended(job); })) {
@@ -83,7 +83,7 @@ class DispatcherThreads : public testing::Test {
       EXPECT_TRUE(dispatcher_->ListJobs({}, 10, "").ok());
       EXPECT_TRUE(store_->ListSegments({.job = job}).ok());
       EXPECT_TRUE(store_->ReferencesOfChain({job, 0}).ok());
-      (void)Sessions(*dispatcher_).CheckLease({job, 0}, 1);  // refused or not: as it comes
+      (void)Sessions(*dispatcher_).CheckLease({job, 0}, 1);  // both results are fine
       EXPECT_TRUE(Await<JobView>([&](auto done) {
                     dispatcher_->CreateJob(kDefaultTenant, SmallSpec("dry", 2), "", true, done);
                   }).ok());

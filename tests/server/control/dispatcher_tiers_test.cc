@@ -1,4 +1,4 @@
-// Tests tiers, preemption, and the number of chains that are enough.
+// Tests tiers, preemption, and success_chains.
 #include "core/domain/chain_memory.h"
 #include "tests/server/control/dispatcher_fixture.h"
 
@@ -17,7 +17,7 @@ class DispatcherTiers : public DispatcherTest {
     spec.scheduling.priority = priority;
     return TryCreate(spec).value().id;
   }
-  // As a worker does that was told to: a resume point, and the chain back.
+  // Hands the chain back with a resume point, as an ordered worker does.
   void HandBack(FakeWorker* worker, const ChainId& chain) {
     ASSERT_THAT(worker->stops, testing::Contains(Pair(chain, StopOrder::How::kHandBack)));
     Advance(worker, chain, ChainState::kPending);

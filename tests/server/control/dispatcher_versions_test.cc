@@ -1,4 +1,4 @@
-// Versions that jobs make by themselves, and the names of versions.
+// Tests versions that jobs make by themselves, and their aliases.
 #include "tests/server/control/dispatcher_fixture.h"
 
 namespace chainfleet {

@@ -114,7 +114,7 @@ TEST_F(DispatcherWorkers, WorkerHeldAgainAndAgainKeepsItsLeasesOnItsOwnClock) {
     executor_.RunFor(limits::kSyncInterval / 2);
     ASSERT_THAT(held.get()->keep, ElementsAre(chain));
     EXPECT_EQ(held.get()->next_sync_in, absl::ZeroDuration());
-    // One call of a third of the term could be lost before the next comes.
+    // A hold of a third of the term could lose one call before the next comes.
     EXPECT_LT(clock_.Monotonic() + limits::kLeaseTtl / 3, deadline);
     deadline = deadline_of(sent_at);
   }
@@ -148,7 +148,7 @@ TEST_F(DispatcherWorkers, StopOrderEndsTheHold) {
   ASSERT_TRUE(held.has());
   ASSERT_EQ(held.get()->stop.size(), 1u);
   EXPECT_EQ(held.get()->stop[0].how, StopOrder::How::kHandBack);
-  // The worker hands the chain back after its step: it is not asked to call again and again meanwhile.
+  // The worker hands the chain back after its step; the server does not ask for repeated calls meanwhile.
   EXPECT_EQ(held.get()->next_sync_in, limits::kSyncInterval);
 }
 
@@ -206,7 +206,7 @@ TEST_F(DispatcherWorkers, PlacesChainsByTheMemoryThatAWorkerHasMeasured) {
   Sync(&first);
   Sync(&first);
   ASSERT_EQ(first.chains.size(), 2u);
-  first.chain_bytes = 300 * limits::kMiB;  // much more than is estimated of these chains, and 3 of them fit
+  first.chain_bytes = 300 * limits::kMiB;  // much more than their estimate; 3 of them fit
   Sync(&first);
   Sync(&second);
   Sync(&second);
@@ -215,7 +215,7 @@ TEST_F(DispatcherWorkers, PlacesChainsByTheMemoryThatAWorkerHasMeasured) {
   Sync(&first);
   Sync(&first);
   EXPECT_EQ(first.chains.size(), 3u) << "those that it had count as much as they take";
-  first.chain_bytes = std::numeric_limits<int64_t>::max();  // a worker's word is bounded, and sums of it are
+  first.chain_bytes = std::numeric_limits<int64_t>::max();  // a worker's report is bounded, and so are sums of reports
   Sync(&first);
   Sync(&third);
   Sync(&third);
@@ -234,7 +234,7 @@ TEST_F(DispatcherWorkers, GrantIsRepeatedWithTheSameEpochUntilListed) {
   FakeWorker worker("w1");
   const auto lost = Send(&worker);
   executor_.RunFor(absl::Seconds(1));
-  ASSERT_TRUE(lost.has());  // and never reaches the worker
+  ASSERT_TRUE(lost.has());  // the reply never reaches the worker
   const SynchronizeReply again = Sync(&worker);
   ASSERT_EQ(again.grants.size(), 1u);
   EXPECT_EQ(again.grants[0].lease_epoch, lost.get()->grants[0].lease_epoch);
@@ -267,7 +267,7 @@ TEST_F(DispatcherWorkers, ChainOfAnotherEpochOrStoreIsFenced) {
   other.chains[chain] = {7, {}};
   Sync(&other);
   EXPECT_THAT(other.stops, ElementsAre(Pair(chain, StopOrder::How::kFenced)));
-  other.chains[chain] = {1, {}};  // the right epoch in the wrong hands
+  other.chains[chain] = {1, {}};  // the right epoch at the wrong worker
   Sync(&other);
   EXPECT_THAT(other.stops, ElementsAre(Pair(chain, StopOrder::How::kFenced)));
   worker.store_incarnation = "another-store";

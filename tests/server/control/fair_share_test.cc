@@ -70,12 +70,12 @@ TEST(FairShare, TheTenantWithTheLeastLoadPerWeightIsServedFirst) {
   EXPECT_EQ(parts[2].tenant, "b");
 }
 
-// A fleet of a number of slots on which chains of both tenants always wait; each runs for a while of its own.
+// A fleet on which chains of both tenants always wait. Each chain runs for its own time.
 class Fleet {
  public:
   Fleet(FairShare shares, int64_t slots) : shares_(std::move(shares)), free_(slots) {}
 
-  // Device-seconds that each had of `length`, with claims of `wanting` alone.
+  // Returns the device-seconds of each tenant over `length`, with claims only of `wanting`.
   std::map<std::string, double> Run(absl::Duration length, const std::vector<std::string>& wanting) {
     std::map<std::string, double> had;
     for (const absl::Duration end = now_ + length; now_ < end; now_ += absl::Minutes(1)) {

@@ -10,7 +10,7 @@ namespace {
 using testing::Contains;
 using testing::Not;
 
-// Objects in memory of which one cannot be deleted.
+// Objects in memory, one of which cannot be deleted.
 class StubbornBlobs final : public ForwardingBlobs {
  public:
   std::string stubborn;

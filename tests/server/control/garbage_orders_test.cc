@@ -1,5 +1,6 @@
-// The collector's pass against uploads and deletions of the same content, in every order of their steps: a step is one
-// transaction or one access to the objects. Another collector, deposed, deletes late what it listed once.
+// Runs the collector's pass with uploads and deletions of the same content, in every order of their steps. A step is
+// one transaction or one access to the objects. A second, fenced collector deletes late the objects that it once
+// listed.
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ namespace {
 
 using Turn = std::function<void()>;
 
-// Lets others run before each access.
+// Lets other actors run before each access.
 class SteppedBlobs final : public ForwardingBlobs {
  public:
   explicit SteppedBlobs(Turn turn) : turn_(std::move(turn)) {}
@@ -43,7 +44,7 @@ Dataset Named(const std::string& name, const std::vector<std::string>& objects) 
   return dataset;
 }
 
-// One run: a store with data set "old", the collector, and actors that do their steps one by one.
+// One run: a store with data set "old", the collector, and actors that make their steps one by one.
 class World {
  public:
   World(Choices* choices, size_t num_shards) : choices_(choices), num_shards_(num_shards) {
@@ -95,7 +96,7 @@ class World {
     });
     actors_.push_back(std::move(actor));
   }
-  // Its last steps: it has listed what it will delete.
+  // Its last steps: it has listed the objects to delete.
   void AddDeposedCollector() {
     Actor actor;
     const std::vector<std::string> listed = store_.ListGarbage("", 10).value();
@@ -116,7 +117,7 @@ class World {
   void RunAlone() {
     while (!actors_.empty()) StepOne(0);
   }
-  // A pass of the collector among the steps of the others, what is left of those, and a pass alone.
+  // Runs a pass of the collector among the steps of the others, then their remaining steps, then a pass alone.
   void Run() {
     stepping_ = true;
     EXPECT_TRUE(collector_.Collect().ok());
@@ -138,7 +139,7 @@ class World {
 
  private:
   struct Actor {
-    std::vector<std::function<bool()>> steps;  // false: refused, the same again later
+    std::vector<std::function<bool()>> steps;  // false: refused, and repeated later
     bool refused = false;
   };
 
@@ -149,7 +150,7 @@ class World {
     executor_.RunUntilIdle();
     return answer;
   }
-  // False if it was refused.
+  // Returns false if the step was refused.
   bool StepOne(size_t index) {
     Actor& actor = actors_[index];
     actor.refused = !actor.steps.front()();
@@ -162,7 +163,7 @@ class World {
   // Between two steps of the collector: any number of the others' steps in any order.
   void LetOthersRun() {
     if (!stepping_) return;
-    stepping_ = false;  // their own calls are no turns
+    stepping_ = false;  // their own calls are no steps
     for (Actor& actor : actors_) actor.refused = false;
     for (;;) {
       CheckShards();
@@ -193,7 +194,7 @@ class World {
   std::vector<Actor> actors_;
   FakeClock clock_;
   ManualExecutor executor_{&clock_};
-  // Thousands of orders each begin with an empty store: maps take no time to open.
+  // Thousands of orders each begin with an empty store, so use maps, which open at once.
   RecordingStore store_{std::make_unique<RowsInMemoryStore>(std::make_shared<RowsInMemory>("incarnation-1"))};
   SteppedBlobs blobs_{[this] { LetOthersRun(); }};
   Coordinator coordinator_{&clock_, &executor_, &store_, store_.Load().value(), DispatcherOptions{.id_key = RngKey{1}}};

@@ -17,7 +17,7 @@ using testing::Pair;
 
 constexpr char kDigest[] = "abababababababababababababababababababababababababababababababab";
 
-// Gives the pages it was told to, whatever it is asked; has no objects.
+// Returns the given pages for every prefix; has no objects.
 class ScriptedPages final : public BlobStore {
  public:
   std::vector<std::vector<std::string>> pages;

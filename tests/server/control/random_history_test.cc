@@ -1,5 +1,5 @@
-// Random histories of workers that die, hang, repeat themselves and lose replies, over a server that restarts; whatever
-// happens, committed draws of a chain are one path.
+// Runs random histories of workers that die, hang, repeat calls and lose replies, over a server that restarts. The
+// committed draws of a chain are always one path.
 #include <random>
 
 #include "tests/server/control/dispatcher_fixture.h"
@@ -14,7 +14,7 @@ class RandomHistory : public DispatcherTest, public testing::WithParamInterface<
     random_.seed(seed);
     coordinator_.reset();
     opened_.reset();
-    harness_.reset();  // its folder goes before the next one comes
+    harness_.reset();  // removes its folder before the next one is created
     harness_ = MakeHarness(GetParam());
     Open();
     workers_ = {FakeWorker("w1", 3), FakeWorker("w2", 3), FakeWorker("w3", 2)};
@@ -30,7 +30,7 @@ class RandomHistory : public DispatcherTest, public testing::WithParamInterface<
   bool OneIn(uint32_t n) { return random_() % n == 0; }
   FakeWorker& AnyWorker() { return workers_[random_() % workers_.size()]; }
 
-  // The reply may be lost on its way.
+  // The reply may be lost.
   void Synchronize(FakeWorker* worker) {
     const auto answer = Send(worker);
     if (!answer.has()) executor_.RunFor(absl::Milliseconds(random_() % 6000));
@@ -47,7 +47,7 @@ class RandomHistory : public DispatcherTest, public testing::WithParamInterface<
     if (stop != worker->stops.end()) commit.ends_as = ChainState::kPending;
     const auto reply = Commit(*worker, commit);
     if (reply.ok()) acknowledged_[chain].push_back(commit.segment->digest);
-    if (OneIn(6)) return;  // the worker never hears, and will say the same again
+    if (OneIn(6)) return;  // the worker gets no reply, and sends the same again
     if (reply.ok()) {
       worker->Took(commit);
     } else if (!absl::IsUnavailable(reply.status())) {
@@ -90,7 +90,7 @@ class RandomHistory : public DispatcherTest, public testing::WithParamInterface<
       }
     }
   }
-  // Among what the store has: the tables are its cache.
+  // Reads the store, because the tables are its cache.
   void CheckSuspectsAreAlone() {
     const StoredState state = opened_->Load().value();
     std::map<std::string, int> leased, suspects;  // by process

@@ -16,11 +16,11 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-// Objects in memory, of which each page of a listing has one.
+// Objects in memory; each page of a listing has one object.
 class ListedOneByOne final : public ForwardingBlobs {
  public:
-  std::string unlisted;                    // there, but in no page
-  mutable int questions = 0;               // but for pages
+  std::string unlisted;                    // exists, but is in no page
+  mutable int questions = 0;               // calls other than pages
   mutable std::set<std::string> prefixes;  // of listings by pages
 
   absl::StatusOr<int64_t> SizeBytes(const std::string& name) const override {
@@ -61,7 +61,7 @@ class RestoredStoreTest : public DispatcherTest {
     worker->Took(commit);
     return commit;
   }
-  // As a server that was started with --restored.
+  // Opens the store as a server that was started with --restored.
   RestoredStore Restore() {
     coordinator_.reset();
     store_ = database_.OpenRestored("incarnation-" + std::to_string(++incarnations_));
@@ -92,7 +92,7 @@ class RestoredStoreTest : public DispatcherTest {
     ASSERT_TRUE(collector.Recover().ok());
     ASSERT_TRUE(collector.Collect().ok());
   }
-  // With its shards stored, or not.
+  // Puts a data set, with or without its shards.
   Dataset PutDataset(const std::string& name, const std::vector<std::string>& objects) {
     Dataset dataset;
     dataset.name = name;

@@ -1,4 +1,4 @@
-// Decide, a pure function: each test puts a few rows into the tables and reads the plan.
+// Tests Decide, a pure function: each test puts a few rows into the tables and reads the plan.
 #include "server/control/scheduling_plan.h"
 
 #include <functional>
@@ -21,7 +21,7 @@ struct JobSketch {
   int32_t chains = 1;
   Priority priority = Priority::kNormal;
   std::string tenant = "a";
-  int64_t bytes = 0;  // that a worker has measured for one chain
+  int64_t bytes = 0;  // measured bytes of one chain
   std::optional<int64_t> success_chains = std::nullopt;
 };
 
@@ -232,7 +232,7 @@ TEST_F(SchedulingPlanTest, ChainsThatTheirJobNoLongerNeedsAreRetired) {
                           SchedulingPlan::Retirement{{"stopped", 0}, "R-hat 1.001"}));
 }
 
-// One worker, full of two chains of a job of the normal tier.
+// One worker that is full with two chains of a job of the normal tier.
 class SchedulingPlanYields : public SchedulingPlanTest {
  protected:
   SchedulingPlanYields() {
@@ -393,7 +393,7 @@ TEST_F(SchedulingPlanTest, ATurnLastsWhileItsChainIsASuspectThatWaitsOrRunsThere
       {"deleted", [this] { tables_.jobs.Remove("suspect"); }, false},
   };
   AddWorker("w1", 4)->chains_listed = 1;
-  AddJob("other");  // waits, so that no turn begins where one has ended
+  AddJob("other");  // waits, so that no turn begins on the worker whose turn has ended
   AddJob("suspect");
   Suspect({"suspect", 0});
   tables_.turns.Plan("w1", {"suspect", 0});

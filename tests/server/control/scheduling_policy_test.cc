@@ -17,7 +17,7 @@ QueuedJob Job(const std::string& id, int32_t chains) {
   return job;
 }
 
-// One job after the other.
+// Assigns one job after the other.
 std::vector<Assignment> AssignInOrder(const std::vector<QueuedJob>& queue, const std::vector<FreeSlots>& free,
                                       size_t limit) {
   Placement placement(free);
@@ -130,7 +130,7 @@ TEST(SchedulingPolicy, NothingIsPlacedOnAClosedWorker) {
   EXPECT_THAT(placement.Place(Job("a", 3)), ElementsAre(Assignment{{"a", 0}, "w2"}));
 }
 
-// The rule of the header, applied plainly: tries every worker for every chain.
+// The rule of the header as a plain search: tries every worker for every chain.
 std::vector<Assignment> AssignPlainly(const std::vector<QueuedJob>& queue, std::vector<FreeSlots> free) {
   std::vector<Assignment> all;
   for (const QueuedJob& job : queue) {
@@ -176,7 +176,7 @@ TEST(SchedulingPolicy, PlacesAsAPlainSearchDoes) {
   }
 }
 
-// Twenty thousand slots on one host: sorting its thousand workers again for each would take minutes.
+// Twenty thousand slots on one host: sorting its thousand workers again for each slot would take minutes.
 TEST(SchedulingPolicy, FillsAThousandWorkersEvenly) {
   std::vector<FreeSlots> free;
   for (int i = 0; i < 1000; ++i) free.push_back({absl::StrCat("w", i), 20, "host"});

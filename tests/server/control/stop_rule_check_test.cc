@@ -76,7 +76,7 @@ TEST_F(StopRuleCheck, NothingThatChangesIsNoAgreement) {
   EXPECT_EQ(Why(), std::nullopt);
 }
 
-// The chains of a network may never agree in their weights, and have agreed in its predictions all the same.
+// The chains of a network may agree in its predictions but never in their weights.
 TEST_F(StopRuleCheck, QuantitiesThatDescribeDecideNothing) {
   traces_.diagnostics[1] = Found("theta.norm", 3, 8, 8);
   EXPECT_EQ(Why(), std::nullopt);

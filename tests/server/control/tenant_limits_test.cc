@@ -63,7 +63,7 @@ TEST_F(TenantLimitsTest, BoundsTheJobsAndUnfinishedChainsOfATenantAndOfNoOther) 
 
 TEST_F(TenantLimitsTest, BoundsTheBytesOfDrawsDataSetsAndModelsTogether) {
   Add("vision", 1);
-  Add("vision", 1, true);  // its draws are stored still
+  Add("vision", 1, true);  // its draws are still stored
   contents_.datasets = {{.name = "a", .shards = {{0, 1, {"s0", 30, ""}}, {1, 1, {"s1", 10, ""}}}, .tenant = "vision"},
                         {.name = "b", .shards = {{0, 1, {"s2", 1000, ""}}}, .tenant = "speech"}};
   contents_.models = {{.name = "m", .object = {"m", 100, ""}, .tenant = "vision"}};

@@ -21,7 +21,7 @@ using ::testing::SizeIs;
 
 class TraceTableTest : public ::testing::Test {
  protected:
-  // Steps (first, last] of a chain that makes noise about `centre`; "still" never changes.
+  // Adds steps (first, last] of a chain with noise around `centre`; "still" never changes.
   void Add(int32_t index, int64_t first, int64_t last, double centre = 0, int32_t point = 0,
            std::optional<ChainState> ends_as = std::nullopt, const std::string& job = "job-a") {
     ChainTrace trace{.point = point, .quantities = {"noise", "still"}, .steps = {}, .values = {}};
@@ -45,7 +45,7 @@ class TraceTableTest : public ::testing::Test {
 
   FakeClock clock_;
   ManualExecutor executor_{&clock_};
-  std::vector<PointDiagnosis> heard_;  // last
+  std::vector<PointDiagnosis> heard_;  // the newest diagnoses
   TraceTable table_{&executor_,
                     [this](const std::string&, const std::vector<PointDiagnosis>& points) { heard_ = points; }};
 };
@@ -148,7 +148,7 @@ TEST_F(TraceTableTest, ForgetsChainsThatDiverged) {
   EXPECT_EQ(Only().chains, 1);
 }
 
-// The window's values, by when their commits came: a mean over the whole run would fall as the window moves on.
+// The time of the window's values, from their commits. A mean over the whole run would fall as the window moves on.
 TEST_F(TraceTableTest, ReportsTheTimeThatTheValuesTook) {
   Add(0, 0, 50);
   EXPECT_EQ(Only().seconds, 0) << "when they were begun nobody saw";
@@ -223,7 +223,7 @@ TEST_F(TraceTableTest, PointsShareTheRoomOfTheirJob) {
   constexpr int32_t kRoom = TraceTable::kMostValues / (kTraceWindow * kMostTraceQuantities);
   for (int32_t chain = 0; chain < kRoom; ++chain) add(chain, 0, 0);
   for (int32_t chain = kRoom; chain < 2 * kRoom; ++chain) add(chain, 1, 0);
-  for (int32_t chain = 0; chain < kRoom; ++chain) add(chain, 0, 5);  // those that gave way do not come back
+  for (int32_t chain = 0; chain < kRoom; ++chain) add(chain, 0, 5);  // evicted chains do not return
   add(kRoom, 1, 5, ChainState::kSucceeded);
   ASSERT_THAT(heard_, SizeIs(2));
   for (const PointDiagnosis& point : heard_) {

@@ -1,4 +1,4 @@
-// Objects that workers put by themselves.
+// Tests objects that workers put directly.
 #include "server/control/upload_signer.h"
 
 #include "core/store/blob_store/memory_blob_store.h"

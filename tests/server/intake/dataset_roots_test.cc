@@ -21,7 +21,7 @@ using testing::HasSubstr;
 using testing::Not;
 namespace fs = std::filesystem;
 
-// A folder `data` that is a root, and a secret beside it.
+// A folder `data` that is a root, and a secret next to it.
 class DatasetRootsTest : public testing::Test {
  protected:
   DatasetRootsTest() : home_(fs::canonical(testing::TempDir()) / ("roots-" + std::to_string(::getpid()))) {
@@ -34,7 +34,7 @@ class DatasetRootsTest : public testing::Test {
   }
   ~DatasetRootsTest() override { fs::remove_all(home_); }
 
-  // The URI of a path below the test's folder.
+  // Returns the URI of a path below the test's folder.
   std::string Uri(const std::string& path) const { return "file://" + home_.string() + "/" + path; }
   absl::StatusOr<std::string> Read(const std::string& path) const { return roots_.Read(Uri(path), 100); }
   StatusCode CodeOf(const std::string& path) const { return Read(path).status().code(); }
@@ -90,7 +90,7 @@ TEST_F(DatasetRootsTest, RefuseALinkOutOfTheRoot) {
 }
 
 TEST_F(DatasetRootsTest, MakeNoSystemCallForAPathOutsideTheRoots) {
-  fs::create_directory_symlink(home_ / "data", home_ / "alias");  // it would be found to lead inside
+  fs::create_directory_symlink(home_ / "data", home_ / "alias");  // it leads inside
   EXPECT_EQ(CodeOf("alias/x.npy"), StatusCode::kPermissionDenied);
   EXPECT_EQ(CodeOf("alias/../data/x.npy"), StatusCode::kOk);
 }
@@ -190,7 +190,7 @@ TEST_F(DatasetRootsTest, AreAbsoluteFolders) {
   EXPECT_EQ(DatasetRoots::CheckFolder((home_ / "missing").string()).code(), StatusCode::kNotFound);
 }
 
-// One root s3://bucket/a/b on a server that answers from a script.
+// One root s3://bucket/a/b on a server with scripted answers.
 class BucketRootTest : public testing::Test {
  protected:
   BucketRootTest() {

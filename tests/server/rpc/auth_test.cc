@@ -129,7 +129,7 @@ TEST_F(AuthorizeTest, HealthNeedsNoTokenAndAServerWithoutTokensNeedsNone) {
   EXPECT_TRUE(open.Authorize("/chainfleet.v1.JobService/DrainWorker", {})->may(kOperate));
 }
 
-// An ending server answers as UNAVAILABLE, so that clients of every make repeat the call at the next server.
+// An ending server returns UNAVAILABLE, so that clients of every kind repeat the call at the next server.
 TEST(Authenticator, RefusesAllButHealthChecksAtTheEnd) {
   Authenticator open({}), guarded(TokenTable{{"token", {"vision"}}});
   for (Authenticator* auth : {&open, &guarded}) {

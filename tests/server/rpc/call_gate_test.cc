@@ -1,4 +1,4 @@
-// How calls are let in: the bounds by themselves, and the gate of a real server.
+// Tests the admission of calls: the bounds alone, and the gate of a real server.
 #include "server/rpc/call_gate.h"
 
 #include <grpcpp/generic/generic_stub.h>
@@ -33,7 +33,7 @@ class ReceivingCallsTest : public testing::Test {
       cancelled_.push_back(name);
     });
   }
-  // Lets all calls that have begun be old enough to count.
+  // Makes all started calls old enough to count.
   size_t WatchTwice(absl::Duration now) {
     receiving_.Watch(now);
     return receiving_.Watch(now);

@@ -134,11 +134,11 @@ TEST_F(CallRecordTest, LogsEveryCallAtDebugLevelWithItsIds) {
   EXPECT_EQ(lines[1]["level"], "debug");
 }
 
-// gRPC cancels such a call on the server as it does one whose client went away.
+// gRPC cancels such a call on the server like one whose client has disconnected.
 TEST_F(CallRecordTest, CountsADeadlineThatPassesAsThat) {
   grpc::ClientContext context;
   context.AddMetadata("authorization", "Bearer secret-token");
-  SetDeadline(&context, 0.05);  // it would be held for longer
+  SetDeadline(&context, 0.05);  // the server would hold it for longer
   v1::SynchronizeRequest request;
   request.set_protocol_version(kProtocolVersion);
   request.set_worker("w-1");

@@ -84,7 +84,7 @@ class DatasetTest : public RunningServer {
     }
     return uris;
   }
-  // All by URI.
+  // Puts all files by URI.
   static std::vector<v1::PutDatasetRequest> Named(const std::string& name, const std::vector<std::string>& uris) {
     std::vector<v1::PutDatasetRequest> messages(1);
     messages[0].mutable_header()->set_name(name);
@@ -296,10 +296,10 @@ TEST_F(DatasetTest, UploadsTogetherHoldNoMoreThanTheServerHasForThem) {
     EXPECT_EQ(ReasonOf(Send(Named("digits", Keep({Images(6), LabelsOf(6)}))).status()), "UPLOADS_FULL");
   }
   EXPECT_TRUE(Put("digits", {Images(6), LabelsOf(6)}).ok());
-  while (upload_budget_.held_bytes() != 0) continue;  // given back at the end of each call
+  while (upload_budget_.held_bytes() != 0) continue;  // released at the end of each call
 }
 
-// Holds up all reads by URI until it is let go.
+// Blocks all reads by URI until released.
 class HeldReads {
  public:
   explicit HeldReads(DatasetReads* reads) {
@@ -338,10 +338,10 @@ TEST_F(DatasetTest, ByUriIsNotReadForAClientThatHasGone) {
     const auto writer = jobs_->PutDataset(&context, &dataset);
     for (const auto& message : Named("digits", uris)) ASSERT_TRUE(writer->Write(message));
     writer->WritesDone();
-    while (dataset_reads_.unfinished() < 2) continue;  // the one that holds it up, and this
+    while (dataset_reads_.unfinished() < 2) continue;  // the blocking read, and this one
     context.TryCancel();
     EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::CANCELLED);
-    while (Scrape(metrics).find("code=\"CANCELLED\"") == std::string::npos) continue;  // the server knows it too
+    while (Scrape(metrics).find("code=\"CANCELLED\"") == std::string::npos) continue;  // the server has noticed it, too
   }
   while (dataset_reads_.unfinished() > 0 || upload_budget_.held_bytes() > 0) continue;
   EXPECT_EQ(content_.datasets().Get("digits").status().code(), absl::StatusCode::kNotFound);

@@ -16,7 +16,8 @@ using testing::HasSubstr;
 class GrpcServerTest : public RunningServer {
  protected:
   explicit GrpcServerTest(TokenTable tokens = {}) : RunningServer(std::move(tokens)) {}
-  // A unary call of any method with any bytes; the reply's bytes. Enough protobuf for health and reflection.
+  // Makes a unary call of any method with any bytes, and returns the reply's bytes. Enough protobuf for health and
+  // reflection.
   absl::StatusOr<std::string> CallRaw(const std::string& method, const std::string& bytes) {
     grpc::GenericStub stub(channel_);
     grpc::ClientContext context;
@@ -66,7 +67,7 @@ class GrpcServerWithTokens : public GrpcServerTest {
   GrpcServerWithTokens() : GrpcServerTest({{"operator", {"default", kOperatorRights}}}) {}
 };
 
-// The library's service cannot ask for one.
+// The library's reflection service cannot ask for a token.
 TEST_F(GrpcServerWithTokens, TellsNobodyItsContractsByReflection) {
   const std::string list = std::string("\x3a\x00", 2);
   const auto reflect = [&] { return CallRaw("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", list); };

@@ -1,4 +1,4 @@
-// A client that asks for predictions and does not read them: the answers stay here, and others are told so.
+// A client that requests predictions and does not read them: the server holds the replies, and other calls are refused.
 #include "server/rpc/held_reply.h"
 
 #include <grpcpp/generic/generic_stub.h>
@@ -15,9 +15,9 @@
 namespace chainfleet {
 namespace {
 
-constexpr int64_t kRows = 20'000;  // their answer is 1.7 MiB, far beyond what flow control lets go unread
+constexpr int64_t kRows = 20'000;  // their reply is 1.7 MiB, far more than flow control allows unread
 
-// Gives every row the same probabilities, until it is destroyed.
+// Returns the same probabilities for every row, until destroyed.
 class EvenWorker {
  public:
   explicit EvenWorker(v1::WorkerService::Stub* stub) : stream_(stub->ServeShards(&context_)) {
@@ -65,7 +65,7 @@ class EvenWorker {
   std::thread thread_;
 };
 
-// A call whose answer is never asked of the transport, which therefore takes no more of it than one window.
+// A call whose reply the client never reads, so that the transport takes no more than one window of it.
 class UnreadCall {
  public:
   UnreadCall(const std::string& address, const std::string& method, const std::string& request)
@@ -144,7 +144,7 @@ TEST_F(HeldReplyTest, AnUnreadReplyIsHeldUntilItsCallEndsAndOthersMustWait) {
   const auto answer = Predict();
   ASSERT_TRUE(answer.ok()) << answer.status();
   const auto bytes = 2 * static_cast<int64_t>(answer->ByteSizeLong());
-  while (reply_budget_.held_bytes() > 0) ARoundTrip();  // what was read is given back
+  while (reply_budget_.held_bytes() > 0) ARoundTrip();  // replies that were read are released
   ByteShare others(reply_budget_);
   const int64_t held = reply_budget_.max_bytes() - bytes * 3 / 2;  // there is room for one answer
   ASSERT_TRUE(others.Add(held));

@@ -1,4 +1,4 @@
-// The Open Inference Protocol over the wire: when a model is ready, and what is counted of calls that fail.
+// Tests the Open Inference Protocol over the wire: the readiness of models, and the counts of failed calls.
 #include <memory>
 #include <string>
 #include <vector>

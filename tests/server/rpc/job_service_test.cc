@@ -27,7 +27,7 @@ class JobServiceTest : public RunningServer {
     return Call(*jobs_, &v1::JobService::Stub::ListJobs, request);
   }
 
-  // As many segments of the only waiting chain, each of `draws` draws.
+  // Commits `count` segments of the only waiting chain, each of `draws` draws.
   void CommitSegments(int segments, int64_t draws) {
     SynchronizeRequest request;
     request.worker = "w1";
@@ -350,7 +350,7 @@ TEST_F(TokenTest, WantsTheTokenOnEveryCall) {
   EXPECT_EQ(CodeWith("Bearer secret"), grpc::StatusCode::OK);
 }
 
-// The code of a call with an empty request.
+// Returns the code of a call with an empty request.
 grpc::StatusCode EmptyCall(grpc::GenericStub* stub, grpc::ClientContext* context, const std::string& method) {
   grpc::CompletionQueue queue;
   void* tag;

@@ -12,13 +12,13 @@ class JobWatch : public DispatcherTest {
   JobWatch() {
     on_job_end_ = [this](const JobView& job, KeepFindings keep) { findings_.OnJobEnd(job, std::move(keep)); };
   }
-  // As gRPC says that the first message went out.
+  // Acts as gRPC, which reports that the first message was sent.
   void Deliver() {
     executor_.RunUntilIdle();
     stream_.OnWriteDone(true);
     executor_.RunFor(kInterval);
   }
-  // Registers watchers until the job has no room for more; says how many it took.
+  // Registers watchers until the job has no room for more; returns their number.
   int FillUp(const std::string& job) {
     for (int taken = 0;; ++taken) {
       Answer<Dispatcher::Watched> answer;

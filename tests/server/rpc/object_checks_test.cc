@@ -72,7 +72,7 @@ TEST_F(ObjectChecksTest, RunsAtMostItsWidthAtATime) {
   }
 }
 
-// Objects of which nobody is told whether they are there until they are let go.
+// Objects whose lookups block until released.
 class SilentBlobs final : public ForwardingBlobs {
  public:
   absl::StatusOr<int64_t> SizeBytes(const std::string& name) const override {
@@ -104,7 +104,7 @@ class SilentBlobs final : public ForwardingBlobs {
   bool silent_ CHAINFLEET_GUARDED_BY(mutex_) = true;
 };
 
-// A server whose store of objects has fallen silent; what else waits for that store has one thread.
+// A server whose object store does not answer; other calls of the store have one thread.
 class SilentStoreTest : public OneWorker {
  protected:
   static constexpr size_t kWaiting = 2;
@@ -130,7 +130,7 @@ class SilentStoreTest : public OneWorker {
     second_->Shutdown(absl::Seconds(1));
   }
 
-  // A commit on its way.
+  // A commit in flight.
   struct Sent {
     grpc::ClientContext context;
     v1::CommitProgressRequest request;
@@ -150,14 +150,14 @@ class SilentStoreTest : public OneWorker {
                                       });
     return sent;
   }
-  // The first draw of a chain, put already.
+  // Returns the first draw of a chain, whose object exists.
   ProgressCommit DrawOf(size_t chain) {
     const std::string draw = "draw of " + std::to_string(chain);
     const BlobRef ref = RefOf(grants_[chain], draw);
     EXPECT_TRUE(silent_blobs_.Put(ref.name, draw).ok());
     return CommitOf(grants_[chain], ref);
   }
-  // One is looked for, and of three more one finds no place: which.
+  // One check runs, and one of three more finds no place; returns which one.
   size_t FillUp() {
     Send(DrawOf(0));
     silent_blobs_.WaitUntilAsked();

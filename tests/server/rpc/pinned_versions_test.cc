@@ -1,4 +1,4 @@
-// How often predictions read segment records from the store, and when the draws that they find change.
+// Tests how often predictions read segment records from the store, and when their draws change.
 #include <atomic>
 #include <string>
 #include <utility>
@@ -27,7 +27,7 @@ class PinnedVersionsTest : public RunningServer {
   }
 
   void CommitToOther(std::optional<ChainState> ends_as = std::nullopt) { CommitFirstDraw({job_, 1}, 1, ends_as); }
-  // The reason of the refusal.
+  // Returns the reason of the refusal.
   std::string Predict(const v1::DrawSelection& selection = {}, const std::string& name = "softmax") {
     v1::PredictRequest request;
     request.set_job(name);

@@ -1,5 +1,5 @@
-// The priority of a Predict call over the wire: before the service a real server, behind it a batcher whose tasks run
-// when the test says so, so that what waits, and for what, is certain.
+// Tests the priority of a Predict call over the wire: a real server in front of a batcher whose tasks run only on
+// demand, so that the order of waiting requests is certain.
 #include <memory>
 #include <string>
 #include <vector>
@@ -45,7 +45,7 @@ TEST_F(PredictPriorityTest, OfRequestsThatWaitTheMoreUrgentGoesFirst) {
     call.request.mutable_inputs()->set_data(row);
     call.request.set_priority(priority);
     stub->async()->Predict(&call.context, &call.request, &call.response, call.ended.Take());
-    while (!executor.RunOne()) GetJob(job_).IgnoreError();  // until it has come
+    while (!executor.RunOne()) GetJob(job_).IgnoreError();  // until the request has arrived
     executor.RunUntilIdle();
   };
   for (int i = 0; i < Batcher::kFullBatchesInFlight; ++i) ask("b", "", 10);
@@ -55,7 +55,7 @@ TEST_F(PredictPriorityTest, OfRequestsThatWaitTheMoreUrgentGoesFirst) {
   ask("h", "high", 60);
   ASSERT_EQ(port.sent.size(), static_cast<size_t>(Batcher::kFullBatchesInFlight)) << "they wait";
   port.workers = {{"a", testing::FakeShardPort::Mood::kAnswers}};
-  executor.RunFor(absl::Minutes(2));  // what hangs is over long before what waits
+  executor.RunFor(absl::Minutes(2));  // hanging batches end long before waiting requests
   std::string order;
   for (const auto& sent : port.sent) {
     if (sent.request.inputs->bytes != "b") order += sent.request.inputs->bytes;

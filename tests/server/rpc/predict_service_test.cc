@@ -49,7 +49,7 @@ class PredictServiceTest : public ServerWithJob {
     request.set_request_id(request_id);
     return request;
   }
-  // Its labels: of class 0.
+  // Its labels, all of class 0.
   void PutLabels() {
     const std::vector<int32_t> labels(100);
     const auto* bytes = reinterpret_cast<const char*>(labels.data());
@@ -224,7 +224,7 @@ TEST_F(PredictServiceTest, EndsWithTheClientsDeadlineWhenAWorkerIsSilent) {
   worker_context.TryCancel();
 }
 
-// Whether the batcher's timer, gRPC's own or the client's reset comes first: an alert goes by these codes.
+// The batcher's timer, gRPC's own or the client's reset may come first; an alert depends on these codes.
 TEST_F(PredictServiceTest, PredictionsThatMissTheirClientsDeadlineAreCountedAsThat) {
   CommitADraw();
   grpc::ClientContext worker_context;
@@ -251,7 +251,7 @@ TEST_F(PredictServiceTest, PredictionsThatMissTheirClientsDeadlineAreCountedAsTh
   const std::string of = "\",method=\"/chainfleet.v1.PredictService/Predict\"} ";
   const std::string late =
       "chainfleet_grpc_handled_total{code=\"DEADLINE_EXCEEDED" + of + std::to_string(kCalls) + "\n";
-  // The server sees a deadline pass a little after its client does, and the worker's end is another answer.
+  // The server's deadline passes a little after the client's, and the worker's end would give another answer.
   while (!absl::StrContains(Scrape(*metrics), late)) continue;
   worker_context.TryCancel();
   server_->Shutdown(absl::Seconds(1));
@@ -313,7 +313,7 @@ TEST_F(PredictServiceTest, AStreamWithoutARequestIdTakesItsEvaluationAlong) {
 }
 
 TEST_F(PredictServiceTest, AFailedEvaluationSaysWhyToStreamsAndLists) {
-  CommitADraw();  // the labels are not there
+  CommitADraw();  // the labels do not exist
   grpc::ClientContext worker_context, context;
   const auto stream = SilentWorker(&worker_context);
   SetDeadline(&context);

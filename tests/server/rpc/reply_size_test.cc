@@ -28,7 +28,7 @@ ChainStats FullStats() {
   return {1, 1, 1, 1, 1, MetropolisStats{1, 1, 1, 1, 1}, report, kHuge};
 }
 
-// 4,096 chains that failed with the longest reason, 256 points that were stopped, the longest spec.
+// 4,096 chains that failed with the longest reason, 256 stopped points, the longest spec.
 JobView LargestJob() {
   auto plan = std::make_shared<JobPlan>();
   plan->job = kJobId;
@@ -63,7 +63,7 @@ v1::Job WholeJob() {
   v1::Job job = RenderJob(LargestJob(), true);
   std::vector<Diagnostic> diagnostics;
   for (int32_t point = 0; point < limits::kMaxSweepPoints; ++point) {
-    for (int i = 0; i < 8; ++i) {  // quantities that so many points have room for
+    for (int i = 0; i < 8; ++i) {  // as many quantities as fit with this number of points
       diagnostics.push_back({point, std::string(32, 'q'), 16, 1000, 1.1, 1.1, 1.1, 1.1, 1.1, 1.1});
     }
   }
@@ -123,9 +123,9 @@ v1::Evaluation LargestEvaluation() {
 }
 
 using Size = std::function<int64_t()>;
-const Size kFixed = [] { return 0; };                            // nothing in it grows
+const Size kFixed = [] { return 0; };                            // no part of it grows
 const Size kChunks = [] { return limits::kChunkBytes + 1024; };  // a stream of pieces
-const Size kCut = [] { return limits::kMaxMessageBytes; };       // refused before, with the rows that would do
+const Size kCut = [] { return limits::kMaxMessageBytes; };       // refused earlier, with the number of rows that fits
 
 template <typename Message>
 Size SizeOf(Message (*make)()) {

@@ -23,8 +23,8 @@ TEST(RequestId, IsNotOfATraceparentThatIsNone) {
            "", "00", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7",
            "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",        // upper case
            "00-4bf92f3577b34da6a3ce929d0e0e473-00f067aa0ba902b7-01",         // short
-           "00-00000000000000000000000000000000-00f067aa0ba902b7-01",        // nobody's trace
-           "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",        // nobody's parent
+           "00-00000000000000000000000000000000-00f067aa0ba902b7-01",        // an invalid trace id
+           "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",        // an invalid parent id
            "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",        // no version
            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-later",  // 00 has four fields
        }) {

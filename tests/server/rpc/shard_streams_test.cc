@@ -62,7 +62,7 @@ class ShardStreamsTest : public RunningServer {
  protected:
   using Result = absl::StatusOr<ShardResult>;
 
-  // The hello travels: until it has arrived, a shard for the worker is refused at once and asked for again.
+  // Until the hello has arrived, a shard for the worker is refused at once, so repeat it.
   Waited<Result> SendWhenServing(const std::string& worker, uint64_t shard_id, size_t input_bytes = 0) {
     while (true) {
       for (const ServingWorker& serving : shards_.Workers()) {
@@ -137,7 +137,7 @@ TEST_F(ShardStreamsTest, AWorkerThatVanishesFailsItsShardsAsUnavailable) {
   EXPECT_TRUE(shards_.Workers().empty());
 }
 
-// gRPC's side of a stream: it runs reactions beside each other, OnDone after all.
+// gRPC's side of a stream: runs reactions concurrently, and OnDone last.
 class DrivenStream final : public grpc::ServerCallbackReaderWriter<v1::ShardUpdate, v1::ShardOrder> {
  public:
   explicit DrivenStream(grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* reactor) : reactor_(reactor) {
@@ -202,7 +202,7 @@ TEST_F(ShardStreamsTest, CancelReachesTheWorkerAndAnswersTheCaller) {
   EXPECT_EQ(result.Get()->status().code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(worker.Hear().shard().shard_id(), 7u);
   EXPECT_EQ(worker.Hear().cancel(), 7u);
-  worker.SendBytes(7, ResultBytes(7), true);  // too late: nobody waits, nothing breaks
+  worker.SendBytes(7, ResultBytes(7), true);  // too late: no call waits, and nothing breaks
   auto next = SendNow("w1", 8);
   worker.Hear();
   worker.SendBytes(8, ResultBytes(8), true);
@@ -211,7 +211,7 @@ TEST_F(ShardStreamsTest, CancelReachesTheWorkerAndAnswersTheCaller) {
 
 TEST_F(ShardStreamsTest, AShardCancelledOnAStuckStreamIsNeverSent) {
   Serving worker(workers_.get(), "w1");
-  const size_t bytes = 3 * limits::kMiB;  // so that few of them go out while the worker reads nothing
+  const size_t bytes = 3 * limits::kMiB;  // so that few of them are sent while the worker reads nothing
   auto first = SendWhenServing("w1", 1, bytes);
   for (uint64_t id = 2; id < 20; ++id) {
     auto result = SendNow("w1", id, bytes);
@@ -219,7 +219,7 @@ TEST_F(ShardStreamsTest, AShardCancelledOnAStuckStreamIsNeverSent) {
     EXPECT_EQ(result.Get()->status().code(), absl::StatusCode::kCancelled);
   }
   auto last = SendNow("w1", 20);
-  int taken = 0;  // orders that were under way, and the cancels of those
+  int taken = 0;  // orders in flight, and their cancels
   while (worker.Hear().shard().shard_id() != 20u && taken < 100) ++taken;
   EXPECT_LE(taken, 8) << "of 19 shards and 18 cancels";
 }

@@ -1,4 +1,4 @@
-// Tests the answers on a standby's port with a client that knows none of our services.
+// Tests the answers on a standby's port with a client that knows no chainfleet service.
 #include "server/rpc/standby_server.h"
 
 #include <gmock/gmock.h>

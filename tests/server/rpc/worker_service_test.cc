@@ -160,13 +160,13 @@ TEST_F(WorkerServiceTest, ReadingAChangedSegmentIsDataLossAndLeavesItsDrawsOut) 
   const auto read = ReadSegment("walk", ref.name);
   EXPECT_EQ(read.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(ReasonOf(read.status()), "DIGEST_MISMATCH");
-  ASSERT_TRUE(SetIntent("walk", v1::Job::PAUSE).ok());  // a change behind the mark: it has been applied
+  ASSERT_TRUE(SetIntent("walk", v1::Job::PAUSE).ok());  // a later change: the mark has been applied
   const auto record = state_->FindSegment(grant.chain.job, ref.name);
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_TRUE(record->corrupt);
 }
 
-// An object that is gone is a lost draw: it is marked and counted, so that later readers leave it out.
+// A missing object is a lost draw: it is marked and counted, so that later readers leave it out.
 TEST_F(WorkerServiceTest, MarksADrawWhoseObjectIsGone) {
   const Grant grant = Lease();
   const BlobRef ref = RefOf(grant, "draws");
@@ -176,7 +176,7 @@ TEST_F(WorkerServiceTest, MarksADrawWhoseObjectIsGone) {
   const absl::Status read = ReadSegment("walk", ref.name).status();
   EXPECT_TRUE(absl::IsDataLoss(read)) << read;
   EXPECT_EQ(ReasonOf(read), "OBJECT_MISSING");
-  ASSERT_TRUE(SetIntent("walk", v1::Job::PAUSE).ok());  // a change behind the mark: it has been applied
+  ASSERT_TRUE(SetIntent("walk", v1::Job::PAUSE).ok());  // a later change: the mark has been applied
   EXPECT_EQ(state_->CountCorrupt().value(), 1);
 }
 
@@ -197,7 +197,7 @@ TEST_F(WorkerServiceTest, CountsDrawsFoundCorruptByReadersAndByPredictions) {
   EXPECT_THAT(Scrape(*metrics), HasSubstr("chainfleet_corrupt_draws_total 2\n"));
 }
 
-// They come before their commit, which then never does.
+// These objects come before a commit that never follows.
 TEST_F(WorkerServiceTest, CountsRefusedObjectsByReason) {
   const auto metrics = registry_.Serve("127.0.0.1:0");
   ASSERT_TRUE(metrics.ok()) << metrics.status();
@@ -238,7 +238,7 @@ TEST_F(WorkerServiceTest, AnUploadThatOutlivesItsLeaseIsSweptAgain) {
   ASSERT_TRUE(writer->Write(message));
   writer->WritesDone();
   ASSERT_TRUE(writer->Finish().ok()) << "its header came in time";
-  ASSERT_TRUE(SetIntent("walk", v1::Job::DELETE).ok());  // a change behind the queueing: it has been applied
+  ASSERT_TRUE(SetIntent("walk", v1::Job::DELETE).ok());  // a later change: the queueing has been applied
   ASSERT_EQ(state_->ListSweeps(0, 10)->size(), 1u);
   EXPECT_EQ(state_->ListSweeps(0, 10)->at(0).chain, grant.chain);
 }

@@ -60,7 +60,7 @@ class ScaleLoopTest : public testing::Test {
  protected:
   ScaleLoopTest() { Restart(); }
 
-  // As another process, which knows what the cluster says.
+  // Starts another process, which knows only the cluster's list.
   void Restart() {
     executor_.DropAll();
     loop_ = std::make_unique<ScaleLoop>(
@@ -264,7 +264,7 @@ TEST_F(ScaleLoopTest, GivesAWorkerItsTimeToJoin) {
   PassesFor(settings_.join_within / 2);
   Joins("100", 4);
   Pass();
-  Leaves("100");  // a network that fails: what has joined once is left to its time limit
+  Leaves("100");  // a network failure: a worker that joined once keeps its time limit
   PassesFor(absl::Hours(1));
   EXPECT_THAT(cluster_.orders, IsEmpty());
   EXPECT_EQ(loop_->counts().lost_jobs, 0);
@@ -301,7 +301,7 @@ TEST_F(ScaleLoopTest, TriesAgainToEndAJobWhoseWorkerCannotJoin) {
 
 TEST_F(ScaleLoopTest, SignalsAWorkerOnlyOnceAndNeverOneThatDrainsAlready) {
   Joins("1");
-  demand_.workers.back().draining = true;  // by another's order
+  demand_.workers.back().draining = true;  // ordered by another process
   PassesFor(absl::Minutes(20));
   EXPECT_THAT(cluster_.orders, IsEmpty());
 }

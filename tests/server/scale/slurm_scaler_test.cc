@@ -20,7 +20,7 @@ using testing::UnorderedElementsAre;
 
 class SlurmScalerTest : public testing::Test {
  protected:
-  std::string command_;  // the last, with spaces between
+  std::string command_;  // the last command, joined by spaces
   absl::StatusOr<std::string> answer_ = "";
   const CommandRunner run_ = [this](const std::vector<std::string>& argv) {
     command_ = absl::StrJoin(argv, " ");

@@ -1,4 +1,4 @@
-// A chain that another worker takes goes on in the series that it had.
+// A chain that another worker takes over continues in the same series.
 #include <algorithm>
 
 #include "server/telemetry/fleet_gauges.h"
@@ -9,7 +9,7 @@ namespace {
 
 class MigratedChain : public DispatcherTest {
  protected:
-  // The only series of a family.
+  // Returns the only series of a family.
   GaugeFamily::Sample Only(const std::string& name) {
     const auto none = [](const std::string&) { return std::vector<Diagnostic>(); };
     const std::vector<GaugeFamily> all =

@@ -13,7 +13,7 @@ namespace {
 constexpr int kJobs = 512, kChains = 20'000, kWorkers = 1000, kMethods = 40;
 constexpr size_t kMostBytes = 1'000'000;
 
-// How long the names of a fleet are: each is filled up to these letters.
+// The length of the names of a fleet: each is filled up to these letters.
 struct Letters {
   size_t job, worker, host;
 };
@@ -72,7 +72,7 @@ class ScrapeTest : public testing::Test {
     const double part = 1.0 / static_cast<double>(job.size() + 3);
     return {{0, "energy", 39, 1000, 1.01 + part, 12345 + part, 2345 + part, 0, 0, 25642 + part}};
   }
-  // The page of a fleet with names of these letters.
+  // Returns the page of a fleet with names of these letters.
   std::string Page(Letters letters) {
     letters_ = letters;
     MetricsRegistry registry("server");

@@ -38,7 +38,7 @@ TEST(ScrapeTimeTest, OfALargeFleetTakesLessThan50MillisecondsOfCpuTime) {
   }
   std::string page;
   absl::Duration least = absl::InfiniteDuration();
-  for (int i = 0; i < kScrapes; ++i) {  // the one that was disturbed least
+  for (int i = 0; i < kScrapes; ++i) {  // keeps the least disturbed scrape
     const absl::Duration before = CpuTime();
     page = fleet.Page();
     least = std::min(least, CpuTime() - before);

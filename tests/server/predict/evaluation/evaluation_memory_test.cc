@@ -14,7 +14,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Three averages (two kinds and all) of ten classes and two entropies, a label, and what is sorted.
+// Three averages (two kinds and all) of ten classes and two entropies, a label, and the sorted values.
 TEST(EvaluationMemory, CountsEachSetAsItIsHeldByHand) {
   const EvaluatedRows rows{.labelled = 1000};
   EXPECT_EQ(EvaluationBytes(rows, 2, Classes{10}), 1000 * (4 + 3 * 12 * 8 + 64));

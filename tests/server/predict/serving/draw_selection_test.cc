@@ -174,7 +174,7 @@ std::vector<ChainDraws> Chains(const std::vector<int64_t>& draws_of_chain) {
   return chains;
 }
 
-// The indices that a worker averages, by chain.
+// Returns the indices that a worker averages, by chain.
 std::map<int32_t, std::vector<int64_t>> Indices(const std::vector<ChainDraws>& chains) {
   std::map<int32_t, std::vector<int64_t>> indices;
   for (const ChainDraws& chain : chains) {
@@ -227,7 +227,7 @@ TEST(SelectDraws, SharesABudgetOutEvenlyNewestFirst) {
   EXPECT_EQ(Selected({.every = 3, .max_draws = 3}, {8, 8}), (Selection{{0, {4, 7}}, {1, {7}}}));
 }
 
-// Every extreme value of every number of a query: what is left obeys it by arithmetic that cannot overflow.
+// Tests every extreme value of every number of a query; the expected result uses arithmetic that cannot overflow.
 TEST(SelectDraws, KeepsItsWordForExtremeNumbers) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max(), kLeast = std::numeric_limits<int64_t>::min();
   const std::vector<int64_t> extremes = {kLeast,    kLeast + 1,    -1,        0,         1,    2, 8,

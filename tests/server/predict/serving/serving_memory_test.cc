@@ -1,4 +1,4 @@
-// The server's memory while it serves: thousands of requests of every kind, none of which leaves anything behind.
+// The server's memory while it serves: thousands of requests of every kind, none of which leaves memory behind.
 #include <optional>
 #include <string>
 
@@ -25,7 +25,7 @@ class ServingMemory : public ::testing::Test {
     batcher_.emplace(&clock_, &executor_, &*router_, &statistics_, BatchLimits());
   }
 
-  // Request `i`: of draws that nobody else asks for, in one of the ways there are.
+  // Request `i`: for draws that no other request uses, in one of several ways.
   void Ask(int i) {
     PredictQuery query{{"job", 0, 0, false}, {}, 0};
     query.draws.max_draws = 1 + i;

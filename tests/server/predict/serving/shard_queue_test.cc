@@ -78,7 +78,7 @@ struct World {
   ManualExecutor executor{&clock};
   testing::FakeDrawCatalog catalog{&executor, {2}, Classes{3}};
   testing::FakeShardPort port{&executor, testing::ArbitraryProbabilities(3)};
-  std::vector<int64_t> done;  // what Submit was told, as answers came
+  std::vector<int64_t> done;  // results of Submit, in order of arrival
   std::vector<absl::StatusOr<ShardResult>> results;
   ShardQueue queue{&clock, &executor, &port};
 };
@@ -211,7 +211,7 @@ TEST(ShardQueue, TakesTheSlowWorkersAnswerIfItComesFirst) {
   world.Submit("a");
   world.executor.RunFor(ShardQueue::kSlowShard);
   ASSERT_THAT(world.Receivers(), ElementsAre("a", "b"));
-  world.port.workers.erase("b");  // the one beside it is lost: the slow one still may answer
+  world.port.workers.erase("b");  // the second worker is lost; the slow one may still answer
   world.port.AnswerOpen();
   world.executor.RunUntilIdle();
   ASSERT_THAT(world.results, SizeIs(1));
@@ -437,7 +437,7 @@ TEST(ShardQueue, WhatAWorkerSaysOfTheRequestIsFinal) {
 TEST(ShardQueue, FailsWhenOnlyThoseAreLeftThatAnsweredWithNonsense) {
   World world({{"a", Mood::kSendsNonsense}, {"b", Mood::kHangs}});
   for (int i = 0; i < limits::kMaxShardsInFlightPerWorker; ++i) world.Submit("b");
-  world.Submit("a");  // then it waits for b, which is full
+  world.Submit("a");  // it waits for b, which is full
   EXPECT_THAT(world.results, IsEmpty());
   world.port.workers.erase("b");
   world.port.AnswerOpen("b");

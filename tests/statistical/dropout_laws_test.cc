@@ -1,4 +1,4 @@
-// MC dropout through the job interface: how often a unit is missing, and the first two moments of a draw's weights.
+// Tests MC dropout through the job interface: the rate of dropped units, and the first two moments of a draw's weights.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -31,7 +31,7 @@ TEST(DropoutLaws, UnitsFallOutIndependentlyAtTheirRateAndWeightsKeepTheirMean) {
   spec.seed = 3;
   plan->dataset = data->description();
   plan->normalisation = data->description().normalisation;
-  (void)InitializeDevice("cpu", 1);  // so small a chain only makes threads wait for each other
+  (void)InitializeDevice("cpu", 1);  // threads would only wait for each other on such a small chain
   const auto batch = ChainBatch::Create(plan, data, "cpu");
   ASSERT_TRUE(batch.ok()) << batch.status();
   ASSERT_TRUE((*batch)->AddChain(0, std::nullopt).ok());

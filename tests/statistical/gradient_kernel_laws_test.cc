@@ -1,5 +1,5 @@
-// The stochastic-gradient kernels on a quadratic, through the public job interface, against the exact law of their
-// recursion after the very steps they took, and that recursion against the closed forms of their stationary laws.
+// Compares the stochastic-gradient kernels on a quadratic, through the public job interface, with the exact law of
+// their recursion after the same steps, and the recursion with the closed forms of their stationary laws.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ using testing::Zeros;
 constexpr double kK = 2, kAlpha = 0.2, kT = 0.7, kEta = 0.4;
 constexpr int kSteps = 48;
 
-// Many independent coordinates of U = k x^2 / 2 from 0, after kSteps steps.
+// Many independent coordinates of U = k x^2 / 2, started at 0, after kSteps steps.
 Samples RunJob(const SamplerSpec& sampler, PriorSpec prior = {}) {
   auto plan = std::make_shared<JobPlan>();
   plan->job = "law-aaaaaa";
@@ -54,7 +54,7 @@ Samples RunJob(const SamplerSpec& sampler, PriorSpec prior = {}) {
   return samples;
 }
 
-// The law of (theta, theta_a) of a state that begins with them.
+// Returns the law of (theta, theta_a), the first entries of the state.
 Law LawAfter(size_t size, const std::function<LinearStep(int64_t)>& step, int64_t steps = kSteps) {
   const auto sigma = CovarianceAfter(size, steps, step);
   return {sigma[0][0], sigma[0][1], sigma[1][1]};

@@ -1,5 +1,5 @@
-// Gradient-uncertainty sampling: the law of what it measures, the share of steps that its quantile keeps, and what a
-// step does that is kept or not. That these tests can fail is shown by tests/mutation.
+// Tests gradient-uncertainty sampling: the law of its statistic, the share of steps that its quantile keeps, and the
+// steps with and without a draw. tests/mutation shows that these tests can fail.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ using testing::EstimateOf;
 using testing::KernelRows;
 
 constexpr int64_t kBatch = 4;
-// N / n, by which the gradient of U exceeds the sum over the batch.
+// N / n, the ratio of the gradient of U to the sum over the batch.
 constexpr double kScale = 8;
 
 void ExpectLaw(const char* what, const Estimate& estimate, double law) {
@@ -33,7 +33,7 @@ void ExpectLaw(const char* what, const Estimate& estimate, double law) {
 // Writes X_i [d], the gradient of example i of `n` at a chain's step.
 using MakeGradient = std::function<void(StepKey at, int64_t i, float* x)>;
 
-// Examples whose gradients, unscaled, are what the test says, whatever theta.
+// Examples with the test's gradients, unscaled, for every theta.
 class ScriptedGradients final : public Potential {
  public:
   ScriptedGradients(int64_t dimension, int64_t batch, MakeGradient make)
@@ -53,7 +53,7 @@ class ScriptedGradients final : public Potential {
         double square = 0;
         for (size_t p = 0; p < x.size(); ++p) {
           sum[p] += x[p];
-          square += x[p] * x[p];  // in float, as networks: it may overflow
+          square += x[p] * x[p];  // in float, as in networks: it may overflow
         }
         *squared_norms++ = square;
       }
@@ -84,7 +84,7 @@ MakeGradient Normal(std::vector<double> mean, std::vector<double> stddev) {
 }
 
 struct Moments {
-  Estimate mean, square;  // the square of what is left when `about` is taken away
+  Estimate mean, square;  // square: of the value minus `about`
 };
 
 // Moments of the values that the kernel records in burn-in.
@@ -113,7 +113,7 @@ TEST(GradientUncertaintyLaws, GradientsThatAverageToNothingHaveTheVarianceOfTheM
   ExpectLaw("variance", noted.square, 2 * kBatch * (kBatch - 1) * trace);
 }
 
-// With a mean mu: m (m - 1) |mu|^2, and 4 m (m - 1)^2 mu' C mu more variance.
+// With a mean mu: m (m - 1) |mu|^2, and the variance grows by 4 m (m - 1)^2 mu' C mu.
 TEST(GradientUncertaintyLaws, GradientsThatAgreeRaiseItByTheSquareOfTheirMean) {
   const double law = kBatch * (kBatch - 1) * (0.36 + 0.64);
   const Moments noted = NotedValues({0.6, 0, 0.8}, {0.3, 0.4, 0.5}, false, 200, law);
@@ -123,7 +123,7 @@ TEST(GradientUncertaintyLaws, GradientsThatAgreeRaiseItByTheSquareOfTheirMean) {
             2 * kBatch * (kBatch - 1) * trace + 4 * kBatch * (kBatch - 1) * (kBatch - 1) * along);
 }
 
-// For C = c I, 1 + GU / sum |X_i|^2 is m times a Beta(d / 2, (m - 1) d / 2) variable, whatever c: variance (m - 1) / (m
+// For C = c I, 1 + GU / sum |X_i|^2 is m times a Beta(d / 2, (m - 1) d / 2) variable for every c: variance (m - 1) / (m
 // d / 2 + 1).
 TEST(GradientUncertaintyLaws, ScaleFreeFormHasTheLawOfABetaVariableAtAnyScale) {
   for (const double scale : {0.01, 30.0}) {
@@ -134,7 +134,7 @@ TEST(GradientUncertaintyLaws, ScaleFreeFormHasTheLawOfABetaVariableAtAnyScale) {
 }
 
 // The threshold is the (k + 1)-th smallest of B values seen in burn-in, k = floor(q B): a value of the same law is
-// below it with probability (k + 1) / (B + 1), whatever the law.
+// below it with probability (k + 1) / (B + 1), for every law.
 TEST(GradientUncertaintyLaws, QuantileOfBurnInKeepsItsShareOfTheSteps) {
   constexpr int64_t kBurnIn = 99, kSteps = 150, kRows = 1500;
   for (const double quantile : {0.5, 0.8}) {
@@ -201,7 +201,7 @@ TEST(GradientUncertaintyLaws, AKeptStepKeepsThetaAndHasNoiseAndAnotherNeither) {
   }
 }
 
-// 0 / 0 and inf - inf have no place in an order.
+// 0 / 0 and inf - inf have no order.
 TEST(GradientUncertaintyLaws, BatchesWithoutAGradientOrBeyondFloatsAreNotedAsWhatTheyAre) {
   for (const bool scale_free : {true, false}) {
     for (const float gradient : {0.0f, 1e30f}) {

@@ -1,5 +1,5 @@
-// SGLD, SGHMC and EMCMC on a quadratic, through the public job interface, against their exact finite-step laws: all
-// draws of a few chains. That these tests can fail is shown by tests/mutation.
+// Compares SGLD, SGHMC and EMCMC on a quadratic, through the public job interface, with their exact finite-step laws:
+// all draws of a few chains. tests/mutation shows that these tests can fail.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -77,9 +77,9 @@ TEST(LawOfAQuadratic, RefusesWhatIsTwoPercentOffOrTooLittleToTell) {
   EXPECT_EQ(Misfits(RunForMoments({.sampler = {SgldSpec{}}, .dimension = 50})[0], law).size(), 1u);
 }
 
-// Three estimates of the error of one variance, from the same draws: of the traces' effective sample size, of the
-// spread over coordinates, each averaged over all draws of its chain, and from theory, theta^2 of an autoregression of
-// coefficient phi having one of phi^2.
+// Three estimates of the error of one variance from the same draws: from the traces' effective sample size; from the
+// spread over coordinates, each averaged over all draws of its chain; and from theory, where theta^2 of an
+// autoregression with coefficient phi has coefficient phi^2.
 TEST(StandardErrors, OfTracesAndOfIndependentCoordinatesAgree) {
   const StationaryJob job = {.sampler = {SgldSpec{}}, .dimension = 1000, .draws = 4000, .chains = 8};
   std::vector<double> averages(job.chains * job.dimension);

@@ -1,5 +1,5 @@
-// Laplace's approximation through the job interface: draws around the end of training have the covariance
-// T (H + lambda I)^-1, H computed in double the plain way.
+// Tests Laplace's approximation through the job interface: draws around the end of training have the covariance T (H +
+// lambda I)^-1, with H computed in double by plain formulas.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -66,7 +66,7 @@ Outcome DrawFrom(
     plan->normalisation = data->description().normalisation;
   }
   change(&spec);
-  (void)InitializeDevice("cpu", 1);  // so small a chain only makes threads wait for each other
+  (void)InitializeDevice("cpu", 1);  // threads would only wait for each other on such a small chain
   const auto batch = ChainBatch::Create(plan, data, "cpu");
   EXPECT_TRUE(batch.ok()) << batch.status();
   EXPECT_TRUE((*batch)->AddChain(0, std::nullopt).ok());
@@ -114,7 +114,7 @@ void ExpectCovariance(const Outcome& outcome, const Matrix& precision) {
   }
 }
 
-// Inputs of example i with 1 for the intercept.
+// Returns the inputs of example i, with 1 for the intercept.
 Values InputsOf(const Table& table, int64_t i) {
   Values x;
   for (int64_t j = 0; j < table.width; ++j) x.push_back((table.inputs[i * table.width + j] - 0.3) / 1.7);
@@ -158,7 +158,7 @@ void UntilConverged(JobSpec* spec) {
   spec->num_steps = 3000;
 }
 
-// The posterior is a Gaussian, so that Laplace's approximation is no approximation; temperature does not count.
+// The posterior is a Gaussian, so Laplace's approximation is exact; the temperature has no influence.
 TEST(LaplaceLaws, EvidenceOfALinearRegressionIsExact) {
   const Table table = MakeTable(60, 29, false);
   const double exact = LogEvidenceOfRegression(table, 60, 4);
@@ -200,7 +200,7 @@ TEST(LaplaceLaws, FullOfALogisticRegressionIsItsHessian) {
   ExpectCovariance(outcome, precision);
 }
 
-// One linear layer is the regression, through the curvature of networks.
+// One linear layer equals the regression, through the curvature of networks.
 TEST(LaplaceLaws, FullOfALinearNetworkOfNormalsIsItsPosteriorCovariance) {
   const Table table = MakeTable(60, 29, false);
   Matrix precision(30, kPrecision);
@@ -209,7 +209,7 @@ TEST(LaplaceLaws, FullOfALinearNetworkOfNormalsIsItsPosteriorCovariance) {
   ExpectCovariance(DrawFrom(network, CurvatureStructure::kFull, Resident(table), 5000), precision);
 }
 
-// The learned log variance s is the last parameter: half a unit of information an example, and exp(-s) for the means.
+// The learned log variance s is the last parameter: information 1/2 for each example, and exp(-s) for the means.
 TEST(LaplaceLaws, FullWithALearnedVarianceCountsItsInformation) {
   const Table table = MakeTable(60, 29, false);
   const ModelSpec network = {BuiltinModel{"linear", {}}, GaussianLikelihood{.variance = {}, .learned = true}};
@@ -268,7 +268,7 @@ struct SoftmaxLayer {
   const std::shared_ptr<const ResidentDataset> data = SyntheticImages(kExamples, {1, 4, 4}, kClasses);
   const ModelSpec model = {BuiltinModel{"softmax_regression", {}}};
 
-  // Inputs of example i, then 1.
+  // Returns the inputs of example i, then 1.
   Values Inputs(int64_t i) const {
     Values x;
     for (int64_t j = 0; j < kInputs; ++j) {
@@ -277,10 +277,10 @@ struct SoftmaxLayer {
     x.push_back(1);
     return x;
   }
-  // Position in theta of what input j does to class k; input kInputs is the bias.
+  // Returns the position in theta of the weight from input j to class k; input kInputs is the bias.
   static int64_t Position(int64_t k, int64_t j) { return j < kInputs ? k * kInputs + j : kClasses * kInputs + k; }
 
-  // sum over the columns s of a root of H_i, sqrt(p_k) (e_k - p), of what `add` makes of it.
+  // Sums `add` over the columns s of a root of H_i, sqrt(p_k) (e_k - p).
   static void ForEachColumn(const Values& x, const Values& theta, const std::function<void(const Values& s)>& add) {
     Values p(kClasses);
     double sum = 0;

@@ -1,8 +1,8 @@
-// Metropolis kernels against their exact laws: acceptance in stationarity, moments, and what noise in the energy
-// difference does to both.
+// Compares Metropolis kernels with their exact laws: acceptance in stationarity, moments, and the effect of noise in
+// the energy difference on both.
 //
-// A law holds if the estimate lies within 4 standard errors, themselves at most 0.4 % of the value. Rows are
-// independent chains: the standard error is that of their means.
+// A law holds if the estimate lies within 4 standard errors, which are at most 0.4 % of the value. Rows are independent
+// chains, so the standard error comes from their means.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,8 @@ struct Means {
   Estimate acceptance, mean, square;
 };
 
-// From N(0, start_variance), `burn_in` steps, then averages of `steps` more: each state weighs the steps it was held.
+// Starts at N(0, start_variance), makes `burn_in` steps, then averages `steps` more: a state weighs the steps it was
+// held.
 Means AveragesOf(KernelRows* rows, double start_variance, int burn_in, int steps) {
   rows->Set([&](int64_t row) {
     return std::sqrt(start_variance) * NormalDouble(RngKey{11}, RngStream::kInit, static_cast<uint64_t>(row), 0);
@@ -72,7 +73,7 @@ TEST(RandomWalkLaws, AcceptanceAndVarianceOfAGaussianAreExact) {
 }
 
 TEST(MalaLaws, AcceptanceAndVarianceOfAGaussianAreExact) {
-  constexpr double h = 1.5;  // 8 % of variance would be missing without the ratio of proposals
+  constexpr double h = 1.5;  // without the ratio of proposals, 8 % of the variance would be missing
   const Means means = RunOnGaussian(Mala{}, h / kPrecision, 150);
   const double law = 2 / std::numbers::pi * std::acos(h * h / std::sqrt((h * h + 2 * h) * (h * h - 2 * h + 4)));
   ExpectLaw("acceptance", means.acceptance, law);
@@ -103,12 +104,12 @@ TEST(HmcLaws, AcceptanceAndVarianceOfAGaussianAreExact) {
   ExpectGaussian(means);
 }
 
-// U(x) as N examples that each say u(x) / N and, every second time all are asked, err by a fresh normal each: of one
-// example a batch, the difference between two places is normal about the true one with variance `noise`.
+// U(x) as N examples of u(x) / N each. Every second call on all examples adds a fresh normal error to each. With one
+// example for each batch, the difference of two places is normal around the true difference with variance `noise`.
 class NoisyPotential final : public Potential {
  public:
   NoisyPotential(std::function<double(double)> u, double noise) : u_(std::move(u)), error_(std::sqrt(noise)) {}
-  static constexpr int64_t kExamples = int64_t{1} << 30;  // so many that a finite population is not felt
+  static constexpr int64_t kExamples = int64_t{1} << 30;  // so many that the finite population has no effect
 
   const std::shared_ptr<const Layout>& layout() const override { return layout_; }
   int64_t num_examples() const override { return kExamples; }
@@ -122,7 +123,7 @@ class NoisyPotential final : public Potential {
   void LogPrior(const ThetaArena& theta, const double*, double* log_prior) override {
     std::fill_n(log_prior, theta.rows(), 0.0);
   }
-  // A gradient with an error of the batch's own, the same wherever it is asked.
+  // A gradient with an error of its batch, the same at every place.
   void Evaluate(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy) override {
     for (int64_t row = 0; row < theta.rows(); ++row) {
       const double error = NormalDouble(RngKey{1}, RngStream::kProbe, static_cast<uint64_t>(batch.row(row)[0]), 0);
@@ -132,7 +133,7 @@ class NoisyPotential final : public Potential {
   }
 
  private:
-  // Both of a Box-Muller pair: most of the time of these tests goes here.
+  // Uses both numbers of a Box-Muller pair, because these tests spend most of their time here.
   double Normal() {
     if (spare_) return *std::exchange(spare_, std::nullopt);
     const PhiloxBlock b = RandomBlock(RngKey{2}, RngStream::kProbe, calls_++, 0);
@@ -208,8 +209,8 @@ double AcceptanceWith(double difference, double variance, double penalty) {
   return Phi(-d / s) + std::exp(variance / 2 - d) * Phi(d / s - s);
 }
 
-// The same averaged over the penalty of a variance estimated from M normal differences: chi2 is variance / (M - 1)
-// times a chi-squared variable of M - 1 degrees of freedom.
+// The same, averaged over the penalty of a variance estimated from M normal differences: chi2 is variance / (M - 1)
+// times a chi-squared variable with M - 1 degrees of freedom.
 double AcceptanceWithEstimate(double difference, double variance, int64_t m, double (*penalty)(double, int64_t)) {
   const double shape = (m - 1) / 2.0, scale = variance / shape, last = 4 + 12 / std::sqrt(shape);
   double sum = 0, mass = 0;
@@ -225,7 +226,7 @@ double AcceptanceWithEstimate(double difference, double variance, int64_t m, dou
 
 double PlainPenalty(double x, int64_t) { return x / 2; }
 
-// 1 / T_eff of what detailed balance becomes at small differences: A(D) / A(-D) = exp(-D / T_eff).
+// Returns 1 / T_eff of detailed balance at small differences: A(D) / A(-D) = exp(-D / T_eff).
 double EffectiveTemperature(double variance, int64_t m, double (*penalty)(double, int64_t)) {
   constexpr double d = 1e-3;
   return d /
@@ -245,8 +246,8 @@ MinibatchMh Penalised(int64_t num_batches, MinibatchMh::Rule rule = MinibatchMh:
   return {.rule = rule, .num_batches = num_batches};
 }
 
-// Acceptance of moves whose true difference is `difference`, whatever the proposal: rows start at 0 each time, and U is
-// 0 there and `difference` T elsewhere.
+// Acceptance of moves whose true difference is `difference`, for every proposal: rows start at 0 each time, and U is 0
+// there and `difference` T elsewhere.
 Estimate AcceptanceAt(const MinibatchMh& kernel, double difference, double variance, int looks) {
   const double t = kTemperature;
   NoisyPotential potential([&](double x) { return x == 0 ? 0 : difference * t; },
@@ -263,7 +264,7 @@ Estimate AcceptanceAt(const MinibatchMh& kernel, double difference, double varia
 TEST(PenaltyLaws, AcceptanceAtAKnownDifferenceIsExact) {
   constexpr double variance = 1;
   for (const double difference : {-0.5, 0.5}) {
-    // With 200 batches the estimate of the variance is as good as known.
+    // With 200 batches the variance is known almost exactly.
     ExpectLaw("acceptance", AcceptanceAt(Penalised(200), difference, variance, 36),
               AcceptanceWith(difference, variance, variance / 2));
   }
@@ -322,7 +323,7 @@ Means RunNoisy(const MinibatchMh& kernel, double step_size, double variance, int
 
 TEST(PenaltyLaws, StationaryLawUnderNoiseMatchesTheEstimatedPenalty) {
   constexpr double s = 2, variance = 2;
-  // A table, for the grid asks 58,000 times.
+  // A table, because the grid makes 58,000 look-ups.
   const auto square_with = [&](double (*penalty)(double, int64_t)) {
     std::vector<double> table;
     for (int i = 0; i <= 3600; ++i) table.push_back(AcceptanceWithEstimate(-18 + 0.01 * i, variance, 20, penalty));

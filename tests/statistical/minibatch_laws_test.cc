@@ -1,5 +1,5 @@
-// SGLD and EMCMC under mini-batch noise against exact stationary laws: batches drawn with replacement, and epochs of a
-// reshuffled data set, whose noise is less.
+// Compares SGLD and EMCMC under mini-batch noise with exact stationary laws: batches drawn with replacement, and epochs
+// of a reshuffled data set, which have less noise.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,7 +67,7 @@ class MeanPotential final : public Potential {
       std::make_shared<const Layout>(std::vector<ParameterShape>{{"means", {kData - 1}, 0, 0}});
 };
 
-// Many chains, each with batches of its own, looked at once: `position` steps into the epoch after burn-in.
+// Many chains with batches of their own, read once: `position` steps into the epoch after burn-in.
 Samples RunChains(const Kernel& kernel, Minibatches kind, int64_t position) {
   constexpr int kRows = 8000, kBurnInEpochs = 8;
   const Quadratic q = PosteriorWith(0);
@@ -134,8 +134,8 @@ TEST(SghmcLaws, IndependentBatchesHeatAsTheLawSays) {
   EXPECT_THAT(Misfits(samples, law), IsEmpty());
 }
 
-// Kick, half drift, friction, half drift, the kick with a gradient of variance V: no closed form, its recursion. For
-// alpha k -> 0 it is (T + alpha (2 - a) / (4 a) V) / k.
+// Kick, half drift, friction, half drift, a kick with a gradient of variance V. There is no closed form, so this is the
+// recursion. For alpha k -> 0 the variance is (T + alpha (2 - a) / (4 a) V) / k.
 TEST(SghmcLaws, IndependentBatchesHeatBaoaAsTheLawSays) {
   const Quadratic q = PosteriorWith(0);
   const double a = 0.5, c = 1 - a, e = std::sqrt(q.step_size);
@@ -168,7 +168,7 @@ TEST(EmcmcLaws, ReshuffledBatchesHeatLess) {
               IsEmpty());
 }
 
-// The law itself against the plainest program that draws from it.
+// Compares the law itself with a plain program that draws from it.
 TEST(ReshuffledLaw, MatchesAPlainSimulation) {
   constexpr int kRuns = 300000, kEpochs = 5;
   const Quadratic q = PosteriorWith(kCoupling);

@@ -1,8 +1,8 @@
-// Hamiltonian Monte Carlo through the job interface on each analytic potential and each likelihood: means and
-// covariances of the draws against closed forms, or against quadrature of densities spelled out here.
+// Runs Hamiltonian Monte Carlo through the job interface on each analytic potential and each likelihood. Compares means
+// and covariances of the draws with closed forms, or with quadrature of densities written out here.
 //
-// A law holds if each moment lies within 4 standard errors, from the spread of the chains' means; they are at most
-// 0.4 % of a variance.
+// A law holds if each moment lies within 4 standard errors, from the spread of the chains' means; the errors are at
+// most 0.4 % of a variance.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,9 +30,9 @@ struct Law {
   std::vector<double> covariance;  // [n, n]
 };
 
-// exp(-U) over a grid of n dimensions, 7 standard deviations either side: those of exp(-U / 64), of exp(-U / 16) and so
-// on, so that each grid resolves the next density. The trapezoidal rule is as good as exact for densities that end
-// within it: the last two grids must agree.
+// exp(-U) over a grid of n dimensions, 7 standard deviations on each side. The grids go from exp(-U / 64) over exp(-U /
+// 16) on, so that each resolves the next density. The trapezoidal rule is almost exact for densities that end within
+// the grid: the last two grids must agree.
 class Quadrature {
  public:
   Quadrature(int n, std::function<double(const std::vector<double>&)> energy) : n_(n), energy_(std::move(energy)) {
@@ -86,11 +86,11 @@ class Quadrature {
 // The draws of each chain: states, and the number of kept steps for which each was held.
 using Samples = std::vector<std::vector<Draw>>;
 
-// Long enough for any start to be forgotten, and for neighbouring draws to be far apart.
+// Long enough to forget any start, and to make neighbouring draws nearly independent.
 struct Trajectories {
   double step_size;
   int64_t leapfrog_steps = 5;
-  int64_t draws = 96;  // of a chain, one a step
+  int64_t draws = 96;  // draws of a chain, one for each step
 };
 
 Samples RunHmc(const ModelSpec& model, const Trajectories& run, const Table* table = nullptr) {
@@ -133,7 +133,7 @@ Samples RunHmc(const ModelSpec& model, const Trajectories& run, const Table* tab
   return samples;
 }
 
-// Coordinates that are independent of each other, as chains of one coordinate.
+// Treats independent coordinates as chains of one coordinate.
 Samples ByCoordinate(const Samples& chains) {
   Samples samples;
   for (const auto& chain : chains) {
@@ -213,7 +213,7 @@ TEST(PosteriorLaws, MixtureOfAWholeVectorHasItsMoments) {
 // Standardised, as the kernels see it.
 double Input(const Table& table, int64_t i) { return (table.inputs[i] - 0.3) / 1.7; }
 
-// Targets about 0, so that no chain starts where it would refuse every step.
+// Targets around 0, so that no chain starts where it would reject every step.
 Table CentredTable() {
   Table table = MakeTable(kData, 1, false);
   for (float& target : table.targets) target = (target - 3) / 2;
@@ -279,7 +279,7 @@ TEST(PosteriorLaws, BernoulliNetworkMatchesQuadrature) {
               IsEmpty());
 }
 
-// Weights are known to 0.1, log variances to 0.3.
+// The weights are known to 0.1, the log variances to 0.3.
 constexpr Trajectories kNarrow = {.step_size = 0.05, .leapfrog_steps = 12};
 
 // theta: weight, bias, log variance.

@@ -1,6 +1,6 @@
-// HMC under the heavy-tailed priors, through the public job interface: a regression whose design is the identity, so
-// that the posterior is a product of one-dimensional laws, exp(-(w - y)^2 / (2 sigma^2)) times the prior, whose moments
-// are sums on a grid.
+// Runs HMC under the heavy-tailed priors, through the public job interface, on a regression whose design is the
+// identity. The posterior is then a product of one-dimensional laws, exp(-(w - y)^2 / (2 sigma^2)) times the prior,
+// whose moments are sums on a grid.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -35,7 +35,7 @@ struct Moments {
   Estimate mean, square;
 };
 
-// Over coordinates and kept steps; chains are independent.
+// Averages over coordinates and kept steps; chains are independent.
 Moments Sample(const PriorSpec& prior) {
   (void)InitializeDevice("cpu", 1);
   constexpr int32_t kChains = 400;

@@ -1,5 +1,5 @@
-// Bayesian linear regression through the job interface, SGLD and EMCMC on independent mini-batches: mean and covariance
-// of the draws against the exact law of the finite step under mini-batch noise.
+// Runs Bayesian linear regression through the job interface, SGLD and EMCMC on independent mini-batches. Compares mean
+// and covariance of the draws with the exact law of the finite step under mini-batch noise.
 //
 // With h_i = x_i x_i' / noise variance, g_i the gradient of example i at the posterior mean and e = theta - mean, a
 // batch of n makes e <- (I - alpha H_B) e - alpha g_B + noise, H_B = precision I + (N/n) sum h_i. The covariance S of e
@@ -66,7 +66,7 @@ struct Law {
 struct Posterior {
   explicit Posterior(double precision) {
     const Table table = MakeTable(kData, kWeights - 1, false);
-    Matrix normal = Zeros(kWeights);  // H, with its right-hand side beside it
+    Matrix normal = Zeros(kWeights);  // H, followed by its right-hand side
     Add(precision, Identity(kWeights), &normal);
     std::vector<double> right(kWeights);
     for (int64_t i = 0; i < kData; ++i) {
@@ -144,13 +144,13 @@ Law FiniteStepLaw(double coupling, double noise = double{kData} * kData / kBatch
   return law;
 }
 
-// Each draw: theta, then theta_a where the sampler has one; a chain's draws in a row, chain by chain.
+// Each draw: theta, then theta_a if the sampler has one; a chain's draws in a row, chain by chain.
 struct Samples {
   int64_t chains = 0;
   std::vector<std::vector<double>> draws;
 };
 
-// By point of the sweep.
+// Returns the draws by point of the sweep.
 std::vector<Samples> RunSweep(const SamplerSpec& sampler, const SweepSpec& sweep,
                               const ModelSpec& model = {LinearRegressionPotential{kNoiseVariance}}) {
   constexpr int kChains = 4096, kBurnIn = 4, kStepsBetween = 12;
@@ -235,7 +235,7 @@ TEST(RegressionLaws, SgldUnderMinibatchNoiseHasTheLawOfTheFiniteStep) {
       << "prior 2 % too weak";
 }
 
-// One linear layer with a Gaussian likelihood is the same posterior, through the kernels of networks.
+// One linear layer with a Gaussian likelihood has the same posterior, through the kernels of networks.
 TEST(RegressionLaws, LinearNetworkHasTheLawOfLinearRegression) {
   const ModelSpec network = {BuiltinModel{"linear", {}}, GaussianLikelihood{.variance = kNoiseVariance}};
   EXPECT_THAT(Misfits(RunSweep({SgldSpec{}}, {}, network)[0], FiniteStepLaw(0)), IsEmpty());

@@ -1,4 +1,4 @@
-// SWA and SWAG: their sums over a deterministic descent whose every iterate is known, and the law of what they draw.
+// Tests SWA and SWAG: their sums over a deterministic descent with known iterates, and the law of their draws.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ double Spread(const std::vector<double>& x) {
   return squares / double(x.size()) - Mean(x) * Mean(x);
 }
 
-// The variance that the last `rank` deviations add to a draw, or all if they are fewer, each from the mean that
+// Returns the variance that the last `rank` deviations add to a draw, or all if they are fewer, each from the mean that
 // includes its snapshot.
 double LowRankVariance(const std::vector<double>& x, int64_t rank) {
   double sum = 0;
@@ -129,7 +129,7 @@ void ExpectDiagonalAndLowRankVariance(int64_t rank) {
 
 TEST(SwagLaws, DrawsHaveTheDiagonalAndTheLowRankVariance) { ExpectDiagonalAndLowRankVariance(4); }
 
-// The divisor is K - 1 however few snapshots there are, as in the paper's own code.
+// The divisor is K - 1 for any number of snapshots, as in the paper's own code.
 TEST(SwagLaws, FewerSnapshotsThanColumnsAreDividedByTheColumns) {
   ASSERT_LT(Snapshots().size(), 20u);
   ExpectDiagonalAndLowRankVariance(20);

@@ -1,4 +1,5 @@
-// One job, one batch, several posteriors: the draws of every point of a sweep against the exact law of its own numbers.
+// One job, one batch, several posteriors: compares the draws of each point of a sweep with the exact law of its
+// numbers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

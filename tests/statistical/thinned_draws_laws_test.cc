@@ -31,11 +31,12 @@ struct Run {
 // Every coordinate of every draw of a job on U = k |x|^2 / 2.
 struct Kept {
   std::vector<WeightedValue> values;  // with the draw's weight
-  std::vector<double> steps;          // [chains x coordinates, kept steps]: what was held at each
+  std::vector<double> steps;          // [chains x coordinates, kept steps]: the value held at each
   int64_t rows;
 
-  // Independent values that would tell as much of the distribution function, where that is least; no more than there
-  // are, though draws on alternating sides of the median tell more of that.
+  // Returns the number of independent values with the same information about the distribution function, at its least
+  // informative point, and at most the number of draws, although draws on alternating sides of the median tell more
+  // there.
   double Independent() const {
     const auto ess = [&](double probability) { return EssQuantile({steps, rows}, probability); };
     return std::min({ess(0.25), ess(0.5), ess(0.75), static_cast<double>(steps.size())});
@@ -43,7 +44,7 @@ struct Kept {
 };
 
 Kept RunJob(const Run& run) {
-  (void)InitializeDevice("cpu", 1);  // rows as short as these only make threads wait for each other
+  (void)InitializeDevice("cpu", 1);  // threads would only wait for each other on such short rows
   auto plan = std::make_shared<JobPlan>();
   plan->job = "thinned-aaaaaa";
   JobSpec& spec = plan->spec;
@@ -103,14 +104,14 @@ TEST(ThinnedDraws, OfSgldHaveTheDistributionOfTheFiniteStep) {
   ExpectNormal(RunJob({{SgldSpec{}}, alpha, 10'000, 2, 40, 40, 40}), kT / (kK * (1 - alpha * kK / 2)));
 }
 
-// Trajectories of about a quarter period forget where they began unless they are refused, one in ten: three in a
-// row are rare. Unadjusted, leapfrog of this step would be 2 % too wide.
+// Trajectories of about a quarter period forget their start unless they are rejected, one in ten, so three rejections
+// in a row are rare. Unadjusted leapfrog with this step would be 2 % too wide.
 TEST(ThinnedDraws, OfHmcHaveTheExactDistribution) {
   const double epsilon = 0.4 / std::sqrt(kK);
   ExpectNormal(RunJob({{HmcSpec{4}}, epsilon, 40, 400, 6, 3, 45}), kT / kK);
 }
 
-// At the mode a seventh of the states is held from one kept step to the next: without its weight the law would be too
+// At the mode a seventh of the states is held from one kept step to the next. Without its weight the law would be too
 // wide there. One step leaves an autocorrelation of .65 at most, four of .18.
 TEST(ThinnedDraws, OfTheRandomWalkWeighWhatTheyWereHeldFor) {
   const Kept kept = RunJob({{RandomWalkSpec{}}, 2.4 * std::sqrt(kT / kK), 1, 2500, 24, 4, 240});

@@ -135,7 +135,7 @@ void ForgetfulDisk::LosePower() {
   for (const std::string& path : paths) {
     const auto now = Find(current_, path), before = Find(durable_, path);
     const auto kept = now == before || random_() % 2 == 0 ? now : before;
-    // Folders come before what is in them.
+    // Folders come before their content.
     const bool reachable = survived.empty() || survived.contains(FolderOf(path));
     if (kept && reachable) survived.emplace(path, *kept);
   }

@@ -25,7 +25,7 @@ double GradientCovariance(const Quadratic& q, Minibatches minibatches, bool same
   return same_batch ? variance : -variance / (all / n - 1);
 }
 
-// The covariance `steps` updates into an epoch that begins with `sigma`.
+// Returns the covariance after `steps` updates of an epoch that begins with `sigma`.
 Matrix After(const Quadratic& q, Minibatches minibatches, int64_t steps, Matrix sigma) {
   const double a = q.step_size, g = q.coupling;
   const Matrix b = {1 - a * (q.k + g), a * g, a * g, 1 - a * g};
@@ -43,7 +43,7 @@ Matrix After(const Quadratic& q, Minibatches minibatches, int64_t steps, Matrix 
   return sigma;
 }
 
-// The second moment of a b, from its mean in each group.
+// Returns the second moment of a b, from its mean in each group.
 Estimate SecondMoment(const std::vector<float>& a, const std::vector<float>& b, int64_t group) {
   std::vector<double> means;
   for (auto i = a.begin(), j = b.begin(); i != a.end(); i += group, j += group) {
@@ -52,11 +52,11 @@ Estimate SecondMoment(const std::vector<float>& a, const std::vector<float>& b, 
   return EstimateOf(means);
 }
 
-// `name` with what does not fit, if anything does not.
+// Returns `name` with the misfit, or "" if there is none.
 void Check(const std::string& name, const Estimate& moment, double expected, std::vector<std::string>* misfits) {
   const std::string measured = name + " is " + std::to_string(moment.value) + " +- " + std::to_string(moment.error) +
                                ", law says " + std::to_string(expected);
-  // Written so that NaN is a misfit.
+  // Written so that NaN counts as a misfit.
   if (!(std::abs(moment.value - expected) <= 4 * moment.error)) {
     misfits->push_back(measured);
   } else if (!(moment.error <= 0.004 * std::abs(expected))) {

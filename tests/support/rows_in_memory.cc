@@ -31,7 +31,7 @@ struct MemoryExpired {
 
 using SegmentKey = std::pair<ChainId, int64_t>;
 
-// Writes go straight to the tables: ApplyChange refuses before it writes, and memory never fails.
+// Writes go straight to the tables: ApplyChange rejects before it writes, and memory never fails.
 class MemoryRows final : public StateRows {
  public:
   absl::StatusOr<std::optional<JobRow>> FindJob(const std::string& id) override {

@@ -27,7 +27,7 @@ JobSpec StationaryJob::Spec() const {
 }
 
 void RunJob(const StationaryJob& job, const std::function<void(int32_t chain, const Draw&)>& take) {
-  (void)InitializeDevice("cpu", 1);  // rows as short as these only make threads wait for each other
+  (void)InitializeDevice("cpu", 1);  // threads would only wait for each other on such short rows
   auto plan = std::make_shared<JobPlan>();
   plan->job = "law-aaaaaa";
   plan->spec = job.Spec();

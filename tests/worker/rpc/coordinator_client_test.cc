@@ -10,7 +10,7 @@
 namespace chainfleet {
 namespace {
 
-// Synchronous, for the shortest way to say what the other side does.
+// A synchronous service, which takes the fewest lines for scripted answers.
 class FakeService final : public v1::WorkerService::Service {
  public:
   grpc::Status Synchronize(grpc::ServerContext* context, const v1::SynchronizeRequest* request,

@@ -15,8 +15,8 @@
 namespace chainfleet {
 namespace {
 
-// One stream at a time: sends down what the test says and hands what comes up to the test, of each shard until its
-// answer is whole; nothing ends the stream.
+// Serves one stream at a time: sends the test's orders and passes received messages to the test, each shard's until its
+// answer is complete. Nothing ends the stream.
 class FakeService final : public v1::WorkerService::Service {
  public:
   grpc::Status ServeShards(grpc::ServerContext*,
@@ -167,7 +167,7 @@ TEST_F(ShardPredictStreamTest, AResultCancelledOnAStuckStreamIsNeverSent) {
   Order(Request(20, {300'000}));
   ready_.Take();
   ASSERT_TRUE(shards_.ServeOne());
-  int cancelled = 0, wanted = 0;  // chunks; the former were under way
+  int cancelled = 0, wanted = 0;  // chunks; cancelled ones were in flight
   for (bool last = false; !last;) {
     const v1::ShardUpdate update = service_.updates.Take();
     const bool of_last = update.result().shard_id() == 20;

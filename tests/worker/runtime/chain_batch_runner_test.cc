@@ -22,7 +22,7 @@ using ::testing::Le;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-// Runner, loop, uploader and session together, against the rules of a coordinator.
+// Runner, loop, uploader and session together, with the rules of a coordinator.
 class ChainBatchRunnerTest : public ::testing::Test {
  protected:
   FakeClock clock_;
@@ -40,8 +40,8 @@ class ChainBatchRunnerTest : public ::testing::Test {
   }
   void Run(absl::Duration limit) { RunWorker(worker_.get(), &executor_, &clock_, limit); }
 
-  // Every committed draw is the one that (chain, step) must give, and none of the due ones is missing up to
-  // `last_step`.
+  // Expects that every committed draw is the draw of its (chain, step), and that no due draw up to `last_step` is
+  // missing.
   void ExpectPath(int32_t index, int64_t last_step) {
     const FakeCoordinator::Chain& chain = server_.chains[{"job-a", index}];
     int64_t step = 0;
@@ -76,7 +76,7 @@ TEST_F(ChainBatchRunnerTest, RunsAJobToItsEnd) {
   EXPECT_EQ(worker_->observer.draws_committed, 40);
 }
 
-// However the chain is cut, each traced step is committed once, with the steps up to its resume point.
+// For every interruption of the chain, each traced step is committed once, with the steps up to its resume point.
 TEST_F(ChainBatchRunnerTest, CommitsCarryTheTracesOfTheirSteps) {
   script_.trace_every = 3;
   Start(Plan(2));
@@ -202,7 +202,7 @@ TEST_F(ChainBatchRunnerTest, CommitsResumePointsByTimeByDefault) {
   EXPECT_THAT(server_.commits, SizeIs(3));
 }
 
-// Steps between resume points, a tenth of a second each, from those before the first one on.
+// Returns the steps between resume points, a tenth of a second each, starting with the steps before the first one.
 class ResumePointsByTime : public ChainBatchRunnerTest {
  protected:
   std::vector<int64_t> GapsOf(int32_t index) {
@@ -224,7 +224,7 @@ TEST_F(ResumePointsByTime, TakeAHundredthOfItHoweverLongTheyTake) {
   script_.save_time = absl::Milliseconds(300);
   SampleWithoutDraws(2);
   Run(absl::Seconds(200));
-  // 60 s from the beginning of one to that of the next, in 0.6 s of which no chain steps.
+  // 60 s from the start of one to the start of the next, and no chain steps in 0.6 s of them.
   for (int32_t i = 0; i < 2; ++i) EXPECT_THAT(GapsOf(i), ElementsAre(300, AllOf(Ge(593), Le(595)), 594));
 }
 
@@ -264,7 +264,7 @@ TEST_F(ChainBatchRunnerTest, ADivergedChainKeepsItsDrawsAndTheOthersContinue) {
   ExpectPath(2, 20);
 }
 
-// A batch on a GPU reports a step late that a row has diverged: no commit may let a chain go on from such a step.
+// A batch on a GPU reports one step late that a row has diverged: no commit may let a chain continue from such a step.
 TEST_F(ChainBatchRunnerTest, AResumePointIsNeverOfARowThatHasDiverged) {
   script_.diverges_at[1] = 7;
   script_.reports_late_by = 1;
@@ -373,7 +373,7 @@ TEST_F(ChainBatchRunnerTest, ADivergedPausedRowDoesNotContinue) {
   script_.reports_late_by = 1;
   int64_t last = 0;
   script_.on_step = [&](int32_t index, int64_t step) {
-    if (index == chain_.index) script_.diverges_at[index] = last = step;  // so no report says so
+    if (index == chain_.index) script_.diverges_at[index] = last = step;  // so that no report shows it
   };
   Start(Plan(2));
   Run(absl::Seconds(2));
@@ -451,7 +451,7 @@ TEST_F(ChainBatchRunnerTest, TwoJobsTakeTurns) {
   EXPECT_EQ(server_.chains[ChainId("job-b", 0)].state, ChainState::kSucceeded);
 }
 
-// The parameter counts calls that take a draw, save a resume point, remove a row or move it: that one throws.
+// The parameter counts calls that take a draw, save a resume point, remove a row or move a row: that call throws.
 class AFailingCall : public ChainBatchRunnerTest, public ::testing::WithParamInterface<int> {};
 
 TEST_P(AFailingCall, LosesNoDrawAndRepeatsNone) {

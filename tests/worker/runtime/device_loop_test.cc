@@ -1,4 +1,4 @@
-// Shards and chains on one device: who goes when.
+// Tests the order of shards and chains on one device.
 #include "worker/runtime/device_loop.h"
 
 #include "tests/support/fake_chain_batch.h"
@@ -9,7 +9,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Beside chains that always have a step to do, of 100 ms.
+// Runs next to chains that always have a step of 100 ms to do.
 class ShardsBesideChains : public ShardServerTest {
  protected:
   void SetUp() override {
@@ -26,7 +26,7 @@ class ShardsBesideChains : public ShardServerTest {
     for (int32_t i = 0; i < count; ++i) chains.push_back(Chain(i));
     return chains;
   }
-  // Steps of the chains until so many shards have their results.
+  // Returns the steps of the chains until `shards` shards have their results.
   int64_t StepsUntil(size_t results) {
     executor_.RunUntilIdle();
     const int64_t before = script_.steps_taken;
@@ -69,7 +69,7 @@ TEST_F(ShardsBesideChains, AnEvaluationTakesNoMoreThanTheShareEither) {
   EXPECT_NEAR(absl::FDivDuration(clock_.Monotonic() - began, computed), 4, 0.2);
 }
 
-// "predictions beside an evaluation: at most 3 times": what an evaluation took is not the prediction's to pay.
+// "predictions beside an evaluation: at most 3 times": a prediction does not pay for the time of an evaluation.
 TEST_F(ShardsBesideChains, APredictionDoesNotWaitForAnEvaluationsDebt) {
   script_.step_time = absl::Milliseconds(1);  // pays little of it
   Submit(OfRows(Request(1, Chains(5)), ShardServer::kUnitPasses));

@@ -1,4 +1,4 @@
-// Memory of a GPU, on a fake one: what a batch that is split gives back, and what a worker says of it.
+// Tests the memory of a fake GPU: the memory that a split batch returns, and the worker's report of it.
 #include "worker/numerics/arena/device_memory.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
@@ -87,7 +87,7 @@ TEST_F(DeviceMemory, AChainReportsItsBytes) {
   const auto bytes_of = [&](const char* device, int chains) {
     return BatchOf(Plan(chains), data_, device, chains)->Step().value().front().stats.device_bytes;
   };
-  const int64_t row = 4 * BatchOf(Plan(1), data_, "cpu", 0)->parameters().back().offset;  // about
+  const int64_t row = 4 * BatchOf(Plan(1), data_, "cpu", 0)->parameters().back().offset;  // approximately
   EXPECT_GE(bytes_of("cuda:0", 1), 3 * row) << "theta, theta_a and the gradient";
   EXPECT_LT(bytes_of("cuda:0", 8), 30 * row) << "the data set is all chains'";
   EXPECT_EQ(bytes_of("cpu", 1), 0);

@@ -37,7 +37,7 @@ class DrawUploaderTest : public ::testing::Test {
     uploader_.Open(leased, {{"theta", {8}, 0, 1}});
   }
 
-  // `count` draws, one a step, up to `step`.
+  // Returns `count` draws, one for each step, up to `step`.
   static ProgressUpload Upload(int64_t step, int64_t count) {
     ProgressUpload upload;
     upload.commit.resume_point.step = step;
@@ -176,7 +176,7 @@ TEST_F(DrawUploaderTest, GivesTheChainBackWhenObjectsStayMissing) {
   EXPECT_EQ(report.released[0].why, ReleasedChain::Why::kStore);
 }
 
-// A disk or a server that fails says nothing about the chain.
+// A failing disk or server says nothing about the chain.
 TEST_F(DrawUploaderTest, RetriesFaultsOfTheStore) {
   server_.put_failures.assign(2 * limits::kUploadAttempts, absl::InternalError("input/output error"));
   server_.commit_failures.assign(2 * limits::kUploadAttempts, absl::UnknownError("no words"));
@@ -186,7 +186,7 @@ TEST_F(DrawUploaderTest, RetriesFaultsOfTheStore) {
   EXPECT_THAT(held_.MakeReport().released, SizeIs(0));
 }
 
-// A resume point alone that landed, and whose answer was lost, meets itself when it is sent again.
+// A resume point whose reply was lost is stored already when it is sent again.
 TEST_F(DrawUploaderTest, KnowsItsOwnResumePointWhenTheAnswerWasLost) {
   LossyPort lossy(&server_, &executor_, &executor_, 1);
   DrawUploader uploader({{.worker = "w0"}, "w0-1", 4096, RngKey{1}}, &lossy, &held_, &executor_, &observer_);
@@ -203,7 +203,8 @@ TEST_F(DrawUploaderTest, KnowsItsOwnResumePointWhenTheAnswerWasLost) {
   EXPECT_EQ(chain().progress.step, 9);
 }
 
-// A store that was put back may grant the same epoch again: what waited to be sent again under the first is not of it.
+// A restored store may grant the same epoch again. Uploads that wait for a retry under the first grant do not belong to
+// it.
 TEST_F(DrawUploaderTest, UploadsOfADroppedLeaseAreNotSentUnderAnEqualOne) {
   server_.commit_failures.push_back(absl::UnavailableError("down"));
   Offer(5, 0);

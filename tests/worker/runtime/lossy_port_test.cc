@@ -9,7 +9,7 @@
 namespace chainfleet {
 namespace {
 
-// Calls lost in both directions, seen twice and late, tasks in any order: the committed draws are still one path.
+// Calls are lost in both directions, repeated and late, tasks run in any order: the committed draws are still one path.
 class LossyLine : public ::testing::TestWithParam<uint64_t> {};
 
 TEST_P(LossyLine, AJobEndsWithOnePathPerChain) {

@@ -1,5 +1,5 @@
-// The runner over real arithmetic: what a chain that diverges leaves behind, and that a batch cut in pieces for want of
-// memory gives the draws of a whole one.
+// Tests the runner over real arithmetic: the result of a chain that diverges, and that a batch split for lack of memory
+// gives the draws of a whole batch.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ std::shared_ptr<JobPlan> GaussianPlan(const SamplerSpec& sampler, double step_si
   return plan;
 }
 
-// The results of a job with real batches at the coordinator.
+// Returns the coordinator's results of a job with real batches.
 struct Left {
   std::vector<FakeCoordinator::Chain> chains;
   std::vector<std::vector<Draw>> draws;  // [chains], committed
@@ -78,7 +78,7 @@ Left RunJob(const std::shared_ptr<JobPlan>& plan, size_t memory_for = 1000) {
 }
 
 TEST(RealChainBatch, ThatDivergesEndsDivergedWithFiniteDrawsOnly) {
-  // At once, and after steps whose draws stand: 1 - alpha k = -3.
+  // At once, and after steps whose draws are committed: 1 - alpha k = -3.
   for (const double step_size : {1e30, 2.0}) {
     const auto plan = GaussianPlan({SgldSpec{}}, step_size, 2);
     plan->spec.num_steps = 400;

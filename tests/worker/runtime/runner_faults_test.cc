@@ -1,5 +1,5 @@
-// A whole worker on a fake GPU that runs out of memory, or breaks, at an allocation of any call of its runner: of a
-// step, a draw, a resume point, the last held draw, a chain that leaves, and of a batch that is split.
+// Runs a whole worker on a fake GPU that runs out of memory, or breaks, at an allocation in any call of its runner: a
+// step, a draw, a resume point, the last held draw, a chain that leaves, or a batch that is split.
 #include <c10/core/Allocator.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,14 +28,14 @@ using fake_cuda::Fault;
 
 constexpr int32_t kChains = 5;
 constexpr size_t kMostTogether = 2;  // the batch of five is split into three and two, and the three once more
-// The strides between the allocations that fail: all would take minutes. They are primes, so that no two runs of a call
-// meet the same ones.
+// The strides between the failing allocations, because all would take minutes. The strides are primes, so that no two
+// runs of a call meet the same allocations.
 constexpr int64_t kStride = 23, kStepStride = 797;
 
 int64_t Allocations() { return fake_cuda::GpuCounts().allocations; }
 
-// The calls of a run on its batches, and which of them makes the n-th allocation. A device may be told to break right
-// before one of them: some calls copy only.
+// The calls of a run on its batches, and the call that makes the n-th allocation. A device can also break right before
+// a call, because some calls only copy.
 struct CallMap {
   int64_t began = Allocations();
   std::map<int64_t, std::string> allocations;  // by n, from 1
@@ -120,7 +120,7 @@ class RunnerFaults : public ::testing::TestWithParam<SamplerSpec> {
     return plan;
   }
 
-  // A server with one job, and workers that come to it one after the other.
+  // A server with one job, and workers that join one after the other.
   struct World {
     explicit World(std::shared_ptr<const JobPlan> job, std::shared_ptr<const ResidentDataset> job_data)
         : plan(std::move(job)), data(std::move(job_data)) {
@@ -130,7 +130,7 @@ class RunnerFaults : public ::testing::TestWithParam<SamplerSpec> {
     }
     ~World() { executor.DropAll(); }
 
-    // Until all chains have ended, or the worker's device is lost and its chains are back.
+    // Runs until all chains have ended, or until the worker's device is lost and its chains are back.
     void Run(const std::string& name) {
       const ChainBatchFactory factory = [this](auto, auto) -> absl::StatusOr<std::unique_ptr<ChainBatch>> {
         CHAINFLEET_ASSIGN_OR_RETURN(auto batch,
@@ -173,14 +173,14 @@ class RunnerFaults : public ::testing::TestWithParam<SamplerSpec> {
     std::vector<std::unique_ptr<FakeWorker>> workers;
   };
 
-  // A world in which `order` has a fault come: all chains go the way that they go without it.
+  // Runs a world in which `order` triggers a fault: all chains match their run without the fault.
   void Try(const std::string& where, Fault fault, const std::function<void(World*)>& order, const Draws& expected) {
     World world(Plan(), data_);
     order(&world);
     world.Run("w1");
     Fail(0);
     const bool lost = World::lost(*world.workers.back());
-    // The last allocations may be those of something that is given up; then all chains end all the same.
+    // The last allocations may belong to abandoned work; then all chains still end.
     EXPECT_TRUE(lost || fault == Fault::kOutOfMemory || world.AllEnded()) << where;
     EXPECT_FALSE(lost && fault == Fault::kOutOfMemory) << where;
     EXPECT_TRUE(world.NoneLeased()) << where;

@@ -1,4 +1,4 @@
-// A worker's memory while it serves: thousands of shards over more draws and jobs than its caches hold.
+// The memory of a serving worker: thousands of shards over more draws and jobs than its caches hold.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -31,7 +31,7 @@ class ServingMemory : public ::testing::Test {
     }
   }
 
-  // Shard `i`: of a job of its own, two of the chains, one of them lost in some; or cancelled.
+  // Shard `i`: from a job of its own, with two of the chains, sometimes one of them lost; or cancelled.
   void Serve(int i) {
     auto plan = std::make_shared<PredictPlan>();
     plan->job = "job-" + std::to_string(i);

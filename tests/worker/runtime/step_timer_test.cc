@@ -7,7 +7,7 @@ namespace {
 
 class StepTimerTest : public ::testing::Test {
  protected:
-  // `count` steps of `each`, one after the other.
+  // Makes `count` steps of `each`, one after the other.
   void Run(int count, absl::Duration each) {
     for (int i = 0; i < count; ++i) {
       timer_.Add(now_, now_ + each);

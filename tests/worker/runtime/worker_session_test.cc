@@ -64,7 +64,7 @@ TEST_F(WorkerSessionTest, RenewsLeasesWhileTheServerKeepsThem) {
   Start();
   executor_.RunFor(absl::Minutes(1));
   EXPECT_TRUE(MayStep());
-  // One call each next_sync_in.
+  // Makes one call each next_sync_in.
   EXPECT_LE(server_.requests.size(), 15u);
 }
 
@@ -78,7 +78,7 @@ TEST_F(WorkerSessionTest, StopsSteppingButKeepsTheChainWhenTheServerIsAway) {
   EXPECT_TRUE(worker_.held.Holds({chain_, 1}));
   EXPECT_FALSE(worker_.session.connected());
   server_.sync_failures.clear();
-  executor_.RunFor(limits::kLeaseTtl / 6);  // of the term that a server gives which is back
+  executor_.RunFor(limits::kLeaseTtl / 6);  // of the term of a server that is back
   EXPECT_TRUE(MayStep());
   EXPECT_TRUE(worker_.session.connected());
 }
@@ -115,7 +115,7 @@ TEST_F(WorkerSessionTest, DropsItsChainsWhenTheStoreIsAnother) {
   EXPECT_EQ(server_.requests.back().store_incarnation, "restored");
 }
 
-// A store that was put back begins with the backup's generation, a new one with 1.
+// A restored store begins with the backup's generation, a new one with 1.
 TEST_F(WorkerSessionTest, TakesAStoreOfALowerGeneration) {
   server_.generation = 5;
   Start();
@@ -135,7 +135,7 @@ TEST_F(WorkerSessionTest, ReturnsToAFormerStoreOnlyAtAHigherGeneration) {
   server_.generation = 2;
   executor_.RunFor(absl::Seconds(12));
   server_.store_incarnation = first;
-  server_.generation = 5;  // the coordinator of before, late
+  server_.generation = 5;  // a late reply of the former coordinator
   executor_.RunFor(absl::Seconds(20));
   EXPECT_EQ(server_.requests.back().store_incarnation, "restored");
   server_.generation = 6;
@@ -195,7 +195,7 @@ TEST_F(WorkerSessionTest, GivesUpAChainTheDeviceNoLongerVisits) {
   executor_.RunFor(absl::Minutes(1) + absl::Seconds(10));
   ASSERT_THAT(server_.released, SizeIs(1));
   EXPECT_EQ(server_.released[0].why, ReleasedChain::Why::kHung);
-  // It takes no more until the device loop shows up again.
+  // The worker takes no more chains until the device loop runs again.
   EXPECT_EQ(server_.requests.back().devices[0].chain_slots, 0);
   worker_.device.RunOnce();
   executor_.RunFor(absl::Seconds(6));
@@ -207,7 +207,7 @@ TEST_F(WorkerSessionTest, EndsWithinTwoSecondsOnceAModuleThatDoesNotEndIsCancell
   plan->module = StoredModel{.name = "endless"};
   server_.AddChains(plan, 1);
   Start();
-  worker_.held.TakeNew();  // and the loop is never seen again
+  worker_.held.TakeNew();  // the loop never runs again
   executor_.RunFor(absl::Seconds(10));
   EXPECT_FALSE(worker_.session.stuck());
   server_.grants_enabled = false;
@@ -254,7 +254,7 @@ TEST_F(WorkerSessionTest, GivesSlowStepsTwentyTimesTheirTime) {
     executor_.RunFor(absl::Seconds(20));
   };  // the lease is renewed meanwhile
   Start();
-  while (script_.steps_taken < 2) {  // of the second the bound follows from the first
+  while (script_.steps_taken < 2) {  // the bound of the second step follows from the first
     worker_.device.RunOnce();
     executor_.RunUntilIdle();
   }
@@ -269,7 +269,7 @@ TEST_F(WorkerSessionTest, GivesSlowStepsTwentyTimesTheirTime) {
 TEST_F(WorkerSessionTest, RefusesAGrantThatCrossesWithADrain) {
   server_.AddChains(AnalyticPlan("job-a", 1), 1);
   worker_.session.Start();
-  ASSERT_TRUE(executor_.RunOne());  // the first call is out, without the word of the drain
+  ASSERT_TRUE(executor_.RunOne());  // the first call is sent, without the drain
   worker_.session.Drain();
   executor_.RunUntilIdle();
   ASSERT_THAT(server_.released, SizeIs(1));
@@ -297,7 +297,7 @@ TEST_F(WorkerSessionTest, AnOperatorsDrainHandsBackAndKeepsTheProcess) {
   EXPECT_TRUE(worker_.held.Visit({{chain_, 1}}, absl::ZeroDuration())[0].hand_back);
   EXPECT_FALSE(worker_.session.drained());
   worker_.held.End({chain_, 1});
-  server_.drain = false;  // another coordinator leads, which has not heard of it
+  server_.drain = false;  // another coordinator leads, which does not know of the drain
   server_.generation = 2;
   executor_.RunFor(2 * limits::kSyncInterval);
   EXPECT_GT(server_.requests.size(), told);

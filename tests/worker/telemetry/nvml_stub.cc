@@ -1,4 +1,4 @@
-// Stands in for NVIDIA's management library: GPU 0 at work, GPU 1 idle and without a power sensor.
+// Replaces NVIDIA's management library: GPU 0 is busy, GPU 1 is idle and has no power sensor.
 #include <cstdint>
 
 extern "C" {

@@ -1,4 +1,4 @@
-// Devices that are not there.
+// Tests missing devices.
 #include "worker/numerics/arena/device.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A batch of chains through its public interface: bits that depend on the chain alone, resume points, bad input.
+// Tests a batch of chains through its public interface: bits that depend only on the chain, resume points, bad input.
 #include "worker/numerics/batch/chain_batch.h"
 
 #include <ATen/Parallel.h>
@@ -97,7 +97,7 @@ TEST_P(ChainBatchTest, ResumesByteForByteAfterAnyInterruption) {
     ASSERT_TRUE(before->AddChain(3, std::nullopt).ok());
     Advance(*before, cut);
     const auto after = MakeBatch(plan_);
-    ASSERT_TRUE(after->AddChain(0, std::nullopt).ok());  // other company, another row
+    ASSERT_TRUE(after->AddChain(0, std::nullopt).ok());  // other chains, another row
     Advance(*after, 2);
     ASSERT_TRUE(after->AddChain(3, before->SaveResumePoint(3)).ok());
     Advance(*after, 30 - cut);
@@ -260,7 +260,7 @@ TEST(ChainBatchReports, CountTheGradientsOfAStepAndTellOfProposals) {
   EXPECT_TRUE(later_walk[1].accepted.has_value());
 }
 
-// The whole way of a network, threads and company changing at the cut.
+// A whole run of a network; threads and other chains change at the interruption.
 TEST(ChainBatchOfNetworks, ResumesByteForByteInOtherCompanyAndOnOtherThreads) {
   const auto data = SyntheticImages(200);
   for (const std::string model : {"softmax_regression", "mlp", "lenet5"}) {
@@ -331,7 +331,7 @@ TEST(ChainBatchCreate, RefusesABadPlanByItsFields) {
   EXPECT_THAT(std::string(batch.status().message()), HasSubstr("temperature"));
 }
 
-// This process never loads the CUDA module, so no GPU is usable whatever the host.
+// This process never loads the CUDA module, so no GPU is usable on any host.
 TEST(ChainBatchCreate, ReportsAMissingDevice) {
   const auto batch = ChainBatch::Create(GaussianPlan({SgldSpec{}}), nullptr, "cuda:0");
   EXPECT_EQ(batch.status().code(), absl::StatusCode::kFailedPrecondition);
@@ -348,7 +348,7 @@ TEST(ChainBatchStart, OfAnAnalyticPotentialIsZero) {
   EXPECT_EQ(batch->TakeDraw(0).theta[0], std::vector<float>(300, 0.0f));
 }
 
-// "start points of chains": rows of the job's points in turn, each chain as far from its own as `perturb` says.
+// "start points of chains": chain i starts at row i mod K, at a distance of `perturb`.
 TEST(ChainBatchStart, FollowsTheInitOfTheJob) {
   auto plan = GaussianPlan({EmcmcSpec{}});
   std::vector<double>& theta = plan->spec.init.theta;

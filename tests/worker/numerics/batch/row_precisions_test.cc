@@ -1,4 +1,4 @@
-// Priors of chains that differ in their precision alone: every potential that states a Gaussian prior takes it by row.
+// Chains whose priors differ only in precision: every potential with a Gaussian prior takes the precision by row.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

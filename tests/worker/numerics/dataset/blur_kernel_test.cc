@@ -50,7 +50,7 @@ TEST(BlurKernel, WeightsSumToOneAndAreTheSameEitherWay) {
 
 TEST(BlurKernel, ADiscOfHalfAPixelIsThatPixelAndALargeOneHasItsArea) {
   EXPECT_THAT(ByOffset(DiscKernel(0.5)), ElementsAre(Pair(Pair(0, 0), 1)));
-  EXPECT_NEAR(1 / ByOffset(DiscKernel(10)).at({0, 0}), M_PI * 100, 1);  // of pixels that it covers
+  EXPECT_NEAR(1 / ByOffset(DiscKernel(10)).at({0, 0}), M_PI * 100, 1);  // the area of a disc in pixels
 }
 
 TEST(BlurKernel, AGaussianHasItsVarianceButForWhatIsCut) {
@@ -79,7 +79,7 @@ TEST(BlurKernel, ConstantPlanesStay) {
   }
 }
 
-// Mirrored edges give back what leaves over them.
+// Mirrored edges return the light that leaves the image.
 TEST(BlurKernel, DiscsAndGaussiansKeepTheMean) {
   std::vector<float> plane(10 * 8);
   for (size_t i = 0; i < plane.size(); ++i) plane[i] = static_cast<float>(i * 37 % 101) / 101;

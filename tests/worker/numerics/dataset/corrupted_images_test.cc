@@ -71,7 +71,7 @@ void ExpectMoments(const Moments& found, double mean, double variance) {
   EXPECT_NEAR(found.variance, variance, 5 * variance * std::sqrt(8 / n));
 }
 
-// Grey values so far from the ends that clipping touches no more than one value in 10^9.
+// Grey values so far from the ends that clipping affects at most one value in 10^9.
 TEST(CorruptedImages, NoiseHasTheMomentsOfItsLaw) {
   ExpectMoments(OfConstant({"gaussian_noise", 1, 3}, 0.5f), 0.5, 0.08 * 0.08);
   ExpectMoments(OfConstant({"speckle_noise", 1, 3}, 0.5f), 0.5, 0.15 * 0.15 * 0.25);

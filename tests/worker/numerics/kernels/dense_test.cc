@@ -17,7 +17,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 // Sizes around the register blocks (6 and 2 outputs), the vector (16 inputs) and the pass (128 inputs).
 const std::vector<DenseShape> kShapes = {{1, 1}, {7, 3}, {16, 6}, {17, 13}, {128, 2}, {129, 7}, {300, 10}};
 
-// A sum of `count` products in double, and how far a float32 sum of them may be from it.
+// A sum of `count` products in double, and the largest error of a float32 sum.
 struct Exact {
   double value = 0, magnitude = 0;
   void Add(double term) {
@@ -95,7 +95,7 @@ TEST(DenseInputGradient, IsTheDoublePrecisionProductWhereTheRectifierWasOpen) {
   });
 }
 
-// The gradient of the rows given of a layer over `images`; what lies beside a row's inputs is not a number.
+// Returns the gradient of the given rows of a layer over `images`; all values outside a row's inputs are NaN.
 struct WeightGradient {
   WeightGradient(DenseShape s, int64_t images)
       : shape(s),

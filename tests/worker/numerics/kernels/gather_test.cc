@@ -23,7 +23,7 @@ void ExpectNormalised(int64_t channels, int64_t channel_size, float value_scale)
     shift.push_back(static_cast<float>(c) - 1.7f);
   }
   const AlignedFloats values(size, 5);
-  std::vector<T> row;  // ends where the row does: a sanitizer sees who reads on
+  std::vector<T> row;  // ends with the row, so that a sanitizer detects reads beyond it
   for (int64_t i = 0; i < size; ++i) row.push_back(static_cast<T>(value_scale * std::abs(values[i])));
   std::vector<float> out(static_cast<size_t>(size) + 16, kUntouched);
   NormaliseRow({channels, channel_size, scale.data(), shift.data()}, row.data(), out.data());

@@ -31,7 +31,7 @@ void ExpectExact(const AlignedFloats& logits, const Answer& answer) {
     EXPECT_NEAR(answer.log_normaliser[l], largest + std::log(sum), 1e-6 * (1 + std::abs(largest))) << "lane " << l;
     for (int64_t k = 0; k < classes; ++k) {
       const double below = largest - logits[k * kLanes + l], exact = std::exp(-below) / sum;
-      // exp turns the rounding of the difference into a relative error; that of the sum walks at random.
+      // exp turns the rounding of the difference into a relative error; the rounding of the sum is a random walk.
       const double error = 1e-6 + 1e-7 * below + 6e-8 * std::sqrt(classes);
       EXPECT_NEAR(answer.probability[k * kLanes + l], exact, error * exact + 1e-37) << "class " << k << " lane " << l;
     }

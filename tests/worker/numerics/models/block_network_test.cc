@@ -1,4 +1,4 @@
-// Outputs of blocks of images beside the network in double, for networks of every kind of layer.
+// Compares outputs of blocks of images with the network in double, for networks of every kind of layer.
 #include "worker/numerics/models/block_network.h"
 
 #include <ATen/ops/tensor.h>
@@ -134,7 +134,7 @@ TEST_P(BlockNetworkTest, AgreesWithTheNetworkInDouble) {
   }
 }
 
-// A batch, a shard or a cut of a request changes no bit: on every instruction set of this host.
+// The cut into batches, shards or requests changes no bit, on every instruction set of this host.
 TEST_P(BlockNetworkTest, GivesAnImageTheSameNumbersInEveryBlock) {
   std::vector<float> with_fma;
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {

@@ -1,4 +1,4 @@
-// Norms of each example's gradient of networks in ATen operations, against gradients of batches of one.
+// Compares norms of each example's gradient of networks in ATen operations with gradients of batches of one.
 #include "worker/numerics/models/example_norms.h"
 
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@ namespace {
 
 constexpr int64_t kRows = 2, kImages = 5, kExamples = 40;
 
-// Every kind of layer with parameters that have norms by example, in every place where a chain's channels might be
-// taken for another's.
+// Every kind of layer whose parameters have norms by example, in every place where the channels of one chain could be
+// confused with another's.
 LayerList EveryLayer() {
   const LayerList branch = {{ConvLayer{.out_channels = 6, .padding = 1, .groups = 2, .bias = false}},
                             {FrnLayer{.threshold = false}}};

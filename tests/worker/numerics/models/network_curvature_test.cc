@@ -1,4 +1,4 @@
-// Curvature of networks beyond one layer, against each example's gradients in double, one class after the other.
+// Compares the curvature of networks beyond one layer with each example's gradients in double, class by class.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kExamples = 6, kClasses = 4;
 
-// A network with a job's own layers over small images, row 1 of two as the chain looked at.
+// A network with a job's own layers over small images; the chain under test is row 1 of two.
 struct Fixture {
   explicit Fixture(const LayerList& layers) : layers(layers) {
     const auto shape = InferNetwork({LayeredModel{layers}}, {2, 6, 6}, kClasses);

@@ -59,7 +59,7 @@ void ExpectBitsOfTheirOwn(Potential* potential, int64_t batch, int64_t num_examp
 
 TEST_P(EveryNetwork, BitsOfAChainDependOnNoOtherChain) { ExpectBitsOfTheirOwn(potential_.get(), 100, 300); }
 
-// The networks that are sampled with LibTorch's operations, narrow.
+// The networks that run on LibTorch's operations, narrow.
 class LibraryNetwork : public ::testing::TestWithParam<std::string> {
  protected:
   void TearDown() override { at::set_num_threads(1); }

@@ -1,4 +1,4 @@
-// Gaussians, mixtures and regressions against plain formulas and numeric differences, through the factory.
+// Compares Gaussians, mixtures and regressions with plain formulas and numeric differences, through the factory.
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ struct Seen {
   std::vector<double> energy;
   ThetaArena gradient;
 };
-// The gradient with the prior's share that the caller is to add.
+// Returns the gradient with the prior's part, which the caller must add.
 Seen Look(Potential* potential, const ThetaArena& theta, const std::vector<int64_t>& ids = {}) {
   Seen seen{std::vector<double>(theta.rows()), ThetaArena(theta.shared_layout(), Device())};
   for (int64_t row = 0; row < theta.rows(); ++row) seen.gradient.AddRow();

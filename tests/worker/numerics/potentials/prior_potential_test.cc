@@ -1,4 +1,4 @@
-// Priors beyond one Gaussian precision: closed forms, numeric differences, and the identities of a density.
+// Tests priors other than one Gaussian precision: closed forms, numeric differences, and identities of densities.
 #include "worker/numerics/potentials/prior_potential.h"
 
 #include <ATen/Parallel.h>
@@ -124,8 +124,8 @@ TEST(PriorPotential, ANonFiniteRowAffectsNoOther) {
   }
 }
 
-// Integrals over one parameter's density exp(-U): E[x U'(x)] = 1 (parts), so a wrong scale of either shows; and the
-// second moment is that of the named law.
+// Integrals over one parameter's density exp(-U): E[x U'(x)] = 1 (by parts), so a wrong scale of U or U' shows. The
+// second moment must be that of the named law.
 TEST(PriorPotential, DensitiesHaveTheMomentsOfTheirLaws) {
   const struct {
     PriorSpec prior;

@@ -26,7 +26,7 @@ using ::testing::SizeIs;
 
 constexpr int kSteps = 24, kExamples = 96;
 
-// A sampler, and a schedule of its own where it is one with a schedule.
+// A sampler, and its own schedule if it needs one.
 struct Case {
   SamplerSpec sampler;
   std::optional<ScheduleKind> schedule = std::nullopt;
@@ -40,7 +40,7 @@ std::shared_ptr<JobPlan> PlanFor(const Case& of, const ResidentDataset& data) {
   JobSpec& spec = plan->spec;
   spec.name = "conformance";
   spec.model.kind = BuiltinModel{"softmax_regression", {}};
-  // A layer whose inputs may fall out.
+  // A layer whose inputs may be dropped.
   if (std::holds_alternative<McDropoutSpec>(sampler.kind)) spec.model.kind = BuiltinModel{"mlp", {16}};
   // Few enough parameters for a matrix of them.
   if (std::holds_alternative<LaplaceSpec>(sampler.kind)) {
@@ -101,7 +101,7 @@ TEST_P(KernelConformance, DrawsHaveTheShapeOfThetaAndWeighAllKeptSteps) {
     EXPECT_THAT(draw.theta, Each(SizeIs(NumParameters(batch->parameters()))));
   }
   const auto planned = static_cast<double>(PlanSteps(plan_->spec, kExamples).NumDraws());
-  const bool chooses = std::holds_alternative<GradientUncertaintySpec>(GetParam().sampler.kind);  // its draws itself
+  const bool chooses = std::holds_alternative<GradientUncertaintySpec>(GetParam().sampler.kind);  // chooses draws
   EXPECT_TRUE(chooses ? weight < planned : weight == planned) << weight << " of " << planned;
 }
 
@@ -151,7 +151,7 @@ TEST_P(KernelConformance, BatchOfASweepEqualsTheJobsOfItsPoints) {
     for (const int32_t chain : chains) ASSERT_TRUE(together->AddChain(chain, std::nullopt).ok());
     auto alone = std::make_shared<JobPlan>(*plan_);
     alone->spec = SpecAt(plan_->spec, PointOf(plan_->spec, index));
-    alone->spec.chains = NumChains(plan_->spec);  // so that it has a chain of that index, and so of that key
+    alone->spec.chains = NumChains(plan_->spec);  // so that it has a chain of that index and key
     const auto single = Make(alone);
     ASSERT_TRUE(single->AddChain(index, std::nullopt).ok());
     EXPECT_EQ(Flat(RunChain(*together, index)), Flat(RunChain(*single, index)))
@@ -162,7 +162,7 @@ TEST_P(KernelConformance, BatchOfASweepEqualsTheJobsOfItsPoints) {
 
 TEST_P(KernelConformance, ResumeAnywhereEqualsNoInterruption) {
   const Draws whole = RunAlone(plan_, 1);
-  // Up to the passes and draws that follow the last step of some.
+  // Runs through the passes and draws that some samplers make after the last step.
   for (const int cut : {1, 5, 6, 13, kSteps - 1, kSteps + 2, kSteps + 8}) {
     const auto before = Make(plan_), after = Make(plan_);
     ASSERT_TRUE(before->AddChain(1, std::nullopt).ok());
@@ -226,7 +226,7 @@ TEST_P(KernelConformance, EveryLikelihoodRunsAloneAsInABatchOrIsRefused) {
     ASSERT_TRUE((*alone)->AddChain(1, std::nullopt).ok());
     for (const int32_t chain : {4, 1}) ASSERT_TRUE((*together)->AddChain(chain, std::nullopt).ok());
     const Draws draws = RunChain(**alone, 1);
-    const bool chooses = std::holds_alternative<GradientUncertaintySpec>(GetParam().sampler.kind);  // its draws itself
+    const bool chooses = std::holds_alternative<GradientUncertaintySpec>(GetParam().sampler.kind);  // chooses draws
     EXPECT_TRUE(chooses || !draws.empty());
     EXPECT_EQ(Flat(draws), Flat(RunChain(**together, 1)));
     EXPECT_EQ((*alone)->SaveResumePoint(1), (*together)->SaveResumePoint(1));
@@ -287,7 +287,7 @@ class NoiseOfKernel : public KernelConformance {
   std::unique_ptr<ChainBatch> start_;
 };
 
-// Whether two runs differ by no more than another order of summation.
+// Returns whether two runs differ only by another order of summation.
 bool AreOneDrift(const std::vector<float>& a, const std::vector<float>& b) {
   if (a.size() != b.size()) return false;
   double worst = 0, largest = 0;
@@ -312,11 +312,11 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Case{{SgldSpec{}}}, Case{{EmcmcSpec{0.01}}}, Case{{EmcmcSpec{0.01, true}}},
                       Case{{EmcmcGibbsSpec{0.01, 4}}}, Case{{SghmcSpec{}}},
                       Case{{SghmcSpec{.scheme = SghmcScheme::kBaoa}}}, Case{{EntropySgdSpec{0.01, 4, 0.75}}},
-                      Case{{GradientUncertaintySpec{.threshold = 1e6}}},  // every step is one with noise
+                      Case{{GradientUncertaintySpec{.threshold = 1e6}}},  // every step has noise
                       Case{{MalaSpec{}}}, Case{{HmcSpec{3}}}, Case{{LaplaceSpec{.draws = 4}}}),
     NameOf);
 
-// Optimisers, whatever the temperature.
+// Optimisers have no noise at any temperature.
 class NoNoise : public NoiseOfKernel {};
 
 TEST_P(NoNoise, IsInADescentAtAnyTemperature) {
@@ -329,10 +329,10 @@ INSTANTIATE_TEST_SUITE_P(Samplers, NoNoise,
                          ::testing::Values(Case{{SgdSpec{}}}, Case{{SamSpec{}}}, Case{{SwaSpec{.start_epoch = 2}}}),
                          NameOf);
 
-// Noise that T does not scale: entropy_sgld's on theta is sqrt(h eta) by its definition; bsam's and SWAG's are those of
-// Gaussians of their own, mc_dropout's is which units fall out; random-walk proposals have the step size as their
-// width, T is only in what they are accepted for. Kernels on mini-batches also keep the noise of which examples they
-// see; of penalty_mh, batched_mh and barker_mh it is gone only where the M disjoint batches of a step are all data.
+// Noise that T does not scale: entropy_sgld's noise on theta is sqrt(h eta) by definition; bsam and SWAG have Gaussians
+// of their own; mc_dropout's noise is its choice of units. Random-walk proposals have the step size as their width, and
+// T enters only their acceptance. Kernels on mini-batches also have the noise of their choice of examples; for
+// penalty_mh, batched_mh and barker_mh it vanishes only if the M disjoint batches of a step are all data.
 class NoiseOfItsOwn : public NoiseOfKernel {};
 
 TEST_P(NoiseOfItsOwn, IsThereAtTemperatureZero) { EXPECT_FALSE(AreOneDrift(RunFromStartOf0(1), RunFromStartOf0(2))); }

@@ -65,7 +65,7 @@ class Spring final : public Potential {
   const std::shared_ptr<const Layout> layout_ = OneParameter();
 };
 
-// Inputs of one step on `potential`, for the functions below a kernel.
+// The inputs of one step on `potential`, for the functions that kernels call.
 struct Fixture {
   explicit Fixture(Potential* potential, int64_t batch_size, std::vector<float> at)
       : batches(Minibatches::kReshuffle, potential->num_examples(), batch_size),
@@ -90,7 +90,7 @@ TEST(FullData, GradientOfChunksMatchesTheWholeWithThePriorOnce) {
   Spring spring(1000);
   Fixture at(&spring, 16, {2, -3});
   ThetaArena gradient = at.theta.Clone();
-  std::fill_n(gradient.row(0), 1, std::nanf(""));  // what was there does not matter
+  std::fill_n(gradient.row(0), 1, std::nanf(""));  // the old content has no influence
   GradientOverAllData(at.inputs, at.theta, &gradient);
   for (int64_t row : {0, 1}) {
     EXPECT_NEAR(gradient.row(row)[0], 1000 * at.theta.row(row)[0] - 999 * 1000 / 2.0, 0.1);
@@ -135,7 +135,7 @@ TEST(BatchDifferences, OnAllDataEqualTheDifferenceWithoutVariance) {
   EXPECT_NE(half.difference, whole);
 }
 
-// Over many steps: the mean is unbiased, and the estimate of its variance is that variance, finite population and all.
+// Over many steps: the mean is unbiased, and so is the estimate of its variance, in a finite population, too.
 TEST(BatchDifferences, EstimateTheirOwnVarianceInAFinitePopulation) {
   Spring spring(120);
   Fixture from(&spring, 5, std::vector<float>(20000, 2)), to(&spring, 5, std::vector<float>(20000, 2.5));
@@ -174,7 +174,7 @@ TEST(MetropolisKernels, NonFiniteProposalIsRejectedAndAffectsNoOther) {
     SCOPED_TRACE(kernel.index());
     Spring walled(60, 40), open(60);
     KernelRows rows(kernel, &walled, 10, 3, 9, 2e-4), alone(kernel, &open, 10, 1, 9, 2e-4);
-    rows.chain(1).step_size = 1e20;  // beyond the wall with every proposal
+    rows.chain(1).step_size = 1e20;  // every proposal is beyond the edge
     for (KernelRows* some : {&rows, &alone}) some->Set([](int64_t) { return 28; });
     for (int step = 0; step < 20; ++step) {
       const std::vector<StepInfo> info = rows.Step();

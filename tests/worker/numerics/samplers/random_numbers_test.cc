@@ -1,4 +1,4 @@
-// Philox and what is made of it: normals, batches, permutations.
+// Tests Philox and the numbers that are made from it: normals, batches, permutations.
 #include <gtest/gtest.h>
 
 #include <algorithm>

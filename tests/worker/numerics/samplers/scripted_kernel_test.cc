@@ -1,5 +1,5 @@
-// The samplers that ask a network for no more than losses and gradients, on a user's TorchScript module; those that
-// must know its layers refuse it.
+// Runs the samplers that need only losses and gradients on a user's TorchScript module. The samplers that must know the
+// layers refuse the module.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Which exceptions say that memory is short, so that a batch is split, and which that the device is lost. The texts are
-// those of LibTorch 2.11 and cuDNN 9.
+// Which exceptions mean that memory is short, so that a batch is split, and which mean that the device is lost. The
+// texts are those of LibTorch 2.11 and cuDNN 9.
 #include "worker/numerics/tensors/torch_errors.h"
 
 #include <c10/util/Exception.h>

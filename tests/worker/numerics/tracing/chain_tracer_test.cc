@@ -105,7 +105,7 @@ TEST(ChainTracer, GivesEnergyNormsAndLogLikelihoodsAtFixedRows) {
   }
 }
 
-// A network is traced by what it predicts for the target of each row, held against the loss here.
+// Compares the trace of a network, its prediction for the target of each row, with the loss.
 TEST(ChainTracer, GivesPredictionsOfANetworkAtFixedRows) {
   const std::vector<int64_t> rows = {3, 9, 15, 21};
   for (const bool labels : {true, false}) {
@@ -138,7 +138,7 @@ TEST(ChainTracer, GivesPredictionsOfANetworkAtFixedRows) {
   }
 }
 
-// A chain's values are its own, whoever shares the batch, and after a resume they go on.
+// A chain's values do not depend on other chains of the batch, and continue after a resume.
 TEST(ChainTracer, ValuesMatchTheChainAlone) {
   const auto data = Resident(MakeTable(24, 2, false));
   const auto plan = RegressionPlan(*data, {SgldSpec{}});

@@ -1,4 +1,4 @@
-// Mobility and stability bounds, held to the kernels themselves on a quadratic.
+// Compares mobility and stability bounds with the kernels themselves on a quadratic.
 #include "worker/numerics/tracing/linear_response.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ class Quadratic final : public Potential {
   const std::shared_ptr<const Layout> layout_ = testing::OneParameter();
 };
 
-// The distance from the mode after `steps` training steps from 1 without noise.
+// Returns the distance from the mode after `steps` training steps from 1 without noise.
 double Distance(const SamplerSpec& sampler, double step_size, int steps) {
   Quadratic potential;
   const bool has_examples = std::holds_alternative<GradientUncertaintySpec>(sampler.kind);
@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Samplers, StableBelowTest,
                                            Case{"gradient_uncertainty", {GradientUncertaintySpec{.threshold = 0}}}),
                          [](const auto& info) { return info.param.name; });
 
-// Its noise on theta does not end at T = 0: the same bound by the same recursion.
+// Its noise on theta stays at T = 0: the same bound by the same recursion.
 TEST(StableBelow, EntropySgldHasTheBoundOfEntropySgd) {
   EXPECT_EQ(StableBelow({EntropySgldSpec{0.7, 5}}, 3, 0), StableBelow({EntropySgdSpec{0.7, 5}}, 3, 0));
   EXPECT_DOUBLE_EQ(*StableBelow({EntropySgdSpec{0.2, 20}}, 3, 0), 2.0 / 8);  // that of the inner chain

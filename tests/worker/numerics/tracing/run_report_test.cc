@@ -1,4 +1,4 @@
-// Gradient variance, curvature and rounding against closed forms, and that measuring leaves a chain alone.
+// Compares gradient variance, curvature and rounding with closed forms, and tests that a measurement changes no chain.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ std::unique_ptr<Potential> Analytic(PotentialKind density) {
   return std::move(*MakePotential(plan, nullptr, Device{}));
 }
 
-// `rows` rows of `theta` [D], keys of their own.
+// Returns `rows` rows of `theta` [D] with keys of their own.
 struct Rows {
   Rows(Potential* potential, Minibatches kind, int64_t batch_size, int64_t rows, const std::vector<float>& theta)
       : batches(kind, potential->num_examples(), batch_size),
@@ -170,7 +170,7 @@ TEST(NoiseUlps, TakesTheTensorWhoseUlpIsLargest) {
   EXPECT_FALSE(NoiseUlps(1, layout, {0, 0, 0, 0}).has_value());
 }
 
-// Steps (from 0) before which something is measured.
+// Returns the steps (from 0) before which a measurement is due.
 std::vector<int64_t> DueOf(const JobSpec& spec) {
   const StepPlan plan = PlanSteps(spec, 1000);
   const ChainReporter reporter(&spec, &plan, nullptr, nullptr);

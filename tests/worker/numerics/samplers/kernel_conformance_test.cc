@@ -312,7 +312,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Case{{SgldSpec{}}}, Case{{EmcmcSpec{0.01}}}, Case{{EmcmcSpec{0.01, true}}},
                       Case{{EmcmcGibbsSpec{0.01, 4}}}, Case{{SghmcSpec{}}},
                       Case{{SghmcSpec{.scheme = SghmcScheme::kBaoa}}}, Case{{EntropySgdSpec{0.01, 4, 0.75}}},
-                      Case{{GradientUncertaintySpec{.threshold = 1e6}}},  // every step has noise
+                      Case{{GradientUncertaintySpec{.threshold = 1e6}}},  // every step is one with noise
                       Case{{MalaSpec{}}}, Case{{HmcSpec{3}}}, Case{{LaplaceSpec{.draws = 4}}}),
     NameOf);
 

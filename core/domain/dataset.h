@@ -11,14 +11,14 @@
 
 namespace chainfleet {
 
-// A shard stores inputs as uploaded. Code that reads a uint8 input as a number divides it by 255.
+// Inputs of a shard are stored as they came; uint8 counts as x / 255 wherever it is used as a number.
 enum class InputType { kUint8 = 0, kFloat32 = 1 };
 
-// A row's target is a class or a number.
+// The type of target that a row has: a class, or a number.
 enum class TargetType { kLabels = 0, kFloat32 = 1 };
 
-// One safetensors object holds rows [first_row, first_row + num_rows): "inputs" [rows, input_shape...], and "labels"
-// int32 [rows] or "targets" float32 [rows].
+// Rows [first_row, first_row + num_rows) in one safetensors object: "inputs" [rows, input_shape...] and "labels" int32
+// [rows], or "targets" float32 [rows].
 struct DatasetShard {
   int64_t first_row = 0;
   int64_t num_rows = 0;
@@ -57,17 +57,17 @@ struct TargetUnits {
 
 struct Dataset {
   std::string name;
-  DigestHex digest;  // SHA-256 of the content: type, shape and shard digests
+  DigestHex digest;  // SHA-256 of its content: type, shape and shard digests
   InputType input_type = InputType::kUint8;
   std::vector<int64_t> input_shape;  // {1, 28, 28}
   int64_t num_rows = 0;
   TargetType target_type = TargetType::kLabels;
   int64_t num_classes = 0;      // 0 for float32 targets
-  Normalisation normalisation;  // from this data set's rows; a job records its training set's
-  TargetUnits target_units;     // from this data set's rows, as normalisation
+  Normalisation normalisation;  // of this data set's rows; a job records that of its training set
+  TargetUnits target_units;     // likewise
   std::vector<DatasetShard> shards;
   absl::Time created_at;
-  std::string tenant = kDefaultTenant;  // owner: the first tenant that uploaded the data set; not on the wire
+  std::string tenant = kDefaultTenant;  // whoever put it first owns it; not on the wire
   static void Fields(auto& self, auto&& visit) {
     visit("name", self.name, Required());
     visit("digest", self.digest, Required());

@@ -107,13 +107,13 @@ struct ShardRequest {
   }
 };
 
-// The predictions of each of S draws for n inputs; float32, draws-major.
+// What each of S draws says of n inputs; float32, draws-major.
 struct Members {
   ChainId chain;
   DrawKind kind = DrawKind::kTheta;
   std::vector<double> weights;        // [S]
   std::vector<float> probabilities;   // [S, n, K]; empty for float32 targets
-  std::vector<float> mean, variance;  // [S, n] for float32 targets; empty for labels
+  std::vector<float> mean, variance;  // [S, n] of float32 targets; empty else
   static void Fields(auto& self, auto&& visit) {
     visit("chain", self.chain);
     visit("kind", self.kind);
@@ -124,12 +124,12 @@ struct Members {
   }
 };
 
-// Sums over S draws for n inputs with float32 targets; float64. w: a draw's weight, m and v: its mean and variance, d
+// Sums over S draws of n inputs with float32 targets; float64. w: a draw's weight, m and v: its mean and variance, d
 // and c: its density and distribution function at the row's target.
 struct NumberSums {
   std::vector<double> sum_wm, sum_wm2, sum_wv;  // [n]
-  std::vector<double> log_sum_wd;               // [n] logarithm of the sum; empty unless requested
-  std::vector<double> sum_wc;                   // [n] empty unless requested
+  std::vector<double> log_sum_wd;               // [n] the sum's logarithm, empty unless asked
+  std::vector<double> sum_wc;                   // [n] empty unless asked
 
   static constexpr std::vector<double> NumberSums::*kRowSums[] = {&NumberSums::sum_wm, &NumberSums::sum_wm2,
                                                                   &NumberSums::sum_wv};
@@ -143,14 +143,14 @@ struct NumberSums {
   }
 };
 
-// Sums for labels of K classes, rows-major. p: a draw's class probabilities, H: their entropy in nats.
+// The same of labels of K classes, rows-major. p: a draw's class probabilities, H: their entropy in nats.
 struct ClassSums {
   int64_t num_classes = 0;         // K
   std::vector<double> sum_wp;      // [n, K]
   std::vector<double> sum_wp2;     // [n, K], w p^2
   std::vector<double> sum_wh;      // [n]
-  std::vector<double> votes;       // [n, K], w of the draws with this largest class
-  std::vector<int64_t> draw_hits;  // [S] rows whose largest class is the label; empty unless requested
+  std::vector<double> votes;       // [n, K], w of the draws whose largest class it is
+  std::vector<int64_t> draw_hits;  // [S] rows whose largest class is the label, empty unless asked
 
   static constexpr std::vector<double> ClassSums::*kRowSums[] = {&ClassSums::sum_wp, &ClassSums::sum_wp2,
                                                                  &ClassSums::sum_wh, &ClassSums::votes};
@@ -205,7 +205,7 @@ struct PartialPrediction {
   Targets targets() const {
     return std::visit([](const auto& of) { return of.targets(); }, sums);
   }
-  // REQUIRES: the sums are NumberSums.
+  // REQUIRES: sums of this sort.
   NumberSums& numbers() { return std::get<NumberSums>(sums); }
   const NumberSums& numbers() const { return std::get<NumberSums>(sums); }
   ClassSums& classes() { return std::get<ClassSums>(sums); }
@@ -236,9 +236,9 @@ struct Prediction {
   Targets targets;
   PredictiveScores scores;
   PredictiveScores errors;              // Monte Carlo standard error of each score (server/predict); all empty: unknown
-  std::vector<double> quantiles;        // [n, Q] of the mixture of the draws' distributions; only if requested
-  std::vector<double> quantile_errors;  // [n, Q] standard errors; empty: unknown; NaN where the mixture has no density
-  std::vector<Members> members;         // by (chain, kind); only if requested
+  std::vector<double> quantiles;        // [n, Q] of the mixture of the draws' distributions, if asked
+  std::vector<double> quantile_errors;  // of each, [n, Q]; empty: unknown; NaN where the mixture has no density
+  std::vector<Members> members;         // by (chain, kind), if asked
   static void Fields(auto& self, auto&& visit) {
     visit("job_id", self.job);
     visit("version", self.version);

@@ -10,16 +10,16 @@
 
 namespace chainfleet {
 
-// Rows-major float64, entropies in nats, for n rows and K classes. p: class probabilities of a draw; m, v: mean and
-// variance of a draw for float32 targets. Means over draws use the draws' weights. Arrays that do not exist for the
-// kind of target are empty.
+// Rows-major float64, entropies in nats, of n rows and K classes. p: class probabilities of a draw; m, v: mean and
+// variance of a draw for float32 targets. Means over draws count their weights. Arrays that do not exist for
+// the kind of target are empty.
 struct PredictiveScores {
   std::vector<double> mean_probability;    // [n, K]
-  std::vector<double> log_probability;     // [n, K] logarithm of mean_probability
-  std::vector<double> max_probability;     // [n] largest mean_probability
-  std::vector<double> predictive_entropy;  // [n] H(mean_probability)
+  std::vector<double> log_probability;     // [n, K] its logarithm
+  std::vector<double> max_probability;     // [n] its largest
+  std::vector<double> predictive_entropy;  // [n] H of the mean
   std::vector<double> expected_entropy;    // [n] mean of H(p)
-  std::vector<double> mutual_information;  // [n] predictive - expected entropy
+  std::vector<double> mutual_information;  // [n] their difference
   std::vector<double>
       variation_ratio;       // [n] 1 - share of draws whose likeliest class is the most frequent (Freeman 1965)
   std::vector<double> mean;  // [n] mean of m
@@ -40,7 +40,7 @@ struct PredictiveScores {
   }
 };
 
-// One score: its name in outputs and files, and its member.
+// One score's name, as outputs and files call it, and its place.
 struct ScoreField {
   const char* name;
   std::vector<double> PredictiveScores::*values;
@@ -62,7 +62,7 @@ inline constexpr ScoreField kNumberScores[] = {
     {"variance_epistemic", &PredictiveScores::variance_epistemic, false},
 };
 
-// Returns the scores of a network that learns these targets.
+// The scores of a network that learns these.
 inline std::vector<ScoreField> ScoresOfTarget(const Targets& targets) {
   if (std::holds_alternative<Numbers>(targets)) return {std::begin(kNumberScores), std::end(kNumberScores)};
   return {std::begin(kClassScores), std::end(kClassScores)};

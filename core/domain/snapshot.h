@@ -27,9 +27,9 @@ struct Snapshot {
 
 // A tenant's name for one version of one job. The name moves to another version in one step.
 struct Alias {
-  std::string tenant, name;  // the name is neither a job name of the tenant nor a job id
-  std::string job;           // job id
-  int64_t number = 0;        // an existing version
+  std::string tenant, name;  // the name is neither that of a job of the tenant nor a job's id
+  std::string job;           // id
+  int64_t number = 0;        // of a version that is there
   bool operator==(const Alias&) const = default;
 };
 

@@ -12,7 +12,7 @@
 namespace chainfleet {
 namespace {
 
-// An array of single draws, and its numbers for one row of a draw: K, or one.
+// One array of single draws, and the numbers it has for a row of a draw: K, or one.
 struct MemberField {
   const char* name;
   std::vector<float> Members::*values;
@@ -32,7 +32,7 @@ void AddRaw(const std::string& name, const char* datatype, const std::vector<int
   response->add_raw_output_contents(values.data(), values.size() * sizeof(T));
 }
 
-// Returns the errors, or `size` times NaN if they are unknown.
+// Errors, of `size` values.
 std::vector<double> KnownOrNaN(const std::vector<double>& errors, size_t size) {
   return errors.empty() ? std::vector<double>(size, std::numeric_limits<double>::quiet_NaN()) : errors;
 }
@@ -55,7 +55,7 @@ void AddQuantiles(const Prediction& prediction, const std::string& name, inferen
          name == kQuantiles ? quantiles : KnownOrNaN(prediction.quantile_errors, quantiles.size()), response);
 }
 
-// Members are draws-major; outputs are rows-major, as the protocol batches them.
+// Ours are draws-major, outputs rows-major as the protocol batches them.
 void AddMembers(const Prediction& prediction, const MemberField& field, inference::ModelInferResponse* response) {
   const int64_t rows = prediction.num_rows, width = field.of_classes ? NumClasses(prediction.targets) : 1;
   int64_t num_draws = 0;
@@ -146,7 +146,7 @@ absl::Status CheckOutputs(const std::vector<std::string>& outputs, const Targets
   return absl::OkStatus();
 }
 
-// The protocol allows contents in any order; this server writes them in the request's order.
+// The protocol lets contents differ from the request's order; ours are in it.
 void AddOutput(const Prediction& prediction, const std::string& name, inference::ModelInferResponse* response) {
   const auto* member = std::ranges::find(kMemberFields, name, [](const MemberField& f) { return std::string(f.name); });
   if (member != std::end(kMemberFields)) return AddMembers(prediction, *member, response);

@@ -106,7 +106,7 @@ inline void Fix(v1::CommitProgressRequest* request, RandomMessage* random) {
   trace->clear_values();
   for (int i = 0; i < trace->steps_size() * trace->quantities_size(); ++i) trace->add_values(random->Below(100));
 }
-// Keeps the arrays of labels or the arrays of numbers.
+// A sum has the arrays of labels or those of numbers.
 inline void KeepOneSort(v1::ShardResult* result) {
   for (v1::PartialPrediction& partial : *result->mutable_partials()) {
     if (partial.num_classes() == 0) {

@@ -133,7 +133,7 @@ class Dispatcher {
   void CommitProgress(const ProgressCommit& commit, Reply<CommitReply> done);
   std::vector<WorkerView> ListWorkers();
   // Drains a worker. It hands chains back as it calls; after `limit` the leases of the rest end and count no attempt.
-  // Of two calls, the later limit counts. NOT_FOUND; INVALID_ARGUMENT for a negative limit.
+  // If called again, the later limit counts. NOT_FOUND; INVALID_ARGUMENT for a negative limit.
   absl::StatusOr<WorkerView> DrainWorker(const std::string& worker, absl::Duration limit = kDrainLimit);
   // Returns the demand for workers, for scalers and for metrics of the queue.
   FleetDemand Demand();

@@ -33,7 +33,7 @@ inline LeaseEnd Ordered(std::string reason, bool given_back = false) {
   return {.outcome = LeaseOutcome::kOrdered, .reason = std::move(reason), .given_back = given_back};
 }
 
-// What the server knows about the worker and the lease. LeaseTable::Move checks every change.
+// The server's knowledge about the worker and the lease. LeaseTable::Move checks every change.
 enum class LeaseState {
   kGranting,    // the store is writing the grant
   kRegranting,  // as GRANTING; the worker already holds the chain and needs no grant message

@@ -17,6 +17,12 @@ struct Snapshot {
   int64_t number = 0;                   // from 1
   std::vector<int64_t> draws_of_chain;  // number of draws, by chain index
   absl::Time created_at;
+  static void Fields(auto& self, auto&& visit) {
+    visit("job", self.job);
+    visit("number", self.number);
+    visit("draws_of_chain", self.draws_of_chain);
+    visit("created", self.created_at);
+  }
 
   int64_t DrawsOf(int32_t chain) const {
     const auto index = static_cast<size_t>(chain);
@@ -30,6 +36,12 @@ struct Alias {
   std::string tenant, name;  // the name is neither that of a job of the tenant nor a job's id
   std::string job;           // id
   int64_t number = 0;        // of a version that is there
+  static void Fields(auto& self, auto&& visit) {
+    visit("tenant", self.tenant);
+    visit("name", self.name);
+    visit("job", self.job);
+    visit("number", self.number);
+  }
   bool operator==(const Alias&) const = default;
 };
 

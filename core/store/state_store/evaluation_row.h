@@ -25,6 +25,20 @@ struct EvaluationRow {
   absl::Status error;  // set on failure: code, reason and message
   absl::Time created_at;
   std::optional<absl::Time> finished_at;
+  static void Fields(auto& self, auto&& visit) {
+    visit("sequence", self.sequence);
+    visit("id", self.id);
+    visit("job", self.job);
+    visit("tenant", self.tenant);
+    visit("request_id", self.request_id);
+    visit("request", self.request);
+    visit("version", self.version);
+    visit("state", self.state);
+    visit("error", self.error);
+    visit("created", self.created_at);
+    visit("finished", self.finished_at);
+    visit("result", self.result);
+  }
 };
 
 // Lists newest first. Fields that are set must match.

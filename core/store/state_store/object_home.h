@@ -14,6 +14,10 @@ struct ObjectHome {
   std::string id;       // the same however the place is reached: the S3 address, or the id kept in the folder
   std::string address;  // for people, without credentials
   bool moved = false;   // all objects were copied there: the store keeps this place from now on
+  static void Fields(auto& self, auto&& visit) {
+    visit("objects_id", self.id);
+    visit("objects_in", self.address);
+  }
 };
 
 // OK if the places are the same, if either id is empty (unknown), or if the objects were moved to `mine`.

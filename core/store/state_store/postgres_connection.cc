@@ -65,10 +65,10 @@ std::string WithTimeouts(const std::string& uri) {
 }
 
 // PostgreSQL uses $1 where SQLite uses ? or ?1.
-std::string WithDollars(const char* sql) {
+std::string WithDollars(const std::string& sql) {
   std::string text;
   int count = 0;
-  for (const char* c = sql; *c != 0; ++c) {
+  for (const char* c = sql.c_str(); *c != 0; ++c) {
     if (*c != '?') {
       text += *c;
     } else if (c[1] >= '1' && c[1] <= '9') {
@@ -190,7 +190,7 @@ absl::Status PostgresConnection::EnsureLine() {
   return broken && line_->transaction == nullptr ? Connect() : absl::OkStatus();
 }
 
-absl::StatusOr<SqlStatement> PostgresConnection::Prepare(const char* sql) {
+absl::StatusOr<SqlStatement> PostgresConnection::Prepare(const std::string& sql) {
   CHAINFLEET_RETURN_IF_ERROR(EnsureLine());
   auto [entry, fresh] = statements_.try_emplace(sql, absl::StrCat("s", statements_.size()));
   if (fresh) {

@@ -1,9 +1,9 @@
 // PostgreSQL as an SqlConnection, through libpqxx, whose headers only the .cc includes.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 
 #include "core/store/state_store/sql_connection.h"
 
@@ -21,7 +21,7 @@ class PostgresConnection final : public SqlConnection {
   static absl::StatusOr<std::unique_ptr<PostgresConnection>> Open(const std::string& uri, const std::string& name);
   ~PostgresConnection() override;
 
-  absl::StatusOr<SqlStatement> Prepare(const char* sql) override;
+  absl::StatusOr<SqlStatement> Prepare(const std::string& sql) override;
   absl::Status Execute(const std::string& sql) override;
   int64_t changes() const override { return changes_; }
   absl::Status BeginWrite() override;
@@ -44,8 +44,8 @@ class PostgresConnection final : public SqlConnection {
 
   const std::string uri_, name_;
   const std::unique_ptr<Line> line_;
-  std::map<const char*, std::string> statements_;  // statement names by address of the SQL literal
-  std::string later_;                              // deferred statements of the open transaction
+  std::unordered_map<std::string, std::string> statements_;  // statement names by text
+  std::string later_;                                        // deferred statements of the open transaction
   int64_t changes_ = 0;
 };
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/store/state_store/postgres_schema.h"
+#include "core/store/state_store/sql_query.h"
 #include "core/store/state_store/sql_rows.h"
 #include "core/store/state_store/sql_state_store.h"
 
@@ -12,20 +13,16 @@ namespace {
 
 constexpr char kWriterName[] = "chainfleet-leader";
 
-constexpr char kFetch[] =
-    "SELECT " CHAINFLEET_CHAIN_COLUMNS_OF(
-        "c.") ", r.step, r.sha256, CASE WHEN w.whole = 1 THEN r.bytes END, r.object, s.digest, j.intent "
-              "FROM (SELECT job COLLATE \"C\" AS job, chain, first_index, whole FROM unnest(CAST(? AS TEXT[]), "
-              "CAST(? AS BIGINT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[])) AS u (job, chain, first_index, whole)) AS w "
-              "JOIN chains AS c ON c.job = w.job AND c.chain = w.chain "
-              "LEFT JOIN resume_points AS r ON r.job = w.job AND r.chain = w.chain "
-              "LEFT JOIN segments AS s ON s.job = w.job AND s.chain = w.chain AND s.first_index = w.first_index "
-              "LEFT JOIN jobs AS j ON j.id = w.job AND j.purged = 0";
-
-absl::StatusOr<std::string> ReadIncarnation(PostgresConnection* connection) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection->Prepare("SELECT incarnation FROM store"));
-  CHAINFLEET_RETURN_IF_ERROR(s.Step().status());
-  return s.Text(0);
+std::string FetchSql() {
+  return absl::StrCat(
+      "SELECT ", sql::Listed(sql::ColumnsOf<ChainRow>(), "c."),
+      ", r.step, CASE WHEN w.whole = 1 THEN r.bytes END, r.object, r.sha256, s.digest, j.intent "
+      "FROM (SELECT job COLLATE \"C\" AS job, chain, first_index, whole FROM unnest(CAST(? AS TEXT[]), "
+      "CAST(? AS BIGINT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[])) AS u (job, chain, first_index, whole)) AS w "
+      "JOIN chains AS c ON c.job = w.job AND c.chain = w.chain "
+      "LEFT JOIN resume_points AS r ON r.job = w.job AND r.chain = w.chain "
+      "LEFT JOIN segments AS s ON s.job = w.job AND s.chain = w.chain AND s.first_index = w.first_index "
+      "LEFT JOIN jobs AS j ON j.id = w.job AND j.purged = 0");
 }
 
 }  // namespace
@@ -51,7 +48,7 @@ absl::StatusOr<PostgresLeader::Election> PostgresLeader::TakeOver() {
   if (outcome->generation < 0) return election;
   generation_ = outcome->generation;
   StoreOwnership ownership{std::move(outcome->incarnation), generation_, "SELECT generation FROM leader FOR KEY SHARE",
-                           kFetch};
+                           FetchSql()};
   election.store = std::make_unique<SqlStateStore>(std::move(writer), std::move(outcome->reader), std::move(ownership));
   return election;
 }
@@ -73,18 +70,19 @@ absl::StatusOr<PostgresLeader::Outcome> PostgresLeader::Elect(int writer_pid) {
   // Only the leader migrates: a newer standby must not change the tables of an older leader.
   CHAINFLEET_RETURN_IF_ERROR(MigratePostgresSchema(version, options_.fresh_incarnation, connection_.get()));
   CHAINFLEET_RETURN_IF_ERROR(SqlRows(connection_.get()).KeepHome(options_.home));
-  CHAINFLEET_ASSIGN_OR_RETURN(
-      SqlStatement take, connection_->Prepare("UPDATE leader SET generation = ?, address = ?, "
-                                              "backend_pid = ?, renewed_at = clock_timestamp() WHERE generation = ?"));
   const bool restored = options_.opening == Opening::kRestored;
   if (restored) {
     CHAINFLEET_RETURN_IF_ERROR(connection_->Execute("SET LOCAL statement_timeout = 0"));  // it writes every chain
     CHAINFLEET_RETURN_IF_ERROR(SqlRows(connection_.get()).Restore(options_.fresh_incarnation));
   }
   outcome.generation = held + 1 + (restored ? kRestoredLeap : 0);
-  CHAINFLEET_RETURN_IF_ERROR(
-      take.Bind(outcome.generation).Bind(options_.address).Bind(int64_t{writer_pid}).Bind(held).Run());
-  CHAINFLEET_ASSIGN_OR_RETURN(outcome.incarnation, ReadIncarnation(connection_.get()));
+  CHAINFLEET_RETURN_IF_ERROR(sql::Run(connection_.get(),
+                                      "UPDATE leader SET generation = ?, address = ?, backend_pid = ?, "
+                                      "renewed_at = clock_timestamp() WHERE generation = ?",
+                                      outcome.generation, options_.address, writer_pid, held));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<std::string> incarnation,
+                              sql::First<std::string>(connection_.get(), "SELECT incarnation FROM store"));
+  outcome.incarnation = incarnation.value_or("");
   CHAINFLEET_ASSIGN_OR_RETURN(outcome.reader, PostgresConnection::Open(options_.uri, "chainfleet-reader"));
   return outcome;
 }
@@ -99,16 +97,14 @@ absl::StatusOr<PostgresLeader::Leading> PostgresLeader::FindLeader() {
 
 absl::Status PostgresLeader::EndWriter(int64_t backend_pid) {
   // Match the name, too: after a restart of the database another process may have this pid.
-  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement end,
-                              connection_->Prepare("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
-                                                   "pid = ? AND application_name = ?"));
-  return end.Bind(backend_pid).Bind(std::string(kWriterName)).Run();
+  return sql::Run(connection_.get(),
+                  "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = ? AND application_name = ?",
+                  backend_pid, std::string(kWriterName));
 }
 
 absl::Status PostgresLeader::Renew() {
-  CHAINFLEET_ASSIGN_OR_RETURN(
-      SqlStatement s, connection_->Prepare("UPDATE leader SET renewed_at = clock_timestamp() WHERE generation = ?"));
-  CHAINFLEET_RETURN_IF_ERROR(s.Bind(generation_).Run());
+  CHAINFLEET_RETURN_IF_ERROR(sql::Run(
+      connection_.get(), "UPDATE leader SET renewed_at = clock_timestamp() WHERE generation = ?", generation_));
   if (connection_->changes() == 1) return absl::OkStatus();
   return WithReason(
       absl::UnavailableError(absl::StrCat("another coordinator leads now, this one led as generation ", generation_)),
@@ -116,9 +112,7 @@ absl::Status PostgresLeader::Renew() {
 }
 
 absl::Status PostgresLeader::Resign() {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s,
-                              connection_->Prepare("UPDATE leader SET renewed_at = '-infinity' WHERE generation = ?"));
-  return s.Bind(generation_).Run();
+  return sql::Run(connection_.get(), "UPDATE leader SET renewed_at = '-infinity' WHERE generation = ?", generation_);
 }
 
 }  // namespace chainfleet

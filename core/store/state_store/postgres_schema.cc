@@ -1,6 +1,7 @@
 #include "core/store/state_store/postgres_schema.h"
 
 #include "absl/strings/str_cat.h"
+#include "core/store/state_store/sql_query.h"
 
 namespace chainfleet {
 namespace {
@@ -99,9 +100,7 @@ absl::StatusOr<int64_t> SchemaVersion(PostgresConnection* connection) {
     CHAINFLEET_RETURN_IF_ERROR(s.Step().status());
     if (s.Text(0) == "t") return 0;
   }
-  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection->Prepare("SELECT schema_version FROM store"));
-  CHAINFLEET_RETURN_IF_ERROR(s.Step().status());
-  return s.Int(0);
+  return sql::Number(connection, "SELECT schema_version FROM store");
 }
 
 }  // namespace
@@ -127,9 +126,8 @@ absl::Status MigratePostgresSchema(int64_t version, const std::string& fresh_inc
     CHAINFLEET_RETURN_IF_ERROR(connection->Execute(kMigrations[v]));
   }
   if (version == 0) {
-    CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement insert,
-                                connection->Prepare("INSERT INTO store (incarnation, schema_version) VALUES (?, ?)"));
-    return insert.Bind(fresh_incarnation).Bind(int64_t{kPostgresSchemaVersion}).Run();
+    return sql::Run(connection, "INSERT INTO store (incarnation, schema_version) VALUES (?, ?)", fresh_incarnation,
+                    kPostgresSchemaVersion);
   }
   return connection->Execute(absl::StrCat("UPDATE store SET schema_version = ", kPostgresSchemaVersion));
 }

@@ -132,12 +132,21 @@ void ReadRecord(const Json& j, SegmentRecord* record) {
 
 Json RecordOf(const BlobRef& ref) { return ToJson(ref); }
 void ReadRecord(const Json& j, BlobRef* ref) { FromJson(j, ref); }
-void ReadRecord(const Json& j, std::vector<int64_t>* counts) { FromJson(j, counts); }
-void ReadRecord(const Json& j, std::map<int32_t, std::string>* texts) { FromJson(j, texts); }
+Json RecordOf(const DrawsOfChain& counts) { return counts; }
+void ReadRecord(const Json& j, DrawsOfChain* counts) { FromJson(j, counts); }
+Json RecordOf(const StoppedPoints& points) { return points; }
+void ReadRecord(const Json& j, StoppedPoints* points) { FromJson(j, points); }
 
-// Converts the JSON library's exceptions to a status.
-template <typename T>
-absl::StatusOr<T> Decode(const std::string& text) {
+}  // namespace
+
+template <IsRecord T>
+std::string EncodeRecord(const T& value) {
+  // Replaces invalid UTF-8 (for example in a host name), so that encoding never fails.
+  return RecordOf(value).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+template <IsRecord T>
+absl::StatusOr<T> DecodeRecord(const std::string& text) {
   try {
     T value;
     ReadRecord(Json::parse(text), &value);
@@ -147,28 +156,16 @@ absl::StatusOr<T> Decode(const std::string& text) {
   }
 }
 
-// Replaces invalid UTF-8 (for example in a host name), so that encoding never fails.
-std::string Dump(const Json& j) { return j.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
-}  // namespace
-
-std::string EncodeJobPlan(const JobPlan& plan) { return Dump(RecordOf(plan)); }
-absl::StatusOr<JobPlan> DecodeJobPlan(const std::string& text) { return Decode<JobPlan>(text); }
-std::string EncodeDataset(const Dataset& dataset) { return Dump(RecordOf(dataset)); }
-absl::StatusOr<Dataset> DecodeDataset(const std::string& text) { return Decode<Dataset>(text); }
-std::string EncodeModel(const StoredModel& model) { return Dump(RecordOf(model)); }
-absl::StatusOr<StoredModel> DecodeModel(const std::string& text) { return Decode<StoredModel>(text); }
-std::string EncodeSegmentRecord(const SegmentRecord& record) { return Dump(RecordOf(record)); }
-absl::StatusOr<SegmentRecord> DecodeSegmentRecord(const std::string& text) { return Decode<SegmentRecord>(text); }
-std::string EncodeBlobRef(const BlobRef& ref) { return Dump(RecordOf(ref)); }
-absl::StatusOr<BlobRef> DecodeBlobRef(const std::string& text) { return Decode<BlobRef>(text); }
-std::string EncodeCounts(const std::vector<int64_t>& counts) { return Dump(Json(counts)); }
-absl::StatusOr<std::vector<int64_t>> DecodeCounts(const std::string& text) {
-  return Decode<std::vector<int64_t>>(text);
-}
-std::string EncodeStopped(const std::map<int32_t, std::string>& stopped) { return Dump(Json(stopped)); }
-absl::StatusOr<std::map<int32_t, std::string>> DecodeStopped(const std::string& text) {
-  return Decode<std::map<int32_t, std::string>>(text);
-}
+#define CHAINFLEET_RECORD(T)                   \
+  template std::string EncodeRecord(const T&); \
+  template absl::StatusOr<T> DecodeRecord(const std::string&);
+CHAINFLEET_RECORD(JobPlan)
+CHAINFLEET_RECORD(Dataset)
+CHAINFLEET_RECORD(StoredModel)
+CHAINFLEET_RECORD(SegmentRecord)
+CHAINFLEET_RECORD(BlobRef)
+CHAINFLEET_RECORD(DrawsOfChain)
+CHAINFLEET_RECORD(StoppedPoints)
+#undef CHAINFLEET_RECORD
 
 }  // namespace chainfleet

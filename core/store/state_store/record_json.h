@@ -3,6 +3,7 @@
 // N-1 and the additions of N+1.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -13,29 +14,20 @@
 
 namespace chainfleet {
 
-// Decoding errors: DATA_LOSS with the parser's message.
-std::string EncodeJobPlan(const JobPlan& plan);
-absl::StatusOr<JobPlan> DecodeJobPlan(const std::string& text);
+using DrawsOfChain = std::vector<int64_t>;             // Snapshot::draws_of_chain
+using StoppedPoints = std::map<int32_t, std::string>;  // JobRow::stopped
 
-// Includes the tenant that stored it.
-std::string EncodeDataset(const Dataset& dataset);
-absl::StatusOr<Dataset> DecodeDataset(const std::string& text);
+// The types that are stored as records. A data set and a model include the tenant that stored it; a segment record
+// leaves out chain, corrupt and deleted, which are columns.
+template <typename T>
+concept IsRecord = std::same_as<T, JobPlan> || std::same_as<T, Dataset> || std::same_as<T, StoredModel> ||
+    std::same_as<T, SegmentRecord> || std::same_as<T, BlobRef> || std::same_as<T, DrawsOfChain> ||
+    std::same_as<T, StoppedPoints>;
 
-std::string EncodeModel(const StoredModel& model);
-absl::StatusOr<StoredModel> DecodeModel(const std::string& text);
-
-// Without chain, corrupt and deleted, which are columns.
-std::string EncodeSegmentRecord(const SegmentRecord& record);
-absl::StatusOr<SegmentRecord> DecodeSegmentRecord(const std::string& text);
-
-std::string EncodeBlobRef(const BlobRef& ref);
-absl::StatusOr<BlobRef> DecodeBlobRef(const std::string& text);
-
-std::string EncodeCounts(const std::vector<int64_t>& counts);
-absl::StatusOr<std::vector<int64_t>> DecodeCounts(const std::string& text);
-
-// Sweep points that have enough, with the reason.
-std::string EncodeStopped(const std::map<int32_t, std::string>& stopped);
-absl::StatusOr<std::map<int32_t, std::string>> DecodeStopped(const std::string& text);
+template <IsRecord T>
+std::string EncodeRecord(const T& value);
+// DATA_LOSS with the parser's message.
+template <IsRecord T>
+absl::StatusOr<T> DecodeRecord(const std::string& text);
 
 }  // namespace chainfleet

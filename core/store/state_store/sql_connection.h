@@ -35,11 +35,7 @@ class SqlStatement {
   SqlStatement& Bind(int64_t value) { return cursor_->BindInt(value), *this; }
   SqlStatement& Bind(const std::string& text) { return cursor_->BindText(text), *this; }
   SqlStatement& BindBytes(const std::string& bytes) { return cursor_->BindBytes(bytes), *this; }
-  template <typename T>
-  SqlStatement& Bind(const std::optional<T>& value) {
-    if (value) return Bind(*value);
-    return cursor_->BindNull(), *this;
-  }
+  SqlStatement& BindNull() { return cursor_->BindNull(), *this; }
 
   // True if there is a row.
   absl::StatusOr<bool> Step() { return cursor_->Step(); }
@@ -64,8 +60,8 @@ class SqlConnection {
  public:
   virtual ~SqlConnection() = default;
 
-  // `sql` must be a literal: statements are cached by its address.
-  virtual absl::StatusOr<SqlStatement> Prepare(const char* sql) = 0;
+  // Statements are cached by their text, so it must hold no values.
+  virtual absl::StatusOr<SqlStatement> Prepare(const std::string& sql) = 0;
   // Runs one or more statements without parameters or result rows.
   virtual absl::Status Execute(const std::string& sql) = 0;
   // Number of rows that the last statement changed.

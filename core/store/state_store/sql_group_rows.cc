@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/store/state_store/record_json.h"
+#include "core/store/state_store/sql_query.h"
 
 namespace chainfleet {
 namespace {
@@ -50,7 +50,7 @@ std::optional<Wanted> WantedBy(const StateChange& change) {
 absl::Status SqlGroupRows::Expect(std::span<const StateChange> changes) {
   chains_.clear();
   intents_.clear();
-  if (fetch_sql_ == nullptr) return absl::OkStatus();
+  if (fetch_sql_.empty()) return absl::OkStatus();
   ArrayText jobs, chains, first_indices, wholes;
   std::map<ChainId, Wanted> wanted;
   for (const StateChange& change : changes) {
@@ -62,24 +62,17 @@ absl::Status SqlGroupRows::Expect(std::span<const StateChange> changes) {
     wholes.Add(absl::StrCat(int{one->whole}));
   }
   if (wanted.empty()) return absl::OkStatus();
-  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement s, connection_->Prepare(fetch_sql_));
-  s.Bind(jobs.text()).Bind(chains.text()).Bind(first_indices.text()).Bind(wholes.text());
-  for (;;) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const bool found, s.Step());
-    if (!found) return absl::OkStatus();
-    Ahead ahead;
-    ahead.row = ReadChain(s);
-    ahead.whole = wanted.at(ahead.row.id).whole;
-    ahead.first_index = wanted.at(ahead.row.id).first_index;
-    if (!s.IsNull(kNumChainColumns)) {
-      CHAINFLEET_ASSIGN_OR_RETURN(ahead.resume_point, ReadResumePoint(s, kNumChainColumns));
-    }
-    if (!s.IsNull(kNumChainColumns + 4)) ahead.digest = s.Text(kNumChainColumns + 4);
-    if (!s.IsNull(kNumChainColumns + 5)) {
-      intents_[ahead.row.id.job] = static_cast<JobIntent>(s.Int(kNumChainColumns + 5));
-    }
-    chains_.emplace(ahead.row.id, std::move(ahead));
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      std::vector<Ahead> read,
+      sql::All<Ahead>(connection_, fetch_sql_, jobs.text(), chains.text(), first_indices.text(), wholes.text()));
+  for (Ahead& ahead : read) {
+    const ChainId chain = ahead.row.id;
+    ahead.whole = wanted.at(chain).whole;
+    ahead.first_index = wanted.at(chain).first_index;
+    if (ahead.intent) intents_[chain.job] = *ahead.intent;
+    chains_.emplace(chain, std::move(ahead));
   }
+  return absl::OkStatus();
 }
 
 const SqlGroupRows::Ahead* SqlGroupRows::Find(const ChainId& id) const {

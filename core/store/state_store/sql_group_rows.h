@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "core/store/state_store/sql_rows.h"
 
@@ -13,8 +14,9 @@ namespace chainfleet {
 
 class SqlGroupRows final : public SqlRows {
  public:
-  // `fetch_sql` comes from StoreOwnership; null: nothing is prefetched.
-  SqlGroupRows(SqlConnection* connection, const char* fetch_sql) : SqlRows(connection), fetch_sql_(fetch_sql) {}
+  // `fetch_sql` comes from StoreOwnership; empty: nothing is prefetched.
+  SqlGroupRows(SqlConnection* connection, std::string fetch_sql)
+      : SqlRows(connection), fetch_sql_(std::move(fetch_sql)) {}
 
   // Called before the first change of a transaction.
   absl::Status Expect(std::span<const StateChange> changes);
@@ -34,13 +36,20 @@ class SqlGroupRows final : public SqlRows {
   struct Ahead {
     ChainRow row;
     std::optional<ResumePoint> resume_point;
+    std::optional<DigestHex> digest;
+    std::optional<JobIntent> intent;
     bool whole = false;        // includes the bytes of the resume point
     int64_t first_index = -1;  // of the segment whose digest was read
-    std::optional<DigestHex> digest;
+    static void Fields(auto& self, auto&& visit) {
+      visit("row", self.row);
+      visit("resume_point", self.resume_point);
+      visit("digest", self.digest);
+      visit("intent", self.intent);
+    }
   };
   const Ahead* Find(const ChainId& id) const;
 
-  const char* const fetch_sql_;
+  const std::string fetch_sql_;
   std::map<ChainId, Ahead> chains_;           // without chains that were written since
   std::map<std::string, JobIntent> intents_;  // without intents that may have changed since
 };

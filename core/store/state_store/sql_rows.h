@@ -13,13 +13,6 @@
 
 namespace chainfleet {
 
-// The columns of a chain's row, in the order of ReadChain. `from` is the table name with its dot, or empty.
-#define CHAINFLEET_CHAIN_COLUMNS_OF(from)                                                                   \
-  from "job, " from "chain, " from "state, " from "lease_epoch, " from "worker, " from "incarnation, " from \
-       "lease_committed, " from "attempts, " from "step, " from "num_draws, " from "last_digest, " from     \
-       "resume_sha256, " from "reason, " from "crashes"
-inline constexpr int kNumChainColumns = 14;
-
 class SqlRows : public StateRows {
  public:
   explicit SqlRows(SqlConnection* connection) : connection_(connection) {}
@@ -111,18 +104,7 @@ class SqlRows : public StateRows {
   absl::Status Restore(const std::string& fresh_incarnation);
 
  protected:
-  // ReadChain reads the columns CHAINFLEET_CHAIN_COLUMNS, from the first. ReadResumePoint reads step, sha256, bytes and
-  // object, from `column` on.
-  static ChainRow ReadChain(const SqlStatement& s);
-  static absl::StatusOr<ResumePoint> ReadResumePoint(const SqlStatement& s, int column);
-
   SqlConnection* const connection_;
-
- private:
-  // Reads all rows with the columns job, chain, record, corrupt, deleted.
-  absl::StatusOr<std::vector<SegmentRecord>> Segments(SqlStatement statement);
-  // Reads all rows of one text column.
-  absl::StatusOr<std::vector<std::string>> Texts(SqlStatement statement);
 };
 
 }  // namespace chainfleet

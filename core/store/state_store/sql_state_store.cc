@@ -29,8 +29,13 @@ absl::Status CheckOwnership(const StoreOwnership& mine, SqlConnection* connectio
 }  // namespace
 
 struct SqlStateStore::Side {
-  Side(std::unique_ptr<SqlConnection> opened, const char* fetch_sql)
-      : connection(std::move(opened)), rows(connection.get(), fetch_sql) {}
+  Side(std::unique_ptr<SqlConnection> opened, std::string fetch_sql)
+      : connection(std::move(opened)), rows(connection.get(), std::move(fetch_sql)) {}
+  template <typename Method, typename... Values>
+  auto Read(Method method, const Values&... values) {
+    MutexLock lock(&mutex);
+    return (rows.*method)(values...);
+  }
   Mutex mutex;
   const std::unique_ptr<SqlConnection> connection CHAINFLEET_GUARDED_BY(mutex);
   SqlGroupRows rows CHAINFLEET_GUARDED_BY(mutex);
@@ -40,7 +45,7 @@ struct SqlStateStore::Side {
 SqlStateStore::SqlStateStore(std::unique_ptr<SqlConnection> writer, std::unique_ptr<SqlConnection> reader,
                              StoreOwnership ownership)
     : writer_(std::make_unique<Side>(std::move(writer), ownership.fetch_sql)),
-      reader_(std::make_unique<Side>(std::move(reader), nullptr)),
+      reader_(std::make_unique<Side>(std::move(reader), "")),
       ownership_(std::move(ownership)) {}
 SqlStateStore::~SqlStateStore() = default;
 
@@ -76,8 +81,7 @@ absl::StatusOr<std::vector<ApplyResult>> SqlStateStore::Apply(std::span<const St
 }
 
 absl::StatusOr<std::vector<std::string>> SqlStateStore::FormerIncarnations() {
-  MutexLock lock(&reader_->mutex);
-  return reader_->rows.FormerIncarnations();
+  return reader_->Read(&SqlRows::FormerIncarnations);
 }
 
 absl::StatusOr<StoredState> SqlStateStore::Load() {
@@ -101,65 +105,50 @@ absl::StatusOr<StoredState> SqlStateStore::Load() {
 }
 
 absl::StatusOr<std::vector<SegmentRecord>> SqlStateStore::ListSegments(const SegmentQuery& query) {
-  MutexLock lock(&reader_->mutex);
-  return reader_->rows.ListSegments(query);
+  return reader_->Read(&SqlRows::ListSegments, query);
 }
 
 absl::StatusOr<SegmentRecord> SqlStateStore::FindSegment(const std::string& job, const std::string& object) {
-  MutexLock lock(&reader_->mutex);
-  CHAINFLEET_ASSIGN_OR_RETURN(std::optional<SegmentRecord> record, reader_->rows.FindSegment(job, object));
+  CHAINFLEET_ASSIGN_OR_RETURN(std::optional<SegmentRecord> record, reader_->Read(&SqlRows::FindSegment, job, object));
   if (!record) return absl::NotFoundError(absl::StrCat("job ", job, " has no segment ", object));
   return *std::move(record);
 }
 
 absl::StatusOr<Snapshot> SqlStateStore::FindSnapshot(const std::string& job, int64_t number) {
-  MutexLock lock(&reader_->mutex);
-  CHAINFLEET_ASSIGN_OR_RETURN(std::optional<Snapshot> snapshot, reader_->rows.FindSnapshot(job, number));
+  CHAINFLEET_ASSIGN_OR_RETURN(std::optional<Snapshot> snapshot, reader_->Read(&SqlRows::FindSnapshot, job, number));
   if (!snapshot) return absl::NotFoundError(absl::StrCat("job ", job, " has no version ", number));
   return *std::move(snapshot);
 }
 
 absl::StatusOr<std::vector<Snapshot>> SqlStateStore::ListSnapshots(const std::string& job, int64_t after,
                                                                    int32_t limit) {
-  MutexLock lock(&reader_->mutex);
-  return reader_->rows.ListSnapshots(job, after, limit);
+  return reader_->Read(&SqlRows::ListSnapshots, job, after, limit);
 }
 
 absl::StatusOr<std::vector<ExpiredObject>> SqlStateStore::ListExpired(int64_t last, int32_t limit) {
-  MutexLock lock(&reader_->mutex);
-  return reader_->rows.ListExpired(last, limit);
+  return reader_->Read(&SqlRows::ListExpired, last, limit);
 }
 
-absl::StatusOr<int64_t> SqlStateStore::LastExpired() {
-  MutexLock lock(&reader_->mutex);
-  return reader_->rows.LastExpired();
-}
+absl::StatusOr<int64_t> SqlStateStore::LastExpired() { return reader_->Read(&SqlRows::LastExpired); }
 
 absl::StatusOr<std::vector<SegmentRecord>> SqlStateStore::ListCorrupt(const SegmentCursor& after, int32_t limit) {
-  MutexLock lock(&reader_->mutex);
-  return reader_->rows.ListCorrupt(after, limit);
+  return reader_->Read(&SqlRows::ListCorrupt, after, limit);
 }
 
-absl::StatusOr<int64_t> SqlStateStore::CountCorrupt() {
-  MutexLock lock(&reader_->mutex);
-  return reader_->rows.CountCorrupt();
-}
+absl::StatusOr<int64_t> SqlStateStore::CountCorrupt() { return reader_->Read(&SqlRows::CountCorrupt); }
 
 absl::StatusOr<std::vector<EvaluationRow>> SqlStateStore::ListEvaluations(const EvaluationQuery& query) {
-  MutexLock lock(&reader_->mutex);
-  return reader_->rows.ListEvaluations(query);
+  return reader_->Read(&SqlRows::ListEvaluations, query);
 }
 
 absl::StatusOr<EvaluationRow> SqlStateStore::FindEvaluation(const std::string& id) {
-  MutexLock lock(&reader_->mutex);
-  CHAINFLEET_ASSIGN_OR_RETURN(std::optional<EvaluationRow> row, reader_->rows.FindEvaluation(id));
+  CHAINFLEET_ASSIGN_OR_RETURN(std::optional<EvaluationRow> row, reader_->Read(&SqlRows::FindEvaluation, id));
   if (!row) return absl::NotFoundError(absl::StrCat("no evaluation ", id));
   return *std::move(row);
 }
 
 absl::StatusOr<std::string> SqlStateStore::FindFinding(const std::string& job, const std::string& part) {
-  MutexLock lock(&reader_->mutex);
-  CHAINFLEET_ASSIGN_OR_RETURN(std::optional<std::string> body, reader_->rows.FindFinding(job, part));
+  CHAINFLEET_ASSIGN_OR_RETURN(std::optional<std::string> body, reader_->Read(&SqlRows::FindFinding, job, part));
   if (!body) return NoSuchFinding(job, part);
   return *std::move(body);
 }
@@ -176,13 +165,11 @@ absl::StatusOr<ChainReferences> SqlStateStore::ReferencesOfChain(const ChainId& 
 }
 
 absl::StatusOr<std::vector<ChainSweep>> SqlStateStore::ListSweeps(int64_t after, int32_t limit) {
-  MutexLock lock(&reader_->mutex);
-  return reader_->rows.ListSweeps(after, limit);
+  return reader_->Read(&SqlRows::ListSweeps, after, limit);
 }
 
 absl::StatusOr<std::vector<std::string>> SqlStateStore::ListGarbage(const std::string& after, int32_t limit) {
-  MutexLock lock(&reader_->mutex);
-  return reader_->rows.ListGarbage(after, limit);
+  return reader_->Read(&SqlRows::ListGarbage, after, limit);
 }
 
 }  // namespace chainfleet

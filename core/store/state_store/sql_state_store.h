@@ -14,12 +14,12 @@ struct StoreOwnership {
   std::string incarnation;
   int64_t generation = 0;
   // Reads the generation inside a write transaction, and prevents that it rises before the transaction ends.
-  const char* generation_sql = nullptr;
+  std::string generation_sql;
   // Prefetches the rows that a group of changes needs; set if statements cost a network round trip. Parameters: arrays,
   // in text form, of job, chain, first index of a segment (-1: none) and whether the bytes of the resume point are
-  // needed (1: yes). Result rows: for each chain its columns; step, sha256, bytes and object of its resume point; the
+  // needed (1: yes). Result rows: for each chain its columns; step, bytes, object and sha256 of its resume point; the
   // segment's digest; its job's intent.
-  const char* fetch_sql = nullptr;
+  std::string fetch_sql;
 };
 
 class SqlStateStore final : public StateStore {

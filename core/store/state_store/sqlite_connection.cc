@@ -101,10 +101,10 @@ SqliteConnection::~SqliteConnection() {
   sqlite3_close(database_);
 }
 
-absl::StatusOr<SqlStatement> SqliteConnection::Prepare(const char* sql) {
+absl::StatusOr<SqlStatement> SqliteConnection::Prepare(const std::string& sql) {
   sqlite3_stmt*& statement = statements_[sql];
   if (statement == nullptr &&
-      sqlite3_prepare_v3(database_, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr) != SQLITE_OK) {
+      sqlite3_prepare_v3(database_, sql.c_str(), -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr) != SQLITE_OK) {
     return ErrorOf(database_);
   }
   return SqlStatement(std::make_unique<SqliteCursor>(statement));

@@ -1,9 +1,9 @@
 // SQLite as an SqlConnection, with RAII and absl::Status.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "core/store/state_store/sql_connection.h"
@@ -20,7 +20,7 @@ class SqliteConnection final : public SqlConnection {
   static absl::StatusOr<std::unique_ptr<SqliteConnection>> Open(const std::string& path);
   ~SqliteConnection() override;
 
-  absl::StatusOr<SqlStatement> Prepare(const char* sql) override;
+  absl::StatusOr<SqlStatement> Prepare(const std::string& sql) override;
   absl::Status Execute(const std::string& sql) override;
   int64_t changes() const override;
   absl::Status BeginWrite() override { return Execute("BEGIN IMMEDIATE"); }
@@ -32,7 +32,7 @@ class SqliteConnection final : public SqlConnection {
   SqliteConnection(sqlite3* database, std::string path) : database_(database), path_(std::move(path)) {}
   sqlite3* const database_;
   const std::string path_;
-  std::map<const char*, sqlite3_stmt*> statements_;
+  std::unordered_map<std::string, sqlite3_stmt*> statements_;  // by text
 };
 
 }  // namespace chainfleet

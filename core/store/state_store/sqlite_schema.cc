@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "core/store/state_store/sql_query.h"
 #include "core/store/state_store/sql_rows.h"
 
 namespace chainfleet {
@@ -103,15 +104,9 @@ CREATE TABLE findings (
   job TEXT NOT NULL, part TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (job, part));
 )sql"};
 
-absl::StatusOr<int64_t> SchemaVersion(SqliteConnection* connection) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement statement, connection->Prepare("PRAGMA user_version"));
-  CHAINFLEET_RETURN_IF_ERROR(statement.Step().status());
-  return statement.Int(0);
-}
-
 absl::Status Migrate(const std::string& fresh_incarnation, Opening opening, const ObjectHome& home,
                      SqliteConnection* connection) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t version, SchemaVersion(connection));
+  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t version, sql::Number(connection, "PRAGMA user_version"));
   if (version > kSqliteSchemaVersion) {
     return WithReason(absl::FailedPreconditionError(absl::StrCat("the state store has schema version ", version,
                                                                  ", this program knows up to ", kSqliteSchemaVersion,
@@ -123,9 +118,8 @@ absl::Status Migrate(const std::string& fresh_incarnation, Opening opening, cons
   }
   CHAINFLEET_RETURN_IF_ERROR(connection->Execute(absl::StrCat("PRAGMA user_version = ", kSqliteSchemaVersion)));
   if (version == 0) {
-    CHAINFLEET_ASSIGN_OR_RETURN(SqlStatement insert,
-                                connection->Prepare("INSERT INTO store (incarnation, generation) VALUES (?, 0)"));
-    CHAINFLEET_RETURN_IF_ERROR(insert.Bind(fresh_incarnation).Run());
+    CHAINFLEET_RETURN_IF_ERROR(
+        sql::Run(connection, "INSERT INTO store (incarnation, generation) VALUES (?, 0)", fresh_incarnation));
   }
   CHAINFLEET_RETURN_IF_ERROR(SqlRows(connection).KeepHome(home));
   const bool restored = opening == Opening::kRestored;

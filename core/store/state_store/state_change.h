@@ -33,6 +33,22 @@ struct ChainRow {
   DigestHex last_digest = FirstParentDigest();
   DigestHex resume_sha256;  // of the resume point; empty before the first
   std::string reason;       // why the last lease ended, or why the chain FAILED or DIVERGED
+  static void Fields(auto& self, auto&& visit) {
+    visit("job", self.id.job);
+    visit("chain", self.id.index);
+    visit("state", self.state);
+    visit("lease_epoch", self.lease_epoch);
+    visit("worker", self.worker);
+    visit("incarnation", self.incarnation);
+    visit("lease_committed", self.lease_committed);
+    visit("attempts", self.attempts);
+    visit("step", self.step);
+    visit("num_draws", self.num_draws);
+    visit("last_digest", self.last_digest);
+    visit("resume_sha256", self.resume_sha256);
+    visit("reason", self.reason);
+    visit("crashes", self.crashes);
+  }
 
   // The chain may crash workers: only a worker that runs nothing else may lease it, until it commits.
   bool suspect() const { return crashes >= limits::kCrashesUntilAlone; }
@@ -54,6 +70,18 @@ struct JobRow {
   std::optional<absl::Time> finished_at;   // none while the state may still change
   std::map<int32_t, std::string> stopped;  // points that have enough by the stop rule, with the reason
   int32_t asked_chains = 0;                // number at creation, if chains were added since; else 0
+  static void Fields(auto& self, auto&& visit) {
+    visit("sequence", self.sequence);
+    visit("id", self.id);
+    visit("tenant", self.tenant);
+    visit("request_id", self.request_id);
+    visit("plan", self.plan);
+    visit("intent", self.intent);
+    visit("created", self.created_at);
+    visit("finished", self.finished_at);
+    visit("stopped", self.stopped);
+    visit("asked_chains", self.asked_chains);
+  }
 };
 
 namespace change {

@@ -33,12 +33,21 @@ struct StoredJob {
 struct StoredAlias {
   Alias alias;
   Snapshot snapshot;  // the version that the alias names
+  static void Fields(auto& self, auto&& visit) {
+    visit("alias", self.alias);
+    visit("snapshot", self.snapshot);
+  }
 };
 
 // A purged job. Older jobs of its name are found by id only.
 struct RetiredName {
   std::string tenant, name;
   int64_t sequence = 0;
+  static void Fields(auto& self, auto&& visit) {
+    visit("tenant", self.tenant);
+    visit("name", self.name);
+    visit("sequence", self.sequence);
+  }
   bool operator==(const RetiredName&) const = default;
 };
 
@@ -62,12 +71,21 @@ struct ChainReferences {
 struct ExpiredObject {
   int64_t ticket = 0;  // rises with each expiry
   std::string object;
+  static void Fields(auto& self, auto&& visit) {
+    visit("ticket", self.ticket);
+    visit("object", self.object);
+  }
 };
 
 // A chain that is queued for a garbage sweep.
 struct ChainSweep {
   int64_t ticket = 0;  // rises with each queueing
   ChainId chain;
+  static void Fields(auto& self, auto&& visit) {
+    visit("ticket", self.ticket);
+    visit("job", self.chain.job);
+    visit("chain", self.chain.index);
+  }
 };
 
 // Thread-safe; every call may block. Errors of reads: UNAVAILABLE / STORE_UNREACHABLE (may be retried), INTERNAL (with

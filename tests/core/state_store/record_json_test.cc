@@ -29,7 +29,7 @@ TEST(RecordJson, JobPlanSurvivesTheRoundTrip) {
   plan.spec.trace_every = 5;
   plan.normalisation = {{0.1, 0.2}, {0.3, 0.4}};
   plan.module = {"mine", {"store/models/m", 12, DigestOf(3)}, absl::FromUnixSeconds(9)};
-  const auto read = DecodeJobPlan(EncodeJobPlan(plan));
+  const auto read = DecodeRecord<JobPlan>(EncodeRecord(plan));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->spec, plan.spec);
   EXPECT_EQ(read->normalisation, plan.normalisation);
@@ -59,32 +59,33 @@ TEST(RecordJson, ModelsSurviveTheRoundTrip) {
         ModelSpec{BuiltinModel{"resnet18", {}, 0.125, Stem::kImagenet}}}) {
     JobPlan plan = *PlanOf("job-aaaaaa", 3, true);
     plan.spec.model = model;
-    const auto read = DecodeJobPlan(EncodeJobPlan(plan));
+    const auto read = DecodeRecord<JobPlan>(EncodeRecord(plan));
     ASSERT_TRUE(read.ok()) << read.status();
     EXPECT_EQ(read->spec.model, model);
   }
 }
 
 TEST(RecordJson, DamagedTextIsDataLoss) {
-  const std::string whole = EncodeJobPlan(*PlanOf("job-aaaaaa", 1));
-  EXPECT_TRUE(absl::IsDataLoss(DecodeJobPlan(whole.substr(0, whole.size() / 2)).status()));
-  EXPECT_TRUE(absl::IsDataLoss(DecodeJobPlan("{}").status()));
-  EXPECT_TRUE(absl::IsDataLoss(DecodeDataset("[1, 2]").status()));
+  const std::string whole = EncodeRecord(*PlanOf("job-aaaaaa", 1));
+  EXPECT_TRUE(absl::IsDataLoss(DecodeRecord<JobPlan>(whole.substr(0, whole.size() / 2)).status()));
+  EXPECT_TRUE(absl::IsDataLoss(DecodeRecord<JobPlan>("{}").status()));
+  EXPECT_TRUE(absl::IsDataLoss(DecodeRecord<Dataset>("[1, 2]").status()));
 }
 
 TEST(RecordJson, WhatAnOlderReleaseStoredBelongsToTheDefaultTenant) {
-  const std::string text = EncodeModel({.name = "mine", .tenant = "vision"});
-  EXPECT_EQ(DecodeModel(text)->tenant, "vision");
-  EXPECT_EQ(DecodeModel(absl::StrReplaceAll(text, {{"\"tenant\"", "\"before\""}}))->tenant, kDefaultTenant);
+  const std::string text = EncodeRecord(StoredModel{.name = "mine", .tenant = "vision"});
+  EXPECT_EQ(DecodeRecord<StoredModel>(text)->tenant, "vision");
+  EXPECT_EQ(DecodeRecord<StoredModel>(absl::StrReplaceAll(text, {{"\"tenant\"", "\"before\""}}))->tenant,
+            kDefaultTenant);
 }
 
 TEST(RecordJson, TheTargetsOfAnOlderReleaseAreNotStandardised) {
   JobPlan plan = *PlanOf("job-aaaaaa", 1);
   plan.target_units = {3, 2};
-  const std::string text = EncodeJobPlan(plan);
-  EXPECT_EQ(DecodeJobPlan(text)->target_units, plan.target_units);
-  EXPECT_TRUE(DecodeJobPlan(text)->spec.standardize.targets);
-  const JobPlan older = DecodeJobPlan(absl::StrReplaceAll(text, {{"\"target_units\"", "\"before\""}})).value();
+  const std::string text = EncodeRecord(plan);
+  EXPECT_EQ(DecodeRecord<JobPlan>(text)->target_units, plan.target_units);
+  EXPECT_TRUE(DecodeRecord<JobPlan>(text)->spec.standardize.targets);
+  const JobPlan older = DecodeRecord<JobPlan>(absl::StrReplaceAll(text, {{"\"target_units\"", "\"before\""}})).value();
   EXPECT_EQ(older.target_units, TargetUnits());
   EXPECT_FALSE(older.spec.standardize.targets);
 }
@@ -92,7 +93,7 @@ TEST(RecordJson, TheTargetsOfAnOlderReleaseAreNotStandardised) {
 TEST(RecordJson, HostNameThatIsNotUtf8DoesNotStopACommit) {
   SegmentRecord record;
   record.author.host = "caf\xe9";
-  EXPECT_TRUE(DecodeSegmentRecord(EncodeSegmentRecord(record)).ok());
+  EXPECT_TRUE(DecodeRecord<SegmentRecord>(EncodeRecord(record)).ok());
 }
 
 }  // namespace

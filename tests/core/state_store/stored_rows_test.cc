@@ -221,8 +221,8 @@ class Description {
     Line("store", store_.incarnation(), "before", absl::StrJoin(store_.FormerIncarnations().value(), " "));
     for (const StoredJob& job : state.jobs) Job(job);
     for (const RetiredName& name : state.retired_names) Line("retired", name.tenant, name.name, name.sequence);
-    for (const Dataset& dataset : state.datasets) Line("dataset", EncodeDataset(dataset));
-    for (const StoredModel& model : state.models) Line("model", EncodeModel(model));
+    for (const Dataset& dataset : state.datasets) Line("dataset", EncodeRecord(dataset));
+    for (const StoredModel& model : state.models) Line("model", EncodeRecord(model));
     for (const StoredAlias& alias : state.aliases) {
       Line("alias", alias.alias.tenant, alias.alias.name, chainfleet::Text(alias.snapshot));
     }
@@ -241,9 +241,9 @@ class Description {
   void Job(const StoredJob& job) {
     const JobRow& row = job.row;
     Line("job", row.sequence, row.id, row.tenant, chainfleet::Text(row.request_id), ToString(row.intent),
-         chainfleet::Text(row.created_at), chainfleet::Text(row.finished_at), EncodeStopped(row.stopped),
+         chainfleet::Text(row.created_at), chainfleet::Text(row.finished_at), EncodeRecord(row.stopped),
          row.asked_chains);
-    Line("plan", EncodeJobPlan(*row.plan));
+    Line("plan", EncodeRecord(*row.plan));
     for (const ChainRow& c : job.chains) {
       const ChainReferences references = store_.ReferencesOfChain(c.id).value();
       Line("chain", ToString(c.id), ToString(c.state), c.lease_epoch, chainfleet::Text(c.worker),
@@ -258,7 +258,7 @@ class Description {
     for (const SegmentRecord& record : Read(store_.ListSegments({.job = row.id}))) Segment(record);
   }
   void Segment(const SegmentRecord& record) {
-    Line("segment", ToString(record.chain), record.corrupt, record.deleted, EncodeSegmentRecord(record));
+    Line("segment", ToString(record.chain), record.corrupt, record.deleted, EncodeRecord(record));
   }
   void Evaluations() {
     for (const EvaluationRow& listed : Read(store_.ListEvaluations({}))) {
@@ -287,7 +287,7 @@ class Description {
         if (!result.resume_point) continue;
         const ResumePoint& point = *result.resume_point;
         Line("resume", ToString(row.id), point.step, chainfleet::Text(point.inline_bytes), point.sha256,
-             point.object ? EncodeBlobRef(*point.object) : "-");
+             point.object ? EncodeRecord(*point.object) : "-");
       }
     }
   }
@@ -311,13 +311,13 @@ void ExpectTextsAsTheyWere(SqlConnection* connection) {
     for (; statement.Step().value(); ++count) EXPECT_EQ(Again(decode, encode, statement.Text(0)), statement.Text(0));
     EXPECT_GE(count, least) << sql;
   };
-  expect("SELECT plan FROM jobs", 4, DecodeJobPlan, EncodeJobPlan);
-  expect("SELECT stopped FROM jobs WHERE stopped <> '[]'", 1, DecodeStopped, EncodeStopped);
-  expect("SELECT body FROM datasets", 2, DecodeDataset, EncodeDataset);
-  expect("SELECT body FROM models", 1, DecodeModel, EncodeModel);
-  expect("SELECT record FROM segments", 5, DecodeSegmentRecord, EncodeSegmentRecord);
-  expect("SELECT object FROM resume_points WHERE object IS NOT NULL", 1, DecodeBlobRef, EncodeBlobRef);
-  expect("SELECT draws_of_chain FROM snapshots", 2, DecodeCounts, EncodeCounts);
+  expect("SELECT plan FROM jobs", 4, DecodeRecord<JobPlan>, EncodeRecord<JobPlan>);
+  expect("SELECT stopped FROM jobs WHERE stopped <> '[]'", 1, DecodeRecord<StoppedPoints>, EncodeRecord<StoppedPoints>);
+  expect("SELECT body FROM datasets", 2, DecodeRecord<Dataset>, EncodeRecord<Dataset>);
+  expect("SELECT body FROM models", 1, DecodeRecord<StoredModel>, EncodeRecord<StoredModel>);
+  expect("SELECT record FROM segments", 5, DecodeRecord<SegmentRecord>, EncodeRecord<SegmentRecord>);
+  expect("SELECT object FROM resume_points WHERE object IS NOT NULL", 1, DecodeRecord<BlobRef>, EncodeRecord<BlobRef>);
+  expect("SELECT draws_of_chain FROM snapshots", 2, DecodeRecord<DrawsOfChain>, EncodeRecord<DrawsOfChain>);
 }
 
 // A file of SQLite, or a database on the server that this run has.

@@ -82,11 +82,11 @@ std::string Json(const google::protobuf::Message& message) {
   return nlohmann::json::parse(json).dump();
 }
 
-std::string Stored(const JobPlan& plan) { return EncodeJobPlan(plan); }
-std::string Stored(const Dataset& dataset) { return EncodeDataset(dataset); }
-std::string Stored(const StoredModel& model) { return EncodeModel(model); }
-std::string Stored(const SegmentRecord& record) { return EncodeSegmentRecord(record); }
-std::string Stored(const BlobRef& ref) { return EncodeBlobRef(ref); }
+std::string Stored(const JobPlan& plan) { return EncodeRecord(plan); }
+std::string Stored(const Dataset& dataset) { return EncodeRecord(dataset); }
+std::string Stored(const StoredModel& model) { return EncodeRecord(model); }
+std::string Stored(const SegmentRecord& record) { return EncodeRecord(record); }
+std::string Stored(const BlobRef& ref) { return EncodeRecord(ref); }
 template <typename Value>
 std::string Stored(const Value&) {
   return "";

@@ -11,7 +11,7 @@ namespace chainfleet {
 namespace {
 
 // The names and contents of parts belong to the store's format: the summary is a v1.Job with diagnostics and chain
-// statistics, and each other part is a v1.Traces.
+// statistics, and each other part is a v1.Traces. Parts hold up to millions of numbers, so they are binary messages.
 constexpr char kSummary[] = "summary";
 std::string TracesPart(const std::string& quantity) { return "traces of " + quantity; }
 

@@ -7,6 +7,7 @@
 #include "core/base/limits.h"
 #include "core/domain/fields.h"
 #include "core/wire/predict_wire.h"
+#include "core/wire/stored_message.h"
 #include "core/wire/types_wire.h"
 #include "server/control/page_token.h"
 #include "server/predict/serving/call_bounds.h"
@@ -153,7 +154,7 @@ absl::StatusOr<EvaluationOperations::Asked> PredictService::AskedBy(const Contex
   asked.request = [resolved](int64_t version) {
     v1::EvaluateRequest pinned = resolved;
     pinned.mutable_selection()->set_version(version);
-    return pinned.SerializeAsString();
+    return EncodeStored(pinned);
   };
   return asked;
 }

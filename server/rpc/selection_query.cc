@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/wire/predict_wire.h"
+#include "core/wire/stored_message.h"
 #include "core/wire/types_wire.h"
 
 namespace chainfleet {
@@ -73,10 +74,10 @@ absl::StatusOr<EvaluateQuery> QueryOf(const v1::EvaluateRequest& request) {
 EvaluationCodec ProtoEvaluationCodec() {
   return {.query = [](const std::string& bytes) -> absl::StatusOr<EvaluateQuery> {
             v1::EvaluateRequest request;
-            if (!request.ParseFromString(bytes)) return absl::InternalError("the stored request cannot be read");
+            if (!DecodeStored(bytes, &request)) return absl::InternalError("the stored request cannot be read");
             return QueryOf(request);
           },
-          .result = [](const Evaluation& evaluation) { return ToProto(evaluation).SerializeAsString(); }};
+          .result = [](const Evaluation& evaluation) { return EncodeStored(ToProto(evaluation)); }};
 }
 
 absl::StatusOr<v1::EvaluationOperation> RenderOperation(const EvaluationOperations::View& view) {
@@ -85,8 +86,8 @@ absl::StatusOr<v1::EvaluationOperation> RenderOperation(const EvaluationOperatio
   operation.set_id(row.id);
   operation.set_job_id(row.job);
   operation.set_state(StateOf(row.state));
-  if (!operation.mutable_request()->ParseFromString(row.request)) return Unreadable(row.id);
-  if (!row.result.empty() && !operation.mutable_evaluation()->ParseFromString(row.result)) return Unreadable(row.id);
+  if (!DecodeStored(row.request, operation.mutable_request())) return Unreadable(row.id);
+  if (!row.result.empty() && !DecodeStored(row.result, operation.mutable_evaluation())) return Unreadable(row.id);
   operation.set_error(std::string(row.error.message()));
   *operation.mutable_created_at() = ToProto(row.created_at);
   if (row.finished_at) *operation.mutable_finished_at() = ToProto(*row.finished_at);

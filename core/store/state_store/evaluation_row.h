@@ -17,11 +17,11 @@ struct EvaluationRow {
   int64_t sequence = 0;  // in order of creation, never reused
   std::string id, job, tenant;
   std::string request_id;  // chosen by the tenant; may be empty
-  std::string request;     // opaque bytes
+  std::string request;     // opaque text
   // Job version that the evaluation reads; it is kept, with its draws, while the evaluation runs. 0 means none.
   int64_t version = 0;
   EvaluationState state = EvaluationState::kRunning;
-  std::string result;  // opaque bytes, set on success; lists leave them out
+  std::string result;  // opaque text, set on success; lists leave them out
   absl::Status error;  // set on failure: code, reason and message
   absl::Time created_at;
   std::optional<absl::Time> finished_at;

@@ -20,7 +20,7 @@
 
 namespace chainfleet {
 
-// Encodes the parts that the log keeps as opaque bytes.
+// Encodes the parts that the log keeps as opaque text.
 struct EvaluationCodec {
   std::function<absl::StatusOr<EvaluateQuery>(const std::string& request)> query;
   std::function<std::string(const Evaluation& evaluation)> result;

@@ -1,13 +1,15 @@
 #include "client/cli/invocation.h"
 
 #include <iostream>
-#include <map>
+#include <optional>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "client/cli/context.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/json_path.h"
 #include "core/base/random_bits.h"
 
 namespace chainfleet {
@@ -20,7 +22,7 @@ absl::StatusOr<Client> Invocation::Connect() const {
 
 absl::StatusOr<Client> Invocation::ConnectTo(const std::string& server, absl::Duration call_timeout,
                                              std::function<void(const absl::Status&)> on_outage) const {
-  auto options = ClientOptionsFromEnvironment(server);
+  auto options = OptionsOfContext(context, server);
   if (!options.ok()) return WithReason(options.status(), kUsageReason);
   if (call_timeout < absl::InfiniteDuration()) options->timeout = call_timeout;
   options->seed = RandomBits();
@@ -47,25 +49,28 @@ CLI::App* AddGroup(CLI::App* program, const std::string& name, const std::string
 void AddServerOptions(CLI::App* verb, Invocation* run) {
   verb->add_option("--address", run->address,
                    "HOST:PORT of the server, or several with commas [CHAINFLEET_ADDRESS, else 127.0.0.1:7400]");
+  verb->add_option("--context", run->context, "Server by its name in the configuration [CHAINFLEET_CONTEXT]")
+      ->option_text("NAME");
   AddDurationOption(verb, "--timeout", &run->timeout, "Give up after this long (30s, 2m); exit code 5");
 }
 
 void AddOutputOption(CLI::App* verb, Invocation* run) {
   verb->add_option_function<std::string>(
           "-o",
-          [run](const std::string& name) {
-            static const std::map<std::string, OutputFormat> formats = {{"table", OutputFormat::kTable},
-                                                                        {"json", OutputFormat::kJson},
-                                                                        {"jsonl", OutputFormat::kJsonl},
-                                                                        {"yaml", OutputFormat::kYaml},
-                                                                        {"name", OutputFormat::kName}};
-            const auto format = formats.find(name);
-            if (format == formats.end()) {
-              throw CLI::ValidationError("-o", "\"" + name + "\" is not one of table, json, jsonl, yaml, name");
+          [run](const std::string& text) {
+            const std::optional<OutputFormat> format = ParseOutputFormat(text);
+            if (!format) {
+              throw CLI::ValidationError(
+                  "-o", "\"" + text + "\" is not one of table, wide, json, jsonl, yaml, name, jsonpath=PATH");
             }
-            run->format = format->second;
+            if (*format == OutputFormat::kJsonPath) {
+              if (const std::string wrong = CheckJsonPath(format->path); !wrong.empty()) {
+                throw CLI::ValidationError("-o", wrong);
+              }
+            }
+            run->format = *format;
           },
-          "Output: table (default), json, jsonl, yaml or name")
+          "Output: table (default), wide, json, jsonl, yaml, name or jsonpath=PATH")
       ->option_text("FORMAT");
 }
 

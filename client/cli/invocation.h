@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <iostream>
 #include <string>
 
 #include "CLI/CLI.hpp"
@@ -18,7 +19,9 @@ struct Invocation {
   SystemClock clock;
   std::string address;                                // empty: the environment's or the default
   absl::Duration timeout = absl::InfiniteDuration();  // --timeout, if given
-  OutputFormat format = OutputFormat::kTable;
+  std::string context;                                // --context; empty: the environment's or the current one
+  OutputFormat format;
+  std::ostream* out = &std::cout;  // where `get` prints
   absl::Status status;
 
   // A client of the chosen server, which tells the user when it retries calls. INVALID_ARGUMENT / USAGE: malformed

@@ -34,14 +34,18 @@ int main(int argc, char** argv) {
       "Examples:\n"
       "  chainfleet up                                              # a server and two workers on this machine\n"
       "  chainfleet dataset put mnist images-idx3-ubyte.gz labels-idx1-ubyte.gz\n"
-      "  chainfleet submit -f deploy/jobs/fashion-emcmc.yaml --follow\n"
+      "  chainfleet submit deploy/jobs/fashion-emcmc.yaml --follow\n"
       "  chainfleet evaluate @latest --dataset fashion-mnist-test\n\n"
-      "chainfleet VERB --help has more. The server is --address, else CHAINFLEET_ADDRESS, else 127.0.0.1:7400; the "
-      "token is\n"
-      "CHAINFLEET_TOKEN or in the file CHAINFLEET_TOKEN_FILE names. Exit codes: 0 ok, 1 failed, 2 usage or job file,\n"
+      "chainfleet VERB --help has more. The server is --address, else --context, else CHAINFLEET_ADDRESS, else the\n"
+      "current context, else 127.0.0.1:7400; the token is CHAINFLEET_TOKEN, or in the file that CHAINFLEET_TOKEN_FILE\n"
+      "names, or that of the context. Exit codes: 0 ok, 1 failed, 2 usage or job file,\n"
       "3 not found, 4 not allowed, 5 unavailable or timeout, 130 interrupted.");
   chainfleet::Invocation run;
   chainfleet::AddAllVerbs(&program, &run);
+  if (argc == 1) {
+    std::fputs(program.help().c_str(), stdout);
+    return chainfleet::kExitOk;
+  }
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

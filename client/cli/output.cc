@@ -1,12 +1,15 @@
 #include "client/cli/output.h"
 
 #include <cctype>
+#include <map>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "client/cli/json_path.h"
+#include "client/cli/terminal.h"
 #include "core/base/check.h"
 #include "google/protobuf/util/json_util.h"
 #include "yaml-cpp/yaml.h"
@@ -15,6 +18,8 @@ namespace chainfleet {
 namespace {
 
 using google::protobuf::Message;
+
+constexpr char kJsonPathPrefix[] = "jsonpath=";
 
 std::string Json(const Message& message, bool indented, bool defaults) {
   google::protobuf::util::JsonPrintOptions options;
@@ -69,15 +74,29 @@ std::string ListJson(const Listing& listing, bool indented) {
 
 }  // namespace
 
+std::optional<OutputFormat> ParseOutputFormat(const std::string& text) {
+  static const auto* const kinds = new std::map<std::string, OutputFormat::Kind>{
+      {"table", OutputFormat::kTable}, {"wide", OutputFormat::kWide}, {"json", OutputFormat::kJson},
+      {"jsonl", OutputFormat::kJsonl}, {"yaml", OutputFormat::kYaml}, {"name", OutputFormat::kName}};
+  if (absl::StartsWith(text, kJsonPathPrefix))
+    return OutputFormat(OutputFormat::kJsonPath, text.substr(sizeof(kJsonPathPrefix) - 1));
+  const auto found = kinds->find(text);
+  return found == kinds->end() ? std::nullopt : std::optional<OutputFormat>(found->second);
+}
+
 std::string ToJson(const Message& message, bool indented) { return Json(message, indented, true); }
 
 std::string ToYaml(const Message& message) { return JsonToYaml(Json(message, false, false)); }
 
 void PrintOne(std::ostream& out, OutputFormat format, const Message& message, const std::string& name,
               const std::function<std::string()>& table) {
-  switch (format) {
+  switch (format.kind) {
     case OutputFormat::kTable:
+    case OutputFormat::kWide:
       out << table();
+      break;
+    case OutputFormat::kJsonPath:
+      out << ReadJsonPath(ToJson(message, false), format.path);
       break;
     case OutputFormat::kJson:
       out << ToJson(message, true) << "\n";
@@ -95,9 +114,15 @@ void PrintOne(std::ostream& out, OutputFormat format, const Message& message, co
 }
 
 void PrintList(std::ostream& out, OutputFormat format, const Listing& listing) {
-  switch (format) {
+  switch (format.kind) {
     case OutputFormat::kTable:
-      out << listing.table;
+      out << listing.table({.max_width = WidthOf(stdout)});
+      break;
+    case OutputFormat::kWide:
+      out << listing.table({.wide = true});
+      break;
+    case OutputFormat::kJsonPath:
+      out << ReadJsonPath(ListJson(listing, false), format.path);
       break;
     case OutputFormat::kJson:
       out << ListJson(listing, true) << "\n";

@@ -1,19 +1,33 @@
-// The output of verbs on stdout: tables for people; JSON, JSON lines, YAML and names for programs.
+// The output of verbs on stdout: tables for people; JSON, JSON lines, YAML, names and single values for programs.
 //
 // JSON is proto3 JSON with original field names. Default values are printed too, so that every record has the same
 // keys. 64-bit integers are strings, as in proto3 JSON.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "client/cli/views/table.h"
 #include "google/protobuf/message.h"
 
 namespace chainfleet {
 
-enum class OutputFormat { kTable, kJson, kJsonl, kYaml, kName };
+struct OutputFormat {
+  enum Kind { kTable, kWide, kJson, kJsonl, kYaml, kName, kJsonPath };
+  Kind kind = kTable;
+  std::string path;  // of kJsonPath
+
+  OutputFormat() = default;
+  OutputFormat(Kind chosen, std::string chosen_path = "") : kind(chosen), path(std::move(chosen_path)) {}
+  bool operator==(Kind other) const { return kind == other; }
+};
+
+// "table", "json", ... or "jsonpath=PATH"; nullopt for any other text.
+std::optional<OutputFormat> ParseOutputFormat(const std::string& text);
 
 // On one line, or indented.
 std::string ToJson(const google::protobuf::Message& message, bool indented);
@@ -29,7 +43,7 @@ struct Listing {
   std::string key;
   std::vector<const google::protobuf::Message*> items;
   std::vector<std::string> names;  // one per item
-  std::string table;
+  std::function<std::string(const TableLayout&)> table;
 };
 void PrintList(std::ostream& out, OutputFormat format, const Listing& listing);
 

@@ -44,6 +44,8 @@ void OnInterrupt(int) {
 
 bool IsTerminal(FILE* stream) { return isatty(fileno(stream)) != 0; }
 
+size_t WidthOf(FILE* stream) { return IsTerminal(stream) ? SizeOf(stream).ws_col : 0; }
+
 bool UseColor(FILE* stream) {
   const char* no_color = std::getenv("NO_COLOR");
   return IsTerminal(stream) && !IsDumb() && (no_color == nullptr || *no_color == '\0');

@@ -9,6 +9,9 @@ namespace chainfleet {
 
 bool IsTerminal(FILE* stream);
 
+// Columns of the terminal; 0 if the stream is none.
+size_t WidthOf(FILE* stream);
+
 // True if the stream is a terminal with colours and NO_COLOR is not set.
 bool UseColor(FILE* stream);
 

@@ -50,7 +50,7 @@ std::string Two(OutputFormat format) {
   a.set_name("a");
   b.set_name("b");
   std::ostringstream out;
-  PrintList(out, format, {"datasets", {&a, &b}, {"a", "b"}, "the table\n"});
+  PrintList(out, format, {"datasets", {&a, &b}, {"a", "b"}, [](const auto&) { return "the table\n"; }});
   return out.str();
 }
 
@@ -76,7 +76,7 @@ TEST(Output, ManyResultsInEveryFormat) {
 
 TEST(Output, AnEmptyListIsStillAList) {
   std::ostringstream out;
-  PrintList(out, OutputFormat::kJson, {"jobs", {}, {}, ""});
+  PrintList(out, OutputFormat::kJson, {"jobs", {}, {}, nullptr});
   EXPECT_EQ(out.str(), "{\n \"jobs\": []\n}\n");
 }
 

@@ -21,8 +21,16 @@ TEST(Table, AlignsColumnsAndLeavesNoTrailingSpace) {
 TEST(Table, SaysHowManyRowsAreLeftOut) {
   Table table({"A"});
   for (int i = 0; i < 5; ++i) table.AddRow({"x"});
-  EXPECT_EQ(table.Render(2), "A\nx\nx\n... and 3 more\n");
-  EXPECT_EQ(table.Render(5), "A\nx\nx\nx\nx\nx\n");
+  EXPECT_EQ(table.Render({.max_rows = 2}), "A\nx\nx\n... and 3 more\n");
+  EXPECT_EQ(table.Render({.max_rows = 5}), "A\nx\nx\nx\nx\nx\n");
+}
+
+TEST(Table, ShowsWideColumnsInWideTablesOnlyAndCutsLongLines) {
+  Table table({"A", "+>B", "C"});
+  table.AddRow({"x", "1", "a long reason"});
+  EXPECT_EQ(table.Render(), "A  C\nx  a long reason\n");
+  EXPECT_EQ(table.Render({.wide = true}), "A  B  C\nx  1  a long reason\n");
+  EXPECT_EQ(table.Render({.max_width = 10}), "A  C\nx  a lo...\n");
 }
 
 TEST(Table, RendersHeadersWithoutRows) { EXPECT_EQ(Table({"A", ">B"}).Render(), "A  B\n"); }

@@ -1,35 +1,16 @@
 #include <iostream>
 #include <memory>
 
-#include "absl/strings/str_cat.h"
+#include "client/cli/verbs/named_content.h"
 #include "client/cli/verbs/verbs.h"
-#include "client/cli/views/table.h"
 
 namespace chainfleet {
 namespace {
-
-Table AliasTable(const std::vector<v1::Alias>& aliases) {
-  Table table({"ALIAS", "JOB", ">VERSION"});
-  for (const v1::Alias& alias : aliases) table.AddRow({alias.name(), alias.job_id(), absl::StrCat(alias.version())});
-  return table;
-}
 
 absl::Status Set(Invocation* run, const std::string& name, const std::string& job, int64_t version) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Alias alias, client.SetAlias(name, job, version));
   PrintOne(std::cout, run->format, alias, alias.name(), [&] { return AliasTable({alias}).Render(); });
-  return absl::OkStatus();
-}
-
-absl::Status List(Invocation* run) {
-  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
-  CHAINFLEET_ASSIGN_OR_RETURN(const auto aliases, client.ListAliases());
-  Listing listing{"aliases", {}, {}, AliasTable(aliases).Render()};
-  for (const v1::Alias& alias : aliases) {
-    listing.items.push_back(&alias);
-    listing.names.push_back(alias.name());
-  }
-  PrintList(std::cout, run->format, listing);
   return absl::OkStatus();
 }
 
@@ -59,7 +40,8 @@ void AddAlias(CLI::App* program, Invocation* run) {
   set->add_option("--version", options->version, "Version to name; default: the newest, with all committed draws")
       ->check(CountAtLeast(1))
       ->option_text("NUMBER");
-  CLI::App* list = AddVerb(alias, run, "list", "All aliases", "  chainfleet alias list", [=] { return List(run); });
+  CLI::App* list = AddVerb(alias, run, "list", "All aliases", "  chainfleet alias list",
+                           [=] { return ListNamed(run, "aliases", AliasTable, &Client::ListAliases); });
   CLI::App* remove = AddVerb(alias, run, "delete", "Delete an alias; its version stays",
                              "  chainfleet alias delete champion", [=] { return Delete(run, options->name); });
   remove->add_option("NAME", options->name, "Name of the alias")->required();

@@ -1,47 +1,103 @@
+#include <algorithm>
 #include <iostream>
+#include <memory>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/verbs/verbs.h"
+#include "client/cli/views/resource_view.h"
 
 namespace chainfleet {
 namespace {
 
-// Adds one case per verb: its path of words, then the words that may follow.
-void AddCases(const CLI::App& app, const std::string& path, std::string* cases) {
-  std::string words;
-  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
-    absl::StrAppend(&words, verb->get_name(), " ");
-    AddCases(*verb, path.empty() ? verb->get_name() : absl::StrCat(path, " ", verb->get_name()), cases);
+// A shell waits for the names while the user does.
+constexpr absl::Duration kLookUp = absl::Seconds(1);
+
+// Each script asks this program for the words that may follow; where there are none, the shell completes file names.
+constexpr char kBash[] = R"(_chainfleet() {
+  local words=$(chainfleet __complete -- "${COMP_WORDS[@]:1:COMP_CWORD-1}" 2>/dev/null)
+  COMPREPLY=($(compgen -W "$words" -- "${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -o default -F _chainfleet chainfleet
+)";
+constexpr char kZsh[] = R"zsh(#compdef chainfleet
+_chainfleet() {
+  local -a found
+  found=(${(f)" $(chainfleet __complete-- $ { words[2, CURRENT - 1] } 2 > / dev / null) "})
+                            compadd -
+                            a found [[${words[CURRENT]} == -*]] ||
+                        _files
+}
+compdef _chainfleet chainfleet
+)zsh";
+constexpr char kFish[] =
+    "complete -c chainfleet -a '(set -l w (commandline -opc); chainfleet __complete -- $w[2..] 2>/dev/null)'\n";
+
+template <typename Item>
+std::vector<std::string> NamesOf(const absl::StatusOr<std::vector<Item>>& items) {
+  std::vector<std::string> names;
+  if (!items.ok()) return names;
+  for (const Item& item : *items) names.push_back(NameOf(item));
+  return names;
+}
+
+// The names on the server that the positional arguments of `verb` take. `words` lead to the verb.
+std::vector<std::string> NamesFor(Invocation* run, const CLI::App& verb, const std::string& words) {
+  const auto takes = [&](const std::string& argument) { return verb.get_option_no_throw(argument) != nullptr; };
+  const auto is_about = [&](const char* kind) { return words.find(kind) != std::string::npos; };
+  if (!takes("JOB") && !takes("WORKER") && !takes("NAME")) return {};
+  absl::StatusOr<Client> client = run->ConnectTo(run->address, kLookUp);
+  if (!client.ok()) return {};
+  if (takes("JOB")) {
+    std::vector<std::string> names = NamesOf(client->ListJobs(""));
+    names.emplace_back("@latest");
+    return names;
   }
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) absl::StrAppend(&words, "--", name, " ");
+  if (takes("WORKER") || is_about("worker")) return NamesOf(client->ListWorkers());
+  if (is_about("dataset")) return NamesOf(client->ListDatasets());
+  if (is_about("model")) return NamesOf(client->ListModels());
+  return is_about("alias") ? NamesOf(client->ListAliases()) : std::vector<std::string>();
+}
+
+// Prints the words that may follow those of an unfinished command line.
+absl::Status Complete(const CLI::App& program, Invocation* run, const std::vector<std::string>& words) {
+  const CLI::App* verb = &program;
+  std::string path;
+  for (const std::string& word : words) {
+    const auto named = verb->get_subcommands([&](const CLI::App* app) { return app->check_name(word); });
+    if (named.empty()) continue;
+    verb = named[0];
+    absl::StrAppend(&path, " ", word);
   }
-  absl::StrAppend(cases, "    \"", path, "\") words=\"", words, "\" ;;\n");
+  std::vector<std::string> found = NamesFor(run, *verb, path);
+  for (const CLI::App* below : verb->get_subcommands([](const CLI::App* app) { return !app->get_group().empty(); })) {
+    found.push_back(below->get_name());
+  }
+  for (const CLI::Option* option : verb->get_options()) {
+    for (const std::string& name : option->get_lnames()) found.push_back("--" + name);
+  }
+  for (const std::string& word : found) std::cout << word << "\n";
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 void AddCompletion(CLI::App* program, Invocation* run) {
-  CLI::App* verb = AddVerb(
-      program, run, "completion", "Print the completion script of a shell", "  source <(chainfleet completion bash)",
-      [=] {
-        std::string cases;
-        AddCases(*program, "", &cases);
-        // The verb consists of the words before the cursor that are not options. Otherwise complete file names.
-        std::cout
-            << "_chainfleet() {\n"
-               "  local verb=\"${COMP_WORDS[*]:1:2}\" words= current=${COMP_WORDS[COMP_CWORD]}\n"
-               "  [ \"$COMP_CWORD\" -gt 2 ] || verb=\"${COMP_WORDS[*]:1:COMP_CWORD-1}\"\n"
-               "  case $verb in get\\ *|delete\\ *|dataset\\ *|model\\ *|alias\\ *) ;; *) verb=${verb%% *} ;; esac\n"
-               "  case \"$verb\" in\n"
-            << cases
-            << "  esac\n"
-               "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
-               "}\n"
-               "complete -o default -F _chainfleet chainfleet\n";
-        return absl::OkStatus();
-      });
-  verb->add_option("SHELL", "bash")->required()->check(CLI::IsMember({"bash"}));
+  const auto shell = std::make_shared<std::string>();
+  CLI::App* verb = AddVerb(program, run, "completion", "Print the completion script of a shell",
+                           "  source <(chainfleet completion bash)                # in ~/.bashrc\n"
+                           "  source <(chainfleet completion zsh)                 # in ~/.zshrc, after compinit\n"
+                           "  chainfleet completion fish | source                 # in ~/.config/fish/config.fish",
+                           [=] {
+                             std::cout << (*shell == "bash" ? kBash : *shell == "zsh" ? kZsh : kFish);
+                             return absl::OkStatus();
+                           });
+  verb->add_option("SHELL", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  const auto words = std::make_shared<std::vector<std::string>>();
+  CLI::App* hidden = AddVerb(program, run, "__complete", "Print the words that may follow", "",
+                             [=] { return Complete(*program, run, *words); });
+  hidden->group("");
+  hidden->add_option("WORDS", *words);
 }
 
 }  // namespace chainfleet

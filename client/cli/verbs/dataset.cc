@@ -5,27 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "client/cli/verbs/named_content.h"
 #include "client/cli/verbs/verbs.h"
 #include "client/cli/zarr_folder.h"
 
 namespace chainfleet {
 namespace {
-
-Table DatasetTable(const std::vector<v1::Dataset>& datasets) {
-  Table table({"DATA SET", ">ROWS", "SHAPE", "TYPE", "TARGETS", "SHA-256"});
-  for (const v1::Dataset& dataset : datasets) {
-    table.AddRow(
-        {dataset.name(), absl::StrCat(dataset.num_rows()),
-         absl::StrCat("[", absl::StrJoin(dataset.input_shape(), ", "), "]"),
-         dataset.input_type() == v1::UINT8 ? "uint8" : "float32",
-         dataset.target_type() == v1::FLOAT32_TARGETS ? "float32" : absl::StrCat(dataset.num_classes(), " classes"),
-         dataset.digest().substr(0, 12)});
-  }
-  return table;
-}
 
 // Packs a folder into one archive, which has its name.
 absl::StatusOr<FileToSend> Packed(std::string path) {
@@ -45,10 +30,6 @@ absl::Status Put(Invocation* run, const v1::PutDatasetRequest::Header& header, c
   return PutNamed<v1::Dataset>(run, "data set", header.name(), DatasetTable, [&](Client* client, const auto& on_sent) {
     return client->PutDataset(header, files, on_sent);
   });
-}
-
-absl::Status ListDatasets(Invocation* run) {
-  return ListNamed<v1::Dataset>(run, "datasets", DatasetTable, &Client::ListDatasets);
 }
 
 }  // namespace
@@ -83,8 +64,8 @@ void AddDataset(CLI::App* program, Invocation* run) {
   put->add_option("--target", options->target, "Target column of a CSV, by name or number from 0; default: the last");
   put->add_option("--target-type", options->target_type, "label (classes 0, 1, ...) or float32 (numbers)")
       ->check(CLI::IsMember({"label", "float32"}));
-  CLI::App* list =
-      AddVerb(dataset, run, "list", "All data sets", "  chainfleet dataset list", [=] { return ListDatasets(run); });
+  CLI::App* list = AddVerb(dataset, run, "list", "All data sets", "  chainfleet dataset list",
+                           [=] { return ListNamed(run, "datasets", DatasetTable, &Client::ListDatasets); });
   for (CLI::App* verb : {put, list}) {
     AddServerOptions(verb, run);
     AddOutputOption(verb, run);

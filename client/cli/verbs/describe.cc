@@ -1,13 +1,18 @@
+#include <algorithm>
 #include <iostream>
 #include <memory>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "client/cli/exit_code.h"
 #include "client/cli/verbs/verbs.h"
 #include "client/cli/views/job_view.h"
+#include "client/cli/views/resource_view.h"
 
 namespace chainfleet {
 namespace {
 
-absl::Status Describe(Invocation* run, const std::string& job) {
+absl::Status PrintJob(Invocation* run, const std::string& job) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job found, client.GetJob(job));
   CHAINFLEET_ASSIGN_OR_RETURN(const auto versions, client.ListSnapshots(found.id()));
@@ -16,14 +21,55 @@ absl::Status Describe(Invocation* run, const std::string& job) {
   return absl::OkStatus();
 }
 
+// Describes the item of this name among those that `list` returns.
+template <typename Item>
+absl::Status DescribeNamed(Invocation* run, absl::StatusOr<std::vector<Item>> (Client::*list)(),
+                           const std::vector<std::string>& words) {
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<Item> items, (client.*list)());
+  const auto found = std::ranges::find_if(items, [&](const Item& item) { return NameOf(item) == words[1]; });
+  if (found == items.end()) return absl::NotFoundError(absl::StrCat("there is no ", words[0], " ", words[1]));
+  PrintOne(std::cout, run->format, *found, words[1], [&] { return ToYaml(*found); });
+  return absl::OkStatus();
+}
+
+absl::Status DescribeEvaluation(Invocation* run, const std::string& id) {
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::EvaluationOperation found, client.GetEvaluation(id));
+  PrintOne(std::cout, run->format, found, id, [&] { return ToYaml(found); });
+  return absl::OkStatus();
+}
+
+absl::Status Describe(Invocation* run, const std::vector<std::string>& words) {
+  if (words.size() == 1) return PrintJob(run, words[0]);
+  const std::string& kind = words[0];
+  if (kind == "job") return PrintJob(run, words[1]);
+  if (kind == "dataset") return DescribeNamed(run, &Client::ListDatasets, words);
+  if (kind == "model") return DescribeNamed(run, &Client::ListModels, words);
+  if (kind == "alias") return DescribeNamed(run, &Client::ListAliases, words);
+  if (kind == "worker") return DescribeNamed(run, &Client::ListWorkers, words);
+  if (kind == "evaluation") return DescribeEvaluation(run, words[1]);
+  return WithReason(absl::InvalidArgumentError(
+                        absl::StrCat("\"", kind, "\" is not one of job, dataset, model, alias, worker, evaluation")),
+                    kUsageReason);
+}
+
 }  // namespace
 
 void AddDescribe(CLI::App* program, Invocation* run) {
-  const auto job = std::make_shared<std::string>();
-  CLI::App* verb = AddVerb(program, run, "describe", "All about a job: state, posterior, job file, chains",
-                           "  chainfleet describe @latest\n  chainfleet describe fashion-emcmc -o yaml",
-                           [=] { return Describe(run, *job); });
-  AddJobArgument(verb, job.get());
+  const auto words = std::make_shared<std::vector<std::string>>();
+  CLI::App* verb = AddVerb(program, run, "describe",
+                           "All about a job: state, posterior, job file, chains; or about another resource",
+                           "  chainfleet describe @latest\n"
+                           "  chainfleet describe fashion-emcmc -o yaml\n"
+                           "  chainfleet describe dataset fashion-mnist",
+                           [=] { return Describe(run, *words); });
+  verb->add_option("JOB", *words,
+                   "Job id, name (the newest job of that name), or @latest; or KIND NAME, where KIND is job, dataset, "
+                   "model, alias, worker or evaluation")
+      ->required()
+      ->expected(1, 2)
+      ->type_name("");
   AddServerOptions(verb, run);
   AddOutputOption(verb, run);
 }

@@ -1,145 +1,175 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <set>
+#include <sstream>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "client/cli/terminal.h"
+#include "client/cli/verbs/named_content.h"
 #include "client/cli/verbs/verbs.h"
 #include "client/cli/views/job_view.h"
-#include "core/wire/types_wire.h"
+#include "client/cli/views/resource_view.h"
 
 namespace chainfleet {
 namespace {
 
-template <typename Items>
-std::vector<const google::protobuf::Message*> Pointers(const Items& items) {
-  std::vector<const google::protobuf::Message*> pointers;
-  for (const auto& item : items) pointers.push_back(&item);
-  return pointers;
-}
+constexpr absl::Duration kBetweenPrints = absl::Seconds(2);
 
-absl::Status GetJobs(Invocation* run, const std::string& job, const std::string& state) {
+struct GetOptions {
+  std::string job, name, state, point, quantity;
+  std::optional<int32_t> chain;
+  bool watch = false;
+};
+using SharedOptions = std::shared_ptr<GetOptions>;
+
+absl::Status GetJobs(Invocation* run, const GetOptions& options) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
-  if (!job.empty()) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job found, client.GetJob(job));
-    PrintOne(std::cout, run->format, found, found.id(), [&] { return JobTable({found}, run->clock.Wall()).Render(); });
+  const auto table = [&](const std::vector<v1::Job>& jobs) { return JobTable(jobs, run->clock.Wall()); };
+  if (!options.job.empty()) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job found, client.GetJob(options.job));
+    PrintOne(*run->out, run->format, found, found.id(), [&] { return table({found}).Render(); });
     return absl::OkStatus();
   }
-  CHAINFLEET_ASSIGN_OR_RETURN(const auto jobs, client.ListJobs(absl::AsciiStrToUpper(state)));
-  Listing listing{"jobs", Pointers(jobs), {}, JobTable(jobs, run->clock.Wall()).Render()};
-  for (const v1::Job& item : jobs) listing.names.push_back(item.id());
-  PrintList(std::cout, run->format, listing);
-  return absl::OkStatus();
+  CHAINFLEET_ASSIGN_OR_RETURN(auto jobs, client.ListJobs(absl::AsciiStrToUpper(options.state)));
+  return PrintItems<v1::Job>(run, "jobs", std::move(jobs), "", table);
 }
 
-absl::Status GetChains(Invocation* run, const std::string& job) {
+absl::Status GetChains(Invocation* run, const GetOptions& options) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
-  CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job found, client.GetJob(job));
-  Listing listing{"chains", Pointers(found.chains()), {}, ChainTable(found).Render()};
-  for (const v1::Chain& chain : found.chains())
-    listing.names.push_back(absl::StrCat(found.id(), "/", chain.id().index()));
-  PrintList(std::cout, run->format, listing);
-  return absl::OkStatus();
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job found, client.GetJob(options.job));
+  return PrintItems<v1::Chain>(run, "chains", {found.chains().begin(), found.chains().end()}, "",
+                               [&](const auto&) { return ChainTable(found); });
 }
 
-absl::Status GetDraws(Invocation* run, const std::string& job, std::optional<int32_t> chain, const std::string& point) {
+absl::Status GetDraws(Invocation* run, const GetOptions& options) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   v1::ListSegmentsRequest request;
-  request.set_job(job);
-  if (chain) request.set_chain(*chain);
-  if (!point.empty()) request.set_point(point);
-  CHAINFLEET_ASSIGN_OR_RETURN(const auto segments, client.ListSegments(request));
-  Listing listing{"segments", Pointers(segments), {}, SegmentTable(segments).Render()};
-  for (const v1::SegmentRecord& record : segments) listing.names.push_back(record.segment().object().name());
-  PrintList(std::cout, run->format, listing);
-  return absl::OkStatus();
+  request.set_job(options.job);
+  if (options.chain) request.set_chain(*options.chain);
+  request.set_point(options.point);
+  CHAINFLEET_ASSIGN_OR_RETURN(auto segments, client.ListSegments(request));
+  return PrintItems<v1::SegmentRecord>(run, "segments", std::move(segments), "", SegmentTable);
 }
 
-absl::Status GetSnapshots(Invocation* run, const std::string& job) {
+absl::Status GetSnapshots(Invocation* run, const GetOptions& options) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
-  CHAINFLEET_ASSIGN_OR_RETURN(const auto snapshots, client.ListSnapshots(job));
-  Listing listing{"snapshots", Pointers(snapshots), {}, SnapshotTable(snapshots, run->clock.Wall()).Render()};
-  for (const v1::Snapshot& snapshot : snapshots) listing.names.push_back(absl::StrCat(snapshot.version()));
-  PrintList(std::cout, run->format, listing);
-  return absl::OkStatus();
+  CHAINFLEET_ASSIGN_OR_RETURN(auto snapshots, client.ListSnapshots(options.job));
+  return PrintItems<v1::Snapshot>(run, "snapshots", std::move(snapshots), "",
+                                  [&](const auto& items) { return SnapshotTable(items, run->clock.Wall()); });
 }
 
-absl::Status GetWorkers(Invocation* run) {
+absl::Status GetEvaluations(Invocation* run, const GetOptions& options) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
-  CHAINFLEET_ASSIGN_OR_RETURN(const auto workers, client.ListWorkers());
-  Table table({"WORKER", "HOST", "DEVICE", ">CHAINS", ">SLOTS", ">LAST SYNC", "SERVING", "DRAINING"});
-  Listing listing{"workers", Pointers(workers), {}, ""};
-  for (const v1::Worker& worker : workers) {
-    listing.names.push_back(worker.id());
-    table.AddRow({worker.id(), worker.host(), worker.device(), absl::StrCat(worker.chains()),
-                  absl::StrCat(worker.chain_slots()), absl::StrCat(Fixed(worker.seconds_since_sync(), 1), "s"),
-                  worker.serving() ? "yes" : "no", worker.draining() ? "yes" : "no"});
+  CHAINFLEET_ASSIGN_OR_RETURN(auto evaluations, client.ListEvaluations(options.job));
+  return PrintItems<v1::EvaluationOperation>(run, "evaluations", std::move(evaluations), "", [&](const auto& items) {
+    return OperationTable(items, run->clock.Wall());
+  });
+}
+
+// The traces of one quantity, or of all that the job's diagnostics name.
+absl::Status GetTraces(Invocation* run, const GetOptions& options) {
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job job, client.GetJob(options.job));
+  std::set<std::string> quantities;
+  for (const auto& found : job.diagnostics()) quantities.insert(found.quantity());
+  if (!options.quantity.empty()) quantities = {options.quantity};
+  std::vector<v1::Traces> traces;
+  for (const std::string& quantity : quantities) {
+    CHAINFLEET_ASSIGN_OR_RETURN(v1::Traces found, client.GetTraces(job.id(), quantity));
+    traces.push_back(std::move(found));
   }
-  listing.table = table.Render();
-  PrintList(std::cout, run->format, listing);
-  return absl::OkStatus();
+  return PrintItems<v1::Traces>(run, "traces", std::move(traces), "", TraceTable);
 }
 
-absl::Status GetEvaluations(Invocation* run, const std::string& job) {
-  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
-  CHAINFLEET_ASSIGN_OR_RETURN(const auto evaluations, client.ListEvaluations(job));
-  Table table({"EVALUATION", "JOB", ">VERSION", "DATASET", "STATE", ">AGE", "ERROR"});
-  Listing listing{"evaluations", Pointers(evaluations), {}, ""};
-  for (const v1::EvaluationOperation& item : evaluations) {
-    listing.names.push_back(item.id());
-    table.AddRow({item.id(), item.job_id(), absl::StrCat(item.request().selection().version()),
-                  item.request().dataset(), v1::EvaluationOperation::State_Name(item.state()),
-                  FormatAge(run->clock.Wall() - FromProto(item.created_at())), item.error()});
+// Calls `print` every kBetweenPrints until it fails or the user interrupts. A terminal shows the newest output only; a
+// file or pipe gets each output that differs from the one before.
+absl::Status WatchOutput(Invocation* run, const std::function<absl::Status()>& print) {
+  LiveText text(stdout);
+  ExitOnInterrupt("");
+  for (std::string shown;;) {
+    std::ostringstream out;
+    run->out = &out;
+    CHAINFLEET_RETURN_IF_ERROR(print());
+    if (text.live()) {
+      text.Show(out.str(), PaintStates);
+    } else if (out.str() != shown) {
+      std::cout << out.str() << std::flush;
+    }
+    shown = out.str();
+    absl::SleepFor(kBetweenPrints);
   }
-  listing.table = table.Render();
-  PrintList(std::cout, run->format, listing);
-  return absl::OkStatus();
 }
 
-CLI::App* AddResource(CLI::App* get, Invocation* run, const std::string& name, const std::string& description,
-                      const std::string& examples, std::function<absl::Status()> body) {
-  CLI::App* verb = AddVerb(get, run, name, description, examples, std::move(body));
+CLI::App* AddKind(CLI::App* get, Invocation* run, const SharedOptions& options, const std::string& plural,
+                  const std::string& description, const std::string& examples, std::function<absl::Status()> body) {
+  CLI::App* verb = AddVerb(get, run, plural, description, examples, [run, options, body = std::move(body)] {
+    return options->watch ? WatchOutput(run, body) : body();
+  });
+  verb->alias(plural.substr(0, plural.size() - (plural == "aliases" ? 2 : 1)));
+  verb->add_flag("-w,--watch", options->watch, "Print again when something changes, until interrupted");
   AddServerOptions(verb, run);
   AddOutputOption(verb, run);
   return verb;
 }
 
+// Kinds that users find by name.
+void AddNamedKinds(CLI::App* get, Invocation* run, const SharedOptions& options) {
+  const auto add = [&](const std::string& plural, const std::string& description, auto table, auto list) {
+    AddKind(get, run, options, plural, description, absl::StrCat("  chainfleet get ", plural), [=] {
+      return ListNamed(run, plural, table, list, options->name);
+    })->add_option("NAME", options->name, "Only this one");
+  };
+  add("datasets", "Stored data sets", DatasetTable, &Client::ListDatasets);
+  add("models", "Stored TorchScript modules", ModelTable, &Client::ListModels);
+  add("aliases", "Names of versions", AliasTable, &Client::ListAliases);
+  add("workers", "The fleet", WorkerTable, &Client::ListWorkers);
+}
+
+// Kinds that belong to a job.
+void AddKindsOfJob(CLI::App* get, Invocation* run, const SharedOptions& options) {
+  CLI::App* chains = AddKind(get, run, options, "chains", "The chains of a job: state, step, draws, energy, worker",
+                             "  chainfleet get chains @latest -o wide", [=] { return GetChains(run, *options); });
+  CLI::App* draws = AddKind(get, run, options, "draws", "The committed segments of draws of a job",
+                            "  chainfleet get draws @latest --chain 0\n"
+                            "  chainfleet get draws @latest -o jsonl | jq -r .segment.digest",
+                            [=] { return GetDraws(run, *options); });
+  draws->add_option("--chain", options->chain, "Only this chain")->option_text("INDEX");
+  AddPointOption(draws, &options->point);
+  CLI::App* snapshots = AddKind(get, run, options, "snapshots", "The versions of a job, and the aliases that name them",
+                                "  chainfleet get snapshots @latest", [=] { return GetSnapshots(run, *options); });
+  snapshots->alias("version")->alias("versions");
+  CLI::App* traces =
+      AddKind(get, run, options, "traces", "The newest traced values of a job's chains, by quantity",
+              "  chainfleet get traces @latest --quantity energy", [=] { return GetTraces(run, *options); });
+  traces->add_option("--quantity", options->quantity, "Only this quantity, as `describe` names it")
+      ->option_text("NAME");
+  for (CLI::App* verb : {chains, draws, snapshots, traces}) AddJobArgument(verb, &options->job);
+}
+
 }  // namespace
 
 void AddGet(CLI::App* program, Invocation* run) {
-  struct Options {
-    std::string job, state, point;
-    std::optional<int32_t> chain;
-  };
-  const auto options = std::make_shared<Options>();
-  CLI::App* get = AddGroup(program, "get", "List jobs, chains, draws, snapshots, evaluations or workers");
-  CLI::App* jobs = AddResource(get, run, "jobs", "All jobs, newest first, or one",
-                               "  chainfleet get jobs --state RUNNING\n"
-                               "  chainfleet get jobs fashion-emcmc -o json",
-                               [=] { return GetJobs(run, options->job, options->state); });
+  const auto options = std::make_shared<GetOptions>();
+  CLI::App* get = AddGroup(program, "get",
+                           "List jobs, chains, draws, snapshots, traces, evaluations, data sets, models, aliases or "
+                           "workers");
+  CLI::App* jobs = AddKind(get, run, options, "jobs", "All jobs, newest first, or one",
+                           "  chainfleet get jobs --state RUNNING\n"
+                           "  chainfleet get jobs fashion-emcmc -o json\n"
+                           "  chainfleet get jobs -o jsonpath={.jobs[*].id}",
+                           [=] { return GetJobs(run, *options); });
   jobs->add_option("JOB", options->job, "Job id, name (the newest job of that name), or @latest");
   jobs->add_option("--state", options->state,
                    "Only jobs in this state: PENDING, RUNNING, PAUSED, SUCCEEDED, FAILED, ...");
-  CLI::App* chains = AddResource(get, run, "chains", "The chains of a job: state, step, draws, energy, worker",
-                                 "  chainfleet get chains @latest", [=] { return GetChains(run, options->job); });
-  AddJobArgument(chains, &options->job);
-  CLI::App* draws = AddResource(get, run, "draws", "The committed segments of draws of a job",
-                                "  chainfleet get draws @latest --chain 0\n"
-                                "  chainfleet get draws @latest -o jsonl | jq -r .segment.digest",
-                                [=] { return GetDraws(run, options->job, options->chain, options->point); });
-  AddJobArgument(draws, &options->job);
-  draws->add_option("--chain", options->chain, "Only this chain")->option_text("INDEX");
-  AddPointOption(draws, &options->point);
-  AddResource(get, run, "evaluations", "Evaluations of a job, or of all, newest first",
-              "  chainfleet get evaluations @latest\n"
-              "  chainfleet evaluate --attach $(chainfleet get evaluations -o name | head -1)",
-              [=] { return GetEvaluations(run, options->job); })
+  AddKindsOfJob(get, run, options);
+  AddKind(get, run, options, "evaluations", "Evaluations of a job, or of all, newest first",
+          "  chainfleet get evaluations @latest\n"
+          "  chainfleet evaluate --attach $(chainfleet get evaluations -o name | head -1)",
+          [=] { return GetEvaluations(run, *options); })
       ->add_option("JOB", options->job, "Job id, name (the newest job of that name), or @latest");
-  CLI::App* snapshots =
-      AddResource(get, run, "snapshots", "The versions of a job, and the aliases that name them",
-                  "  chainfleet get snapshots @latest", [=] { return GetSnapshots(run, options->job); });
-  AddJobArgument(snapshots, &options->job);
-  AddResource(get, run, "workers", "The fleet", "  chainfleet get workers", [=] { return GetWorkers(run); });
+  AddNamedKinds(get, run, options);
 }
 
 }  // namespace chainfleet

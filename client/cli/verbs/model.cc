@@ -8,22 +8,10 @@
 namespace chainfleet {
 namespace {
 
-Table ModelTable(const std::vector<v1::StoredModel>& models) {
-  Table table({"MODEL", ">SIZE", "SHA-256"});
-  for (const v1::StoredModel& model : models) {
-    table.AddRow({model.name(), FormatBytes(model.object().size_bytes()), model.object().sha256().substr(0, 12)});
-  }
-  return table;
-}
-
 absl::Status Put(Invocation* run, const std::string& name, const std::string& file) {
   return PutNamed<v1::StoredModel>(run, "model", name, ModelTable, [&](Client* client, const auto& on_sent) {
     return client->PutModel(name, file, on_sent);
   });
-}
-
-absl::Status ListModels(Invocation* run) {
-  return ListNamed<v1::StoredModel>(run, "models", ModelTable, &Client::ListModels);
 }
 
 }  // namespace
@@ -42,8 +30,8 @@ void AddModel(CLI::App* program, Invocation* run) {
   put->add_option("FILE", options->file, "The .pt file. Workers run its code: put only what you trust")
       ->required()
       ->check(CLI::ExistingFile);
-  CLI::App* list =
-      AddVerb(model, run, "list", "All stored modules", "  chainfleet model list", [=] { return ListModels(run); });
+  CLI::App* list = AddVerb(model, run, "list", "All stored modules", "  chainfleet model list",
+                           [=] { return ListNamed(run, "models", ModelTable, &Client::ListModels); });
   for (CLI::App* verb : {put, list}) {
     AddServerOptions(verb, run);
     AddOutputOption(verb, run);

@@ -1,4 +1,4 @@
-// Named content that users upload and list: data sets and models. Their verbs differ only in the call and the table.
+// Prints what users list by name. The verbs of data sets and models, which users upload, differ only in call and table.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,13 @@
 #include <functional>
 #include <iostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/invocation.h"
 #include "client/cli/terminal.h"
+#include "client/cli/views/resource_view.h"
 #include "client/cli/views/table.h"
 
 namespace chainfleet {
@@ -31,19 +33,30 @@ absl::Status PutNamed(Invocation* run, const std::string& what, const std::strin
   return absl::OkStatus();
 }
 
-// Prints everything that `list` of the client returns.
+// Prints the items, or only the one called `name` if it is not empty. NOT_FOUND.
 template <typename Item>
-absl::Status ListNamed(Invocation* run, const std::string& key, Table (*table)(const std::vector<Item>&),
-                       absl::StatusOr<std::vector<Item>> (Client::*list)()) {
-  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<Item> items, (client.*list)());
-  Listing listing{key, {}, {}, table(items).Render()};
+absl::Status PrintItems(Invocation* run, const std::string& key, std::vector<Item> items, const std::string& name,
+                        const std::function<Table(const std::vector<Item>&)>& table) {
+  if (!name.empty()) {
+    std::erase_if(items, [&](const Item& item) { return NameOf(item) != name; });
+    if (items.empty()) return absl::NotFoundError(absl::StrCat("there is no ", name, " among the ", key));
+  }
+  Listing listing{key, {}, {}, [&](const TableLayout& layout) { return table(items).Render(layout); }};
   for (const Item& item : items) {
     listing.items.push_back(&item);
-    listing.names.push_back(item.name());
+    listing.names.push_back(NameOf(item));
   }
-  PrintList(std::cout, run->format, listing);
+  PrintList(*run->out, run->format, listing);
   return absl::OkStatus();
+}
+
+// Prints everything that `list` of the client returns, or only `name`.
+template <typename Item>
+absl::Status ListNamed(Invocation* run, const std::string& key, Table (*table)(const std::vector<Item>&),
+                       absl::StatusOr<std::vector<Item>> (Client::*list)(), const std::string& name = "") {
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  CHAINFLEET_ASSIGN_OR_RETURN(std::vector<Item> items, (client.*list)());
+  return PrintItems<Item>(run, key, std::move(items), name, table);
 }
 
 }  // namespace chainfleet

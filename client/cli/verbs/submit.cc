@@ -32,6 +32,9 @@ absl::StatusOr<JobFile> ReadJobFile(const std::string& path) {
 }
 
 absl::Status Submit(Invocation* run, const SubmitOptions& options) {
+  if (options.file.empty()) {
+    return WithReason(absl::InvalidArgumentError("name a job file: chainfleet submit job.yaml"), kUsageReason);
+  }
   CHAINFLEET_ASSIGN_OR_RETURN(const JobFile file, ReadJobFile(options.file));
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   v1::CreateJobRequest request;
@@ -65,11 +68,12 @@ void AddSubmit(CLI::App* program, Invocation* run) {
   const auto options = std::make_shared<SubmitOptions>();
   CLI::App* verb =
       AddVerb(program, run, "submit", "Create a sampling job from a YAML or JSON file; prints its id",
-              "  chainfleet submit -f deploy/jobs/fashion-emcmc.yaml --follow\n"
-              "  job=$(chainfleet submit -f job.yaml -o name)\n"
-              "  chainfleet submit -f job.yaml --dry-run        # all checks of the server, nothing stored",
+              "  chainfleet submit deploy/jobs/fashion-emcmc.yaml --follow\n"
+              "  job=$(chainfleet submit job.yaml -o name)\n"
+              "  chainfleet submit job.yaml --dry-run           # all checks of the server, nothing stored",
               [=] { return Submit(run, *options); });
-  verb->add_option("-f,--file", options->file, "Job file; - reads standard input")->required()->option_text("FILE");
+  CLI::Option* file = verb->add_option("FILE", options->file, "Job file; - reads standard input")->type_name("");
+  verb->add_option("-f,--file", options->file, "The job file, as an option")->option_text("FILE")->excludes(file);
   verb->add_flag("--follow", options->follow, "Show progress until the job is final; exit code 1 if it FAILED");
   verb->add_option("--request-id", options->request_id,
                    "Repeat the same id to get the same job instead of a second one")

@@ -27,6 +27,7 @@ void AddReport(CLI::App* program, Invocation* run);
 void AddExport(CLI::App* program, Invocation* run);
 void AddDrain(CLI::App* program, Invocation* run);
 void AddDoctor(CLI::App* program, Invocation* run);
+void AddContext(CLI::App* program, Invocation* run);
 void AddCompletion(CLI::App* program, Invocation* run);
 
 // Adds all verbs.

@@ -12,16 +12,16 @@ namespace chainfleet {
 namespace {
 
 // Shows how far the chains agree, in at most a third of a terminal's lines, and the chains in the remaining lines.
-std::string LiveView(const v1::Job& job, int height) {
+std::string LiveView(const v1::Job& job, int height, size_t width) {
   constexpr int kHeadAndRest = 2;        // of each table
   int left = height - 2 - kHeadAndRest;  // minus the line above, and one for the cursor
   std::string view = ProgressLine(job) + "\n";
   if (job.diagnostics_size() > 0) {
     const int rows = std::clamp(job.diagnostics_size(), 1, std::max(1, height / 3));
-    absl::StrAppend(&view, DiagnosticTable(job).Render(static_cast<size_t>(rows)));
+    absl::StrAppend(&view, DiagnosticTable(job).Render({.max_rows = static_cast<size_t>(rows)}));
     left -= rows + kHeadAndRest;
   }
-  return view + ChainTable(job).Render(static_cast<size_t>(std::max(3, left)));
+  return view + ProgressTable(job).Render({.max_rows = static_cast<size_t>(std::max(3, left)), .max_width = width});
 }
 
 absl::Status Watch(Invocation* run, const std::string& job) {
@@ -38,7 +38,7 @@ absl::Status Watch(Invocation* run, const std::string& job) {
       PrintOne(std::cout, format, update, update.id(), [&] { return ProgressLine(update) + "\n"; });
       return;
     }
-    text.Show(LiveView(update, text.height()), PaintStates);
+    text.Show(LiveView(update, text.height(), WidthOf(stdout)), PaintStates);
   }));
   return OutcomeOf(newest);
 }

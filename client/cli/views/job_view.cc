@@ -53,6 +53,48 @@ std::optional<double> LeastEss(const v1::Job& job) {
   return least;
 }
 
+// Users know a leased chain as a running one.
+std::string StateWord(v1::ChainState state) { return state == v1::LEASED ? "RUNNING" : v1::ChainState_Name(state); }
+
+// "######....  60 %".
+std::string Bar(int64_t done, int64_t total) {
+  constexpr int64_t kCells = 10;
+  const int64_t percent = total > 0 ? std::clamp<int64_t>(100 * done / total, 0, 100) : 0;
+  std::string cells(static_cast<size_t>(kCells), '.');
+  cells.replace(0, static_cast<size_t>(percent * kCells / 100), static_cast<size_t>(percent * kCells / 100), '#');
+  return absl::StrFormat("%s %3d %%", cells, percent);
+}
+
+// The reasons of a table's chains. One that several chains share, such as a module's error, is printed only for the
+// first of them.
+class Reasons {
+ public:
+  std::string Of(const v1::Chain& chain) {
+    const auto [first, is_new] = first_with_.emplace(chain.reason(), chain.id().index());
+    return is_new || chain.reason().empty() ? chain.reason() : absl::StrCat("as chain ", first->second);
+  }
+
+ private:
+  std::map<std::string, int32_t> first_with_;
+};
+
+// The change that a job's user has asked for, while it is under way; empty if there is none.
+std::string AskedChange(const v1::Job& job) {
+  if (job.has_finished_at() || job.state() == v1::Job::PAUSED) return "";
+  switch (job.intent()) {
+    case v1::Job::PAUSE:
+      return ", pausing";
+    case v1::Job::FINISH:
+      return ", ending early";
+    case v1::Job::CANCEL:
+      return ", cancelling";
+    case v1::Job::DELETE:
+      return ", deleting";
+    default:
+      return "";
+  }
+}
+
 // "1: eta=0.001".
 std::string PointLabel(const v1::Job& job, int32_t point) {
   return absl::StrCat(point, ": ", point < job.points_size() ? job.points(point).name() : "");
@@ -188,26 +230,39 @@ Table ChainTable(const v1::Job& job) {
   if (job.points_size() > 0) columns.push_back("POINT");
   for (const char* column : {"STATE", ">STEP", ">OF", ">DRAWS", ">ENERGY", ">STEPS/S"}) columns.push_back(column);
   if (metropolis) columns.push_back(">ACCEPTANCE");
-  for (const char* column : {"WORKER", ">EPOCH", "REASON"}) columns.push_back(column);
+  for (const char* column : {"WORKER", "+>LEASE", "REASON"}) columns.push_back(column);
   Table table(columns);
-  std::map<std::string, int32_t> first_with;  // first chain with each reason
+  Reasons reasons;
   for (const v1::Chain& chain : job.chains()) {
     // After a restart the server knows the step but not the statistics, until the chain's worker reports again.
     const bool running = chain.state() == v1::LEASED, stepped = chain.stats().step_size() > 0;
     std::vector<std::string> cells = {absl::StrCat(chain.id().index())};
     if (job.points_size() > 0) cells.push_back(PointLabel(job, chain.point()));
-    cells.insert(cells.end(),
-                 {v1::ChainState_Name(chain.state()), absl::StrCat(chain.step()), absl::StrCat(chain.total_steps()),
-                  absl::StrCat(chain.num_draws()), stepped ? Significant(chain.stats().energy(), 6) : "",
-                  running && stepped ? Fixed(chain.stats().steps_per_second(), 1) : ""});
+    cells.insert(cells.end(), {StateWord(chain.state()), absl::StrCat(chain.step()), absl::StrCat(chain.total_steps()),
+                               absl::StrCat(chain.num_draws()), stepped ? Significant(chain.stats().energy(), 6) : "",
+                               running && stepped ? Fixed(chain.stats().steps_per_second(), 1) : ""});
     if (metropolis) {
       cells.push_back(chain.stats().has_metropolis() ? Fixed(chain.stats().metropolis().acceptance(), 3) : "");
     }
-    // A reason that several chains share, such as a module's error, is printed only for the first of them.
-    const auto [first, is_new] = first_with.emplace(chain.reason(), chain.id().index());
-    const bool told = !is_new && !chain.reason().empty();
-    cells.insert(cells.end(), {chain.worker(), absl::StrCat(chain.lease_epoch()),
-                               told ? absl::StrCat("as chain ", first->second) : chain.reason()});
+    cells.insert(cells.end(), {chain.worker(), absl::StrCat(chain.lease_epoch()), reasons.Of(chain)});
+    table.AddRow(cells);
+  }
+  return table;
+}
+
+Table ProgressTable(const v1::Job& job) {
+  std::vector<std::string> columns = {">CHAIN"};
+  if (job.points_size() > 0) columns.push_back("POINT");
+  for (const char* column : {"STATE", "PROGRESS", ">DRAWS", ">STEPS/S", "WORKER", "REASON"}) columns.push_back(column);
+  Table table(columns);
+  Reasons reasons;
+  for (const v1::Chain& chain : job.chains()) {
+    std::vector<std::string> cells = {absl::StrCat(chain.id().index())};
+    if (job.points_size() > 0) cells.push_back(PointLabel(job, chain.point()));
+    const bool running = chain.state() == v1::LEASED && chain.stats().step_size() > 0;
+    cells.insert(cells.end(),
+                 {StateWord(chain.state()), Bar(chain.step(), chain.total_steps()), absl::StrCat(chain.num_draws()),
+                  running ? Fixed(chain.stats().steps_per_second(), 1) : "", chain.worker(), reasons.Of(chain)});
     table.AddRow(cells);
   }
   return table;
@@ -239,7 +294,7 @@ Table DiagnosticTable(const v1::Job& job) {
 
 Table SegmentTable(const std::vector<v1::SegmentRecord>& segments) {
   Table table(
-      {">CHAIN", ">INDEX", ">DRAWS", "STEPS", "KINDS", ">SIZE", ">EPOCH", "WORKER", "DEVICE", "DIGEST", "NOTE"});
+      {">CHAIN", ">INDEX", ">DRAWS", "STEPS", "KINDS", ">SIZE", "+>LEASE", "WORKER", "DEVICE", "DIGEST", "NOTE"});
   for (const v1::SegmentRecord& record : segments) {
     const v1::Segment& segment = record.segment();
     const std::string kinds = absl::StrJoin(segment.kinds(), ",", [](std::string* text, int kind) {
@@ -311,7 +366,7 @@ std::string DescribeJob(const v1::Job& job, absl::Time now, std::optional<int64_
   const absl::Time created = ToTime(job.created_at());
   add("Job", job.id());
   if (job.tenant() != "default") add("Tenant", job.tenant());
-  add("State", absl::StrCat(v1::Job::State_Name(job.state()), " (intent ", v1::Job::Intent_Name(job.intent()), ")"));
+  add("State", absl::StrCat(v1::Job::State_Name(job.state()), AskedChange(job)));
   add("Created", absl::StrCat(google::protobuf::util::TimeUtil::ToString(job.created_at()), ", ",
                               FormatAge(now - created), " ago"));
   if (job.has_finished_at()) {

@@ -21,6 +21,8 @@ std::string PaintStates(std::string line);
 
 Table JobTable(const std::vector<v1::Job>& jobs, absl::Time now);
 Table ChainTable(const v1::Job& job);
+// The chains with a bar each, for `watch`.
+Table ProgressTable(const v1::Job& job);
 inline constexpr double kConverged = 1.01;  // R-hat must be below it (Vehtari et al. 2021)
 // The R-hat to judge: +Inf if chains were compared but have no R-hat, as in the server's gauges and stop rules, because
 // chains with NaN values do not agree. nullopt for a single chain and for a descriptive quantity.

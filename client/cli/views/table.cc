@@ -12,10 +12,12 @@ namespace chainfleet {
 
 Table::Table(std::vector<std::string> headers) {
   for (std::string& header : headers) {
-    const bool right = !header.empty() && header[0] == '>';
+    const bool wide_only = header.starts_with('+');
+    if (wide_only) header.erase(0, 1);
+    const bool right = header.starts_with('>');
     if (right) header.erase(0, 1);
     const size_t width = header.size();
-    columns_.push_back({std::move(header), right, width});
+    columns_.push_back({std::move(header), wide_only, right, width});
   }
 }
 
@@ -28,21 +30,23 @@ void Table::AddRow(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
-std::string Table::Render(size_t max_rows) const {
+std::string Table::Render(const TableLayout& layout) const {
   std::string text;
   const auto add_line = [&](const auto& cell_of) {
     std::string line;
     for (size_t i = 0; i < columns_.size(); ++i) {
+      if (columns_[i].wide_only && !layout.wide) continue;
       const std::string& cell = cell_of(i);
       const std::string padding(columns_[i].width - cell.size(), ' ');
       absl::StrAppend(&line, i == 0 ? "" : "  ",
                       columns_[i].right ? absl::StrCat(padding, cell) : absl::StrCat(cell, padding));
     }
     line.resize(line.find_last_not_of(' ') + 1);
+    if (layout.max_width > 3 && line.size() > layout.max_width) line = line.substr(0, layout.max_width - 3) + "...";
     absl::StrAppend(&text, line, "\n");
   };
   add_line([&](size_t i) -> const std::string& { return columns_[i].header; });
-  const size_t shown = max_rows == 0 ? rows_.size() : std::min(max_rows, rows_.size());
+  const size_t shown = layout.max_rows == 0 ? rows_.size() : std::min(layout.max_rows, rows_.size());
   for (size_t row = 0; row < shown; ++row) {
     add_line([&](size_t i) -> const std::string& { return rows_[row][i]; });
   }

@@ -7,20 +7,27 @@
 
 namespace chainfleet {
 
+struct TableLayout {
+  size_t max_rows = 0;   // rows to print before the number of the rest; 0: all
+  size_t max_width = 0;  // longer lines end in "..."; 0: any
+  bool wide = false;
+};
+
 class Table {
  public:
-  // Headers are printed as given. A leading '>' is removed and right-aligns the column, for numbers.
-  explicit Table(std::vector<std::string> headers);
+  // Headers are printed as given, without their marks: a leading '+' shows the column in wide tables only, and then '>'
+  // right-aligns it, for numbers.
+  explicit Table(std::vector<std::string> headers = {});
 
   // As many cells as there are columns.
   void AddRow(std::vector<std::string> cells);
 
-  // Lines end in '\n'. If `max_rows` is not 0, prints at most that many rows and then the number of the rest.
-  std::string Render(size_t max_rows = 0) const;
+  // Lines end in '\n'.
+  std::string Render(const TableLayout& layout = {}) const;
 
   struct Column {
     std::string header;
-    bool right = false;
+    bool wide_only = false, right = false;
     size_t width = 0;  // of the widest cell
   };
   const std::vector<Column>& columns() const { return columns_; }

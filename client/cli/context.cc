@@ -1,0 +1,148 @@
+#include "client/cli/context.h"
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/output_file.h"
+#include "core/base/environment.h"
+#include "core/base/file_system.h"
+#include "yaml-cpp/yaml.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr size_t kMaxTokenBytes = 64 * 1024;
+
+std::string FromHome(const std::string& path) {
+  return path.starts_with("~/") ? EnvironmentVariable("HOME") + path.substr(1) : path;
+}
+
+Context ReadContext(const std::string& name, const YAML::Node& node) {
+  Context context;
+  for (const auto& field : node) {
+    const auto key = field.first.as<std::string>();
+    if (key == "address") {
+      context.address = field.second.as<std::string>();
+    } else if (key == "token_file") {
+      context.token_file = field.second.as<std::string>();
+    } else if (key == "token_command") {
+      context.token_command = field.second.as<std::string>();
+    } else {
+      throw YAML::Exception(field.first.Mark(), absl::StrCat("context ", name, " has the unknown key ", key));
+    }
+  }
+  if (context.address.empty()) throw YAML::Exception(node.Mark(), absl::StrCat("context ", name, " has no address"));
+  if (!context.token_file.empty() && !context.token_command.empty()) {
+    throw YAML::Exception(node.Mark(), absl::StrCat("context ", name, " has two tokens"));
+  }
+  return context;
+}
+
+// What the command prints, at most kMaxTokenBytes.
+absl::StatusOr<std::string> OutputOf(const std::string& command) {
+  FILE* pipe = popen(command.c_str(), "re");
+  if (pipe == nullptr) return absl::FailedPreconditionError(absl::StrCat("token_command cannot start: ", command));
+  std::string text;
+  std::array<char, 4096> chunk{};
+  for (size_t read = 1; read > 0 && text.size() < kMaxTokenBytes;) {
+    read = std::fread(chunk.data(), 1, chunk.size(), pipe);
+    text.append(chunk.data(), read);
+  }
+  if (pclose(pipe) == 0) return text;
+  return absl::FailedPreconditionError(absl::StrCat("token_command failed: ", command));
+}
+
+absl::StatusOr<std::string> TokenOf(const Context& context) {
+  std::string text;
+  if (!context.token_command.empty()) {
+    CHAINFLEET_ASSIGN_OR_RETURN(text, OutputOf(context.token_command));
+  } else if (!context.token_file.empty()) {
+    absl::StatusOr<std::string> content = RealFileSystem()->Read(FromHome(context.token_file));
+    if (!content.ok()) return Annotate(content.status(), "token_file");
+    text = *std::move(content);
+  }
+  absl::StripAsciiWhitespace(&text);
+  return text.substr(0, text.find_first_of(" \t\r\n"));
+}
+
+}  // namespace
+
+std::string ConfigurationFile() {
+  if (const std::string file = EnvironmentVariable("CHAINFLEET_CONFIG"); !file.empty()) return file;
+  if (const std::string folder = EnvironmentVariable("XDG_CONFIG_HOME"); !folder.empty()) {
+    return folder + "/chainfleet/config.yaml";
+  }
+  return EnvironmentVariable("HOME") + "/.config/chainfleet/config.yaml";
+}
+
+absl::StatusOr<Configuration> ReadConfiguration() {
+  const std::string file = ConfigurationFile();
+  const absl::StatusOr<std::string> text = RealFileSystem()->Read(file);
+  if (absl::IsNotFound(text.status())) return Configuration();
+  CHAINFLEET_RETURN_IF_ERROR(text.status());
+  Configuration configuration;
+  try {
+    for (const auto& field : YAML::Load(*text)) {
+      const auto key = field.first.as<std::string>();
+      if (key == "current") {
+        configuration.current = field.second.as<std::string>();
+      } else if (key == "contexts") {
+        for (const auto& entry : field.second) {
+          const auto name = entry.first.as<std::string>();
+          configuration.contexts[name] = ReadContext(name, entry.second);
+        }
+      } else {
+        throw YAML::Exception(field.first.Mark(), absl::StrCat("unknown key ", key));
+      }
+    }
+  } catch (const YAML::Exception& error) {
+    return absl::InvalidArgumentError(absl::StrCat(file, ": ", error.what()));
+  }
+  return configuration;
+}
+
+absl::Status WriteConfiguration(const Configuration& configuration) {
+  YAML::Node node;
+  if (!configuration.current.empty()) node["current"] = configuration.current;
+  for (const auto& [name, context] : configuration.contexts) {
+    YAML::Node entry;
+    entry["address"] = context.address;
+    if (!context.token_file.empty()) entry["token_file"] = context.token_file;
+    if (!context.token_command.empty()) entry["token_command"] = context.token_command;
+    node["contexts"][name] = entry;
+  }
+  const std::string file = ConfigurationFile();
+  CHAINFLEET_RETURN_IF_ERROR(MakeOutputFolder(std::filesystem::path(file).parent_path().string()));
+  return WriteOutputFile(file, YAML::Dump(node) + "\n");
+}
+
+absl::StatusOr<ClientOptions> OptionsOfContext(const std::string& context, const std::string& address) {
+  CHAINFLEET_ASSIGN_OR_RETURN(ClientOptions options, ClientOptionsFromEnvironment(address));
+  if (!address.empty()) return options;
+  std::string name = context.empty() ? EnvironmentVariable("CHAINFLEET_CONTEXT") : context;
+  if (name.empty() && !EnvironmentVariable("CHAINFLEET_ADDRESS").empty()) return options;
+  CHAINFLEET_ASSIGN_OR_RETURN(const Configuration configuration, ReadConfiguration());
+  if (name.empty()) name = configuration.current;
+  if (name.empty()) return options;
+  const auto found = configuration.contexts.find(name);
+  if (found == configuration.contexts.end()) {
+    return absl::NotFoundError(absl::StrCat(
+        "there is no context ", name, " in ", ConfigurationFile(), "; known: ",
+        configuration.contexts.empty() ? "none" : absl::StrJoin(configuration.contexts, ", ", [](auto* text, auto& c) {
+          text->append(c.first);
+        })));
+  }
+  CHAINFLEET_ASSIGN_OR_RETURN(options.addresses, ParseAddresses(found->second.address));
+  if (options.token.empty()) {
+    CHAINFLEET_ASSIGN_OR_RETURN(options.token, TokenOf(found->second));
+  }
+  return options;
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,73 @@
+#include "client/cli/views/resource_view.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/views/job_view.h"
+#include "core/wire/types_wire.h"
+
+namespace chainfleet {
+
+Table DatasetTable(const std::vector<v1::Dataset>& datasets) {
+  Table table({"DATA SET", ">ROWS", "SHAPE", "TYPE", "TARGETS", "SHA-256"});
+  for (const v1::Dataset& dataset : datasets) {
+    table.AddRow(
+        {dataset.name(), absl::StrCat(dataset.num_rows()),
+         absl::StrCat("[", absl::StrJoin(dataset.input_shape(), ", "), "]"),
+         dataset.input_type() == v1::UINT8 ? "uint8" : "float32",
+         dataset.target_type() == v1::FLOAT32_TARGETS ? "float32" : absl::StrCat(dataset.num_classes(), " classes"),
+         dataset.digest().substr(0, 12)});
+  }
+  return table;
+}
+
+Table ModelTable(const std::vector<v1::StoredModel>& models) {
+  Table table({"MODEL", ">SIZE", "SHA-256"});
+  for (const v1::StoredModel& model : models) {
+    table.AddRow({model.name(), FormatBytes(model.object().size_bytes()), model.object().sha256().substr(0, 12)});
+  }
+  return table;
+}
+
+Table AliasTable(const std::vector<v1::Alias>& aliases) {
+  Table table({"ALIAS", "JOB", ">VERSION"});
+  for (const v1::Alias& alias : aliases) table.AddRow({alias.name(), alias.job_id(), absl::StrCat(alias.version())});
+  return table;
+}
+
+Table WorkerTable(const std::vector<v1::Worker>& workers) {
+  Table table({"WORKER", "HOST", "DEVICE", ">CHAINS", ">SLOTS", ">LAST SYNC", "SERVING", "DRAINING"});
+  for (const v1::Worker& worker : workers) {
+    table.AddRow({worker.id(), worker.host(), worker.device(), absl::StrCat(worker.chains()),
+                  absl::StrCat(worker.chain_slots()), absl::StrCat(Fixed(worker.seconds_since_sync(), 1), "s"),
+                  worker.serving() ? "yes" : "no", worker.draining() ? "yes" : "no"});
+  }
+  return table;
+}
+
+Table OperationTable(const std::vector<v1::EvaluationOperation>& evaluations, absl::Time now) {
+  Table table({"EVALUATION", "JOB", ">VERSION", "DATASET", "STATE", ">AGE", "ERROR"});
+  for (const v1::EvaluationOperation& item : evaluations) {
+    table.AddRow({item.id(), item.job_id(), absl::StrCat(item.request().selection().version()),
+                  item.request().dataset(), v1::EvaluationOperation::State_Name(item.state()),
+                  FormatAge(now - FromProto(item.created_at())), item.error()});
+  }
+  return table;
+}
+
+Table TraceTable(const std::vector<v1::Traces>& traces) {
+  Table table({"QUANTITY", ">CHAIN", ">STEP", ">VALUE"});
+  for (const v1::Traces& of : traces) {
+    for (const v1::Traces::Chain& chain : of.chains()) {
+      for (int i = 0; i < chain.values_size() && i < chain.steps_size(); ++i) {
+        table.AddRow({of.quantity(), absl::StrCat(chain.chain()), absl::StrCat(chain.steps(i)),
+                      Significant(chain.values(i), 9)});
+      }
+    }
+  }
+  return table;
+}
+
+std::string NameOf(const v1::Snapshot& snapshot) { return absl::StrCat(snapshot.version()); }
+std::string NameOf(const v1::Chain& chain) { return absl::StrCat(chain.id().job(), "/", chain.id().index()); }
+
+}  // namespace chainfleet

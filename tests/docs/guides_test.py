@@ -1,18 +1,23 @@
 """The guides as a reader follows them: their ```sh blocks, run as typed, print what their ```text blocks show."""
 
+import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 import unittest
 
 import job_file
+import with_slurm
 from real_server import free_ports
 
 BIN = os.environ["CHAINFLEET_BIN"]
-ADDRESS = "127.0.0.1:7400"  # the guides tell the reader to take another port if this one is in use
+ADDRESSES = ("127.0.0.1:7400", "127.0.0.1:7401")  # the guides tell the reader to take other ports if these are in use
 SECONDS = 500
+CLIENT = os.path.join(os.environ.get("CHAINFLEET_DEPS") or os.path.expanduser("~/.cache/chainfleet"), "tritonclient-2.73.0")
 
 
 def blocks(guide, language, sections=r".*"):
@@ -44,15 +49,22 @@ class Guides(unittest.TestCase):
         os.symlink(os.path.join(job_file.ROOT, "deploy"), os.path.join(self.clone, "deploy"))
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith(("CHAINFLEET_", "XDG_"))}
         self.environment["HOME"] = self.clone
+        self.environment["PATH"] = os.path.dirname(sys.executable) + ":" + os.environ["PATH"]
         self.addCleanup(self.type_in, [os.path.join(BIN, "chainfleet") + " down"])
 
     def type_in(self, scripts):
-        port, = free_ports(1)
-        script = "\n".join(scripts).replace(ADDRESS, f"127.0.0.1:{port}")
-        done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=self.clone, env=self.environment, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS)
-        self.assertEqual(done.returncode, 0, done.stdout)
-        return {plain(line) for line in done.stdout.splitlines()}
+        script = "\n".join(scripts)
+        for address, port in zip(ADDRESSES, free_ports(len(ADDRESSES))):
+            script = script.replace(address, f"127.0.0.1:{port}")
+        with subprocess.Popen(["bash", "-euo", "pipefail", "-c", script], cwd=self.clone, env=self.environment, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True) as shell:
+            try:
+                said, _ = shell.communicate(timeout=SECONDS)
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(shell.pid, signal.SIGKILL)  # servers in the background of a script that failed
+        self.assertEqual(shell.returncode, 0, said)
+        return {plain(line) for line in said.splitlines()}
 
     def check(self, guide, before=()):
         printed = self.type_in([*before, *blocks(guide, "sh")])
@@ -73,6 +85,19 @@ class Guides(unittest.TestCase):
         self.assertIn('.save("convnet.pt")', python)
         subprocess.run([os.environ["CHAINFLEET_SCRIPT_FILE"], os.path.join(self.clone, "convnet.pt"), "784", "32", "10"], check=True)
         self.check("own_model", before=blocks("first_job", "sh", "Start .*|Store .*"))
+
+    def test_serving(self):
+        """The clients are installed as deploy/install_deps.sh has them, not by pip."""
+        self.environment["PYTHONPATH"] = f"{os.path.join(job_file.ROOT, 'client', 'python')}:{CLIENT}"
+        self.check("serving")
+
+    @unittest.skipIf(with_slurm.why_not(), with_slurm.why_not())
+    def test_slurm(self):
+        slurm = with_slurm.Slurm()
+        self.addCleanup(slurm.close)
+        slurm.start()
+        self.environment |= slurm.environment
+        self.check("slurm")
 
 
 if __name__ == "__main__":

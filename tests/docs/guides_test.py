@@ -11,11 +11,13 @@ import tempfile
 import unittest
 
 import job_file
+import with_postgres
 import with_slurm
-from real_server import free_ports
+from real_server import free_ports, running
 
 BIN = os.environ["CHAINFLEET_BIN"]
 ADDRESSES = ("127.0.0.1:7400", "127.0.0.1:7401")  # the guides tell the reader to take other ports if these are in use
+DATABASE = "127.0.0.1:5432"
 SECONDS = 500
 CLIENT = os.path.join(os.environ.get("CHAINFLEET_DEPS") or os.path.expanduser("~/.cache/chainfleet"), "tritonclient-2.73.0")
 
@@ -50,12 +52,13 @@ class Guides(unittest.TestCase):
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith(("CHAINFLEET_", "XDG_"))}
         self.environment["HOME"] = self.clone
         self.environment["PATH"] = os.path.dirname(sys.executable) + ":" + os.environ["PATH"]
-        self.addCleanup(self.type_in, [os.path.join(BIN, "chainfleet") + " down"])
+        self.addresses = {address: f"127.0.0.1:{port}" for address, port in zip(ADDRESSES, free_ports(len(ADDRESSES)))}
+        self.addCleanup(self.type_in, [os.path.join(BIN, "chainfleet") + " down" + where for where in ("", " --data-dir fleet.2")])
 
     def type_in(self, scripts):
         script = "\n".join(scripts)
-        for address, port in zip(ADDRESSES, free_ports(len(ADDRESSES))):
-            script = script.replace(address, f"127.0.0.1:{port}")
+        for address, free in self.addresses.items():
+            script = script.replace(address, free)
         with subprocess.Popen(["bash", "-euo", "pipefail", "-c", script], cwd=self.clone, env=self.environment, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True) as shell:
             try:
@@ -68,7 +71,7 @@ class Guides(unittest.TestCase):
 
     def check(self, guide, before=()):
         printed = self.type_in([*before, *blocks(guide, "sh")])
-        self.assertGreater(len(shown(guide)), 10)
+        self.assertGreater(len(shown(guide)), 5)
         self.assertEqual([line for line in shown(guide) if line not in printed], [], "\n".join(sorted(printed)))
 
     def test_first_job(self):
@@ -90,6 +93,11 @@ class Guides(unittest.TestCase):
         """The clients are installed as deploy/install_deps.sh has them, not by pip."""
         self.environment["PYTHONPATH"] = f"{os.path.join(job_file.ROOT, 'client', 'python')}:{CLIENT}"
         self.check("serving")
+
+    def test_backup(self):
+        with running(with_postgres.Postgres(host="127.0.0.1", network="127.0.0.1/32")) as postgres:
+            self.addresses[DATABASE] = postgres.uri.removeprefix("postgresql://chainfleet@")
+            self.check("backup")
 
     @unittest.skipIf(with_slurm.why_not(), with_slurm.why_not())
     def test_slurm(self):

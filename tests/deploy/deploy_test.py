@@ -14,12 +14,24 @@ DEPS = os.environ.get("CHAINFLEET_DEPS") or os.path.expanduser("~/.cache/chainfl
 sys.path[:0] = [os.path.join(ROOT, "tests", "support"), os.path.join(DEPS, "kubernetes-validate-1.35.0")]
 KUBERNETES_VERSIONS = ("1.28.0", "1.35.0")  # the oldest and the newest that the manifests are for
 HIDDEN = {"ProtectHome": ("/home/", "/root/", "/run/user/"), "PrivateTmp": ("/tmp/", "/var/tmp/")}  # by settings of a unit
+STAND_INS = r"""
+docker() { [ "$1" = push ] || [ -f "$3" ]; }
+kubectl() {
+  if [ "$1 $2" = "apply -f" ]; then cat "${3/#-//dev/stdin}"; echo; echo ---; else echo "$*" >> calls; fi
+}
+chainfleet() { "$BIN/chainfleet" "$@" --help | grep "^Usage: chainfleet $1 " > usage; }
+"""
 METRIC = re.compile(r"\bchainfleet_[a-z0-9_]+")
 
 
 def read(*parts):
     with open(os.path.join(ROOT, *parts)) as f:
         return f.read()
+
+
+def blocks(guide, language):
+    """The fenced blocks of a language in a page of docs/guides."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", read("docs", "guides", f"{guide}.md"), re.M | re.S)
 
 
 def flags_of(program):
@@ -110,21 +122,51 @@ class Kubernetes(unittest.TestCase):
         for container in self.manifests.containers():
             self.assertIn(f"-t {container['image'].partition(':')[0]} ", read("deploy", "docker", "Dockerfile"))
 
-    def test_the_documented_commands_put_the_image_of_the_dockerfile_into_pods_that_it_can_run(self):
+    def test_the_commands_of_the_guide_fill_in_manifests_that_pods_can_run(self):
+        """Stand-ins show documents that are applied, list other calls of kubectl, and look for the verb of chainfleet."""
         import kubernetes_validate
         import yaml
-        section = read("docs", "guides", "kubernetes.md").replace("\\\n", "")
-        commands = re.findall(r"^ +(IMAGE=\S+|sed .*kubectl apply -f -$)", section, re.M)
-        applied = said("bash", "-c", "cd " + ROOT + "; kubectl() { cat; echo; echo ---; }; " + "; ".join(commands))
+        with tempfile.TemporaryDirectory() as folder:
+            os.symlink(os.path.join(ROOT, "deploy"), os.path.join(folder, "deploy"))
+            applied = subprocess.run(["bash", "-euo", "pipefail", "-c", STAND_INS + "".join(blocks("kubernetes", "sh"))], cwd=folder, check=True,
+                                     stdout=subprocess.PIPE, text=True, env={**os.environ, "BIN": BIN}).stdout
+            with open(os.path.join(folder, "calls")) as file:
+                calls = file.read()
         documents = [document for document in yaml.safe_load_all(applied) if document]
+        self.assertEqual(len(documents), len(self.manifests.documents))
         for document in documents:
             kubernetes_validate.validate(document, KUBERNETES_VERSIONS[-1], strict=True)
-        server, worker = (document["spec"]["template"]["spec"]["containers"][0] for document in documents
-                          if document["kind"] in ("StatefulSet", "Deployment"))
-        for container in (server, worker):
-            self.assertEqual("IMAGE=" + container["image"], commands[0])
+        found = {(d["kind"].lower(), d["metadata"]["name"]): d for d in documents}
+        server, worker = (found[key]["spec"]["template"]["spec"]["containers"][0] for key in
+                          (("statefulset", "chainfleet-server"), ("deployment", "chainfleet-worker")))
+        self.assertEqual({server["image"], worker["image"]}, {"registry.example.org/chainfleet:1"})
         self.assertEqual(self.manifests.flag(worker, "--device"), "cpu")
         self.assertEqual(list(worker["resources"]["limits"]), ["memory"])
+        secrets = [found["secret", name]["stringData"] for name in ("chainfleet-server", "chainfleet-worker")]
+        kept = self.manifests.get("Secret", "chainfleet-server")["stringData"].items() & secrets[0].items()
+        self.assertEqual(kept, set(), "the guide leaves nothing of the example")
+        self.assertEqual(secrets[0]["CHAINFLEET_WORKER_TOKEN"], secrets[1]["CHAINFLEET_WORKER_TOKEN"])
+        for name in ("CHAINFLEET_TOKEN", "CHAINFLEET_WORKER_TOKEN"):
+            self.assertRegex(secrets[0][name], "^[0-9a-f]{32}$")
+        named = re.findall(r"\b(statefulset|deployment|secret|hpa) ([a-z-]+)", calls)
+        self.assertGreater(len(named), 7)
+        for kind, name in named:
+            self.assertIn((kind.replace("hpa", "horizontalpodautoscaler"), name), found)
+        self.assertEqual(re.findall(r" (server|worker)=registry", calls), [server["name"], worker["name"]])
+        self.assertEqual([path for path in re.findall(r"deploy/\S+", calls) if not os.path.exists(os.path.join(ROOT, path))], [])
+
+    def test_prometheus_takes_the_scrape_jobs_of_the_guide(self):
+        """They keep the pods of the manifests, at their metrics port."""
+        import yaml
+        text, = blocks("kubernetes", "yaml")
+        with tempfile.NamedTemporaryFile("w", suffix=".yml") as file:
+            # Debian's Prometheus is built without the search for pods.
+            file.write("scrape_configs:\n" + text.replace("kubernetes_sd_configs: [{role: pod}]", "static_configs: [{targets: ['pod:1']}]"))
+            file.flush()
+            said("promtool", "check", "config", file.name)
+        kept = [rule["regex"] for job in yaml.safe_load(text) for rule in job["relabel_configs"] if rule.get("action") == "keep"]
+        labels = [pod["metadata"]["labels"] for pod in self.manifests.pods()]
+        self.assertEqual(sorted(kept), sorted([";".join(pod.values()) for pod in labels] + ["metrics"] * len(labels)))
 
     def test_ports_are_those_that_the_programs_listen_on(self):
         ports = {port["name"]: port["containerPort"] for port in self.server["ports"]}

@@ -290,7 +290,7 @@ class Metrics(unittest.TestCase):
         lines = deployed.read("docs", "reference", "metrics.md").splitlines()
         rows = [i for i, line in enumerate(lines) if line.startswith("| `chainfleet_")]
         self.assertEqual(rows, list(range(rows[0], rows[0] + len(rows))), "Markdown shows a row after another line as text")
-        self.assertEqual(lines[rows[0] - 2:rows[0]], ["| name | of | type | labels | what |", "| --- | --- | --- | --- | --- |"])
+        self.assertEqual(lines[rows[0] - 2:rows[0]], ["| name | of | type | labels | meaning |", "| --- | --- | --- | --- | --- |"])
         self.assertEqual([line for line in lines if line.count("|") != 6 and line.startswith("| `chainfleet_")], [])
         self.assertEqual(len(deployed.metrics()), len(rows), "a row is not of the form that the tests read")
         self.assertEqual(len(deployed.types()), len(rows), "a metric has two rows")

@@ -24,7 +24,7 @@ class Package(unittest.TestCase):
         cls.x = source.normal(size=(600, 4)).astype(numpy.float32)
         cls.y = (cls.x[:, 0] + cls.x[:, 1] > 0).astype(int)
         cls.job = cls.fleet.sample(cf.Model(builtin="mlp", hidden=[16]), data=(cls.x[:500], cls.y[:500]), sampler=cf.EMCMC(eta=4e-4),
-                                   chains=2, epochs=20, learning_rate=0.1, seed=3)
+                                   chains=2, epochs=20, learning_rate=0.1, seed=3, wait=False)
         cls.states = list(cls.job.watch(timeout=120))
         cls.job.wait(timeout=60)
 
@@ -76,7 +76,7 @@ class Package(unittest.TestCase):
 
     def test_a_job_is_paused_resumed_cancelled_and_deleted(self):
         job = self.fleet.sample("mlp", data=(self.x, self.y), sampler=cf.SGLD(), steps=10_000_000, collect=cf.Collect(every_steps=1000),
-                                progress=False)
+                                wait=False, progress=False)
         for verb, state in ((job.pause, "PAUSED"), (job.resume, "RUNNING"), (job.cancel, "CANCELLED")):
             verb()
             self.assertIn(state, [cf.v1.jobs_pb2.Job.State.Name(found.state) for found in self.until(job, state)])

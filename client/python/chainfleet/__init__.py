@@ -2,58 +2,67 @@
 
     import chainfleet as cf
 
-    fleet = cf.connect("localhost:7400")
-    job = fleet.sample("mlp", data=(x, y), sampler=cf.EMCMC(eta=4e-4), chains=4, epochs=12).wait()
+    fleet = cf.local()  # or cf.connect("host:7400", token=...)
+    job = fleet.sample("mlp", data=(x, y), sampler=cf.EMCMC(eta=4e-4), chains=4, epochs=12)
     p = job.predict(x_new)  # p.mean_probability, p.mutual_information, p.error("mutual_information")
 
 docs/guides/python.md is a tutorial. Everything that goes wrong raises a ChainfleetError.
+Modules are imported when a name of theirs is used, so that importing the package takes no time.
 """
 
-from . import errors, layers, likelihoods, potentials, priors, reasons, samplers, schedules, specs
-from .draws import Draw, Draws
-from .errors import ChainfleetError, FieldViolation, JobFailed
-from .fleet import Fleet, connect
-from .job import Job, Trace
-from .prediction import Member, Prediction
-from .samplers import (
-    BSAM,
-    EMCMC,
-    HMC,
-    MALA,
-    SAM,
-    SGD,
-    SGHMC,
-    SGLD,
-    SWA,
-    SWAG,
-    BarkerMH,
-    BatchedMH,
-    EMCMCGibbs,
-    EntropySGD,
-    EntropySGLD,
-    GradientUncertainty,
-    MCDropout,
-    PenaltyMH,
-    RandomWalk,
-    TemperedMH,
-)
-from .schedules import Cyclical
-from .specs import (
-    Augmentation,
-    BurnIn,
-    Collect,
-    DatasetRef,
-    Init,
-    JobSpec,
-    Model,
-    Retention,
-    Scheduling,
-    Snapshots,
-    Standardize,
-    Sweep,
-    Until,
-)
-from .version import __version__
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import aio, errors, layers, likelihoods, potentials, priors, reasons, samplers, schedules, specs
+    from .draws import Draw, Draws
+    from .errors import ChainfleetError, FieldViolation, JobFailed
+    from .evaluation import Evaluation
+    from .fleet import Fleet, connect
+    from .job import Job
+    from .local_fleet import down, local
+    from .prediction import Member, Prediction
+    from .samplers import (
+        BSAM,
+        EMCMC,
+        HMC,
+        MALA,
+        SAM,
+        SGD,
+        SGHMC,
+        SGLD,
+        SWA,
+        SWAG,
+        BarkerMH,
+        BatchedMH,
+        EMCMCGibbs,
+        EntropySGD,
+        EntropySGLD,
+        GradientUncertainty,
+        MCDropout,
+        PenaltyMH,
+        RandomWalk,
+        TemperedMH,
+    )
+    from .schedules import Cyclical
+    from .sources import Files
+    from .specs import (
+        Augmentation,
+        BurnIn,
+        Collect,
+        DatasetRef,
+        Init,
+        JobSpec,
+        Model,
+        Retention,
+        Scheduling,
+        Snapshots,
+        Standardize,
+        Sweep,
+        Until,
+    )
+    from .traces import Trace, Traces
+    from .version import __version__
 
 __all__ = [
     "BSAM",
@@ -79,7 +88,9 @@ __all__ = [
     "EMCMCGibbs",
     "EntropySGD",
     "EntropySGLD",
+    "Evaluation",
     "FieldViolation",
+    "Files",
     "Fleet",
     "GradientUncertainty",
     "Init",
@@ -99,12 +110,16 @@ __all__ = [
     "Sweep",
     "TemperedMH",
     "Trace",
+    "Traces",
     "Until",
     "__version__",
+    "aio",
     "connect",
+    "down",
     "errors",
     "layers",
     "likelihoods",
+    "local",
     "potentials",
     "priors",
     "reasons",
@@ -112,3 +127,26 @@ __all__ = [
     "schedules",
     "specs",
 ]
+_MODULES = frozenset(
+    ("aio", "errors", "layers", "likelihoods", "potentials", "priors", "reasons", "samplers", "schedules", "specs")
+)
+# Modules of all other names. The first ones are light; the last ones import grpc.
+_LIGHT = ("version", "errors", "samplers", "schedules", "specs")
+_HEAVY = ("sources", "traces", "draws", "prediction", "evaluation", "job", "fleet", "local_fleet")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
+    for home in _LIGHT + _HEAVY:
+        found = getattr(import_module(f".{home}", __name__), name, None)
+        if found is not None:
+            globals()[name] = found
+            return found
+    raise AssertionError(f"no module of the package has {name}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -53,7 +53,7 @@ class Data:
 def check_pair(data: Any, numbers: bool | None) -> Data:
     """check_data of a pair (x, y)."""
     if not isinstance(data, (tuple, list)) or len(data) != 2:
-        raise InvalidArgument(f"data is a pair (x, y) or a name, not {type(data).__name__}", hint="data=(x, y)")
+        raise _invalid(f"data is a pair (x, y) or a name, not {type(data).__name__}", hint="data=(x, y)")
     return check_data(data[0], data[1], numbers)
 
 
@@ -67,15 +67,13 @@ def check_data(x: Any, y: Any, numbers: bool | None = None) -> Data:
     inputs, targets = check_inputs(x, "x"), _as_array(y, "y")
     if targets.ndim != 1:
         hint = "pass y.ravel()" if targets.size == len(targets) else "one class or number a row: y [n]"
-        raise InvalidArgument(f"y has shape {list(targets.shape)}, [n] is needed", hint=hint)
+        raise _invalid(f"y has shape {list(targets.shape)}, [n] is needed", hint=hint)
     if len(inputs) != len(targets):
-        raise InvalidArgument(
-            f"x has {len(inputs)} rows, y has {len(targets)}", hint="pass one target for each row of x"
-        )
+        raise _invalid(f"x has {len(inputs)} rows, y has {len(targets)}", hint="pass one target for each row of x")
     checked = _check_numbers(targets) if _means_numbers(targets, numbers) else _check_labels(targets)
     size = inputs.nbytes + checked.nbytes
     if size > _MAX_UPLOAD_BYTES:
-        raise InvalidArgument(
+        raise _invalid(
             f"x and y have {size >> 20} MiB, one data set may have {_MAX_UPLOAD_BYTES >> 20}",
             hint="pass fewer rows, or images as uint8",
         )
@@ -87,26 +85,28 @@ def check_inputs(x: Any, name: str) -> Array:
     array = _as_array(x, name)
     if array.ndim < 2:
         hint = f"pass {name}[None] for one row, or {name}[:, None] for one feature"
-        raise InvalidArgument(f"{name} has shape {list(array.shape)}, [n, ...] is needed", hint=hint)
+        raise _invalid(f"{name} has shape {list(array.shape)}, [n, ...] is needed", hint=hint)
     if array.size == 0:
-        raise InvalidArgument(f"{name} has shape {list(array.shape)}: it holds nothing", hint="pass at least one row")
+        raise _invalid(f"{name} has shape {list(array.shape)}: it holds nothing", hint="pass at least one row")
     if array.dtype == np.uint8:
         return np.ascontiguousarray(array)
     if array.dtype.kind in "iu" and max(int(array.max()), -int(array.min())) > _EXACT_IN_FLOAT32:
-        raise InvalidArgument(
-            f"{name} holds integers beyond 2^24, which float32 cannot hold", hint=f"scale {name} first"
-        )
+        raise _invalid(f"{name} holds integers beyond 2^24, which float32 cannot hold", hint=f"scale {name} first")
     with np.errstate(over="ignore"):
         converted = np.ascontiguousarray(array, dtype="<f4")
     _require_finite(converted, name)
     return converted
 
 
+def _invalid(message: str, hint: str) -> InvalidArgument:
+    return InvalidArgument(message, reason="INVALID_DATA", hint=hint)
+
+
 def _as_array(value: Any, name: str) -> Array:
     """`value` as an array of numbers."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
-        value = value.detach().cpu().numpy()
+        value = _tensor(value, name)
     elif hasattr(value, "dtypes") and hasattr(value, "to_numpy"):
         value = _frame(value, name)
     elif hasattr(value, "to_numpy"):
@@ -114,14 +114,25 @@ def _as_array(value: Any, name: str) -> Array:
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise InvalidArgument(f"{name} is no array: {error}", hint="give each row the same length") from None
+        raise _invalid(f"{name} is no array: {error}", hint="give each row the same length") from None
     if array.dtype.kind not in "biuf":
         kind = {"O": "Python objects", "U": "text", "S": "text", "c": "complex numbers"}.get(
             array.dtype.kind, "no numbers"
         )
         hint = "encode classes as 0, 1, 2, ...: np.unique(y, return_inverse=True)[1]" if name == "y" else "pass numbers"
-        raise InvalidArgument(f"{name} holds {kind} (dtype {array.dtype})", hint=hint)
+        raise _invalid(f"{name} holds {kind} (dtype {array.dtype})", hint=hint)
     return array
+
+
+def _tensor(tensor: Any, name: str) -> Any:
+    """The values of a torch tensor of any device, layout and type of numbers."""
+    try:
+        dense = tensor.detach().cpu().to_dense()
+        if str(dense.dtype) == "torch.bfloat16":  # NumPy has no such type
+            dense = dense.float()
+        return dense.resolve_conj().resolve_neg().numpy()
+    except (RuntimeError, TypeError) as error:
+        raise _invalid(f"{name} is no tensor of numbers: {error}", hint=f"pass {name}.float()") from None
 
 
 def _frame(frame: Any, name: str) -> Any:
@@ -130,7 +141,7 @@ def _frame(frame: Any, name: str) -> Any:
     wrong = [str(column) for column, kind in types.items() if getattr(kind, "kind", "O") not in "biuf"]
     if wrong:
         hint = "leave them out, or encode them: pandas.get_dummies"
-        raise InvalidArgument(f"columns {', '.join(wrong)} of {name} hold no numbers", hint=hint)
+        raise _invalid(f"columns {', '.join(wrong)} of {name} hold no numbers", hint=hint)
     return frame.to_numpy()
 
 
@@ -139,7 +150,7 @@ def _means_numbers(targets: Array, numbers: bool | None) -> bool:
         return targets.dtype.kind == "f"
     if not numbers and targets.dtype.kind == "f":
         hint = "pass y.astype(int) for classes, or a likelihood of numbers: chainfleet.likelihoods.Gaussian"
-        raise InvalidArgument(f"y has dtype {targets.dtype}, the likelihood needs classes", hint=hint)
+        raise _invalid(f"y has dtype {targets.dtype}, the likelihood needs classes", hint=hint)
     return numbers
 
 
@@ -147,7 +158,7 @@ def _check_labels(targets: Array) -> Array:
     if targets.dtype.kind != "b" and (targets.min() < 0 or targets.max() > _MAX_LABEL):
         row = int(np.argmax((targets < 0) | (targets > _MAX_LABEL)))
         hint = "classes count from 0; numbers to predict are floats: y.astype(float)"
-        raise InvalidArgument(f"y[{row}] is {targets[row]}, no class from 0 to {_MAX_LABEL}", hint=hint)
+        raise _invalid(f"y[{row}] is {targets[row]}, no class from 0 to {_MAX_LABEL}", hint=hint)
     return np.ascontiguousarray(targets, dtype="<i4")
 
 
@@ -162,9 +173,7 @@ def _require_finite(array: Array, name: str) -> None:
     bad = ~np.isfinite(array)
     if bad.any():
         row = int(np.argmax(bad.reshape(len(array), -1).any(axis=1)))
-        raise InvalidArgument(
-            f"{name}[{row}] holds NaN, infinity or a number beyond float32", hint="drop or fill such rows"
-        )
+        raise _invalid(f"{name}[{row}] holds NaN, infinity or a number beyond float32", hint="drop or fill such rows")
 
 
 def _npy_header(array: Array) -> bytes:

@@ -11,6 +11,8 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
 import grpc
@@ -42,6 +44,38 @@ ResultT = TypeVar("ResultT")
 AttemptT = TypeVar("AttemptT", covariant=True)
 
 
+class Scope:
+    """Ends the calls of another thread: asyncio cancels a task, and the thread that calls for the task stops."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._call: Any = None
+        self.ended = threading.Event()
+
+    @contextmanager
+    def hold(self, call: Any) -> Iterator[None]:
+        """`end` cancels `call` while the block runs."""
+        with self._lock:
+            self._call = call
+        try:
+            if self.ended.is_set():
+                call.cancel()
+            yield
+        finally:
+            with self._lock:
+                self._call = None
+
+    def end(self) -> None:
+        """Cancels the call in progress and all later ones. Safe to use from any thread."""
+        self.ended.set()
+        with self._lock:
+            if self._call is not None:
+                self._call.cancel()
+
+
+SCOPE: ContextVar[Scope | None] = ContextVar("chainfleet_scope", default=None)  # of the calls of a context
+
+
 class _Attempt(Protocol[AttemptT]):
     def __call__(self, channel: grpc.Channel, *, timeout: float, metadata: Metadata) -> AttemptT: ...
 
@@ -61,7 +95,7 @@ class Connection:
 
         def attempt(channel: grpc.Channel, **options: Any) -> ReplyT:
             made = channel.unary_unary(_path(method), type(request).SerializeToString, reply.FromString)
-            return made(request, **options)  # type: ignore[no-any-return]
+            return _reply_of(made, request, **options)  # type: ignore[no-any-return]
 
         return self._repeat(attempt, timeout or self.timeout)
 
@@ -70,7 +104,7 @@ class Connection:
 
         def attempt(channel: grpc.Channel, **options: Any) -> ReplyT:
             made = channel.stream_unary(_path(method), lambda message: message.SerializeToString(), reply.FromString)
-            return made(messages(), **options)  # type: ignore[no-any-return]
+            return _reply_of(made, messages(), **options)  # type: ignore[no-any-return]
 
         return self._repeat(attempt, TRANSFER_TIMEOUT)
 
@@ -79,7 +113,9 @@ class Connection:
 
         def attempt(channel: grpc.Channel, **options: Any) -> list[ReplyT]:
             made = channel.unary_stream(_path(method), type(request).SerializeToString, reply.FromString)
-            return list(made(request, **options))
+            call = made(request, **options)
+            with _held(call):
+                return list(call)
 
         return self._repeat(attempt, timeout or self.timeout)
 
@@ -108,7 +144,7 @@ class Connection:
             call = made(request, timeout=max(0.001, min(end - time.monotonic(), 86_400.0)), metadata=metadata)
             error: ChainfleetError = Unavailable(f"the server keeps ending {method}")
             try:
-                for message in call:
+                for message in _messages(call):
                     last_heard, patience, wait = time.monotonic(), _PATIENCE, 0.05
                     yield message
             except grpc.RpcError as broken:
@@ -118,8 +154,12 @@ class Connection:
             now = time.monotonic()
             if now >= end or not isinstance(error, (Unavailable, DeadlineExceeded)) or now - last_heard >= patience:
                 raise error
-            time.sleep(wait * random.uniform(0.5, 1))
+            _pause(wait * random.uniform(0.5, 1))
             wait = min(2 * wait, _LONGEST_WAIT)
+
+    def environment(self) -> dict[str, str]:
+        """Variables by which the program `chainfleet` reaches the same server."""
+        return {"CHAINFLEET_ADDRESS": ",".join(self.addresses), "CHAINFLEET_TOKEN": self._token}
 
     def close(self) -> None:
         """Closes the channels. A later call opens them again."""
@@ -159,7 +199,7 @@ class Connection:
             pause = wait * random.uniform(0.5, 1)
             if time.monotonic() + pause >= end:
                 raise failure
-            time.sleep(pause)
+            _pause(pause)
             wait = min(2 * wait, _LONGEST_WAIT)
 
     def _failure(self, error: Any, address: str) -> ChainfleetError:
@@ -176,7 +216,8 @@ class Connection:
             places = ", ".join(self.addresses)
             return Unavailable(
                 f"no chainfleet server answers at {places} ({message.rpartition('last error: UNKNOWN: ')[2]})",
-                hint="start one with `chainfleet up`, or say where it is: connect(address) or CHAINFLEET_ADDRESS",
+                reason="NO_SERVER",
+                hint="start one with chainfleet.local() or `chainfleet up`, or give connect the address of another",
             )
         if code == "UNIMPLEMENTED":
             return class_of("FAILED_PRECONDITION", "VERSION_MISMATCH")(
@@ -195,6 +236,45 @@ class Connection:
                 self._current += 1
             if drop:  # a channel that failed once answers with its last error until it is connected
                 self._channels.pop(address, None)
+
+
+@contextmanager
+def _held(call: Any) -> Iterator[None]:
+    """The scope of this context may cancel `call`."""
+    scope = SCOPE.get()
+    if scope is None:
+        yield
+    else:
+        with scope.hold(call):
+            yield
+
+
+def _reply_of(made: Any, request: Any, **options: Any) -> Any:
+    if SCOPE.get() is None:
+        return made(request, **options)  # faster than a future
+    call = made.future(request, **options)
+    with _held(call):
+        return call.result()
+
+
+def _messages(call: Any) -> Iterator[Any]:
+    """The messages of a stream. The scope is that of each step, which may be another than that of the step before."""
+    while True:
+        try:
+            with _held(call):
+                message = next(call)
+        except StopIteration:
+            return
+        yield message
+
+
+def _pause(seconds: float) -> None:
+    """Waits. Raises FutureCancelledError if the scope of this context ends."""
+    scope = SCOPE.get()
+    if scope is None:
+        time.sleep(seconds)
+    elif scope.ended.wait(seconds):
+        raise grpc.FutureCancelledError
 
 
 def _path(method: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -45,9 +45,19 @@ class Draws:
     corrupt, are left out. A connection that breaks does not end an iteration: the object is asked for again.
     """
 
-    def __init__(self, connection: Connection, records: Sequence[types_pb2.SegmentRecord], kind: str = "") -> None:
-        """`records`: all segments of a job, by chain and index. Raises DataLoss if one is missing."""
+    def __init__(
+        self,
+        connection: Connection,
+        records: Sequence[types_pb2.SegmentRecord],
+        kind: str = "",
+        module: Any = None,
+    ) -> None:
+        """`records`: all segments of a job, by chain and index. Raises DataLoss if one is missing.
+
+        module: the torch.nn.Module that was sampled, if it is known.
+        """
         _check_links(records)
+        self._module = module
         self._connection = connection
         self._records = [record for record in records if not record.deleted and not record.corrupt]
         names = {types_pb2.DrawKind.Name(k).lower() for record in self._records for k in record.segment.kinds}
@@ -60,9 +70,12 @@ class Draws:
         if kind not in self.kinds:
             kept = ", ".join(self.kinds) or "no draws"
             raise InvalidArgument(f"the job keeps no {kind!r}, it keeps {kept}", hint="see collect=Collect(kinds=...)")
-        made = Draws(self._connection, (), kind)
-        made._records, made.kinds = self._records, self.kinds
-        return made
+        return self._with(self._records, kind)
+
+    def of_chains(self, chains: Iterable[int]) -> Draws:
+        """The draws of these chains alone."""
+        chosen = set(chains)
+        return self._with([record for record in self._records if record.chain.index in chosen], self.kind)
 
     def __len__(self) -> int:
         return sum(len(record.segment.steps) for record in self._records)
@@ -106,16 +119,23 @@ class Draws:
     def state_dict(self, chain: int, draw: int) -> dict[str, torch.Tensor]:
         """A draw as float32 tensors by name, for torch.nn.Module.load_state_dict. Needs torch.
 
-        The module sees standardised inputs: job.standardise(x). Names are those of the module that was given. Its
-        buffers are not among them, so load with strict=False if it has any.
+        The module sees standardised inputs: job.standardise(x). Names are those of the module that was given. If it was
+        given to `sample` in this program, its buffers are among them; else load with strict=False if it has any.
         """
         try:
             import torch
         except ImportError:
             hint = "pip install torch; get(chain, draw).parameters has the same as NumPy arrays"
             raise InvalidArgument("state_dict needs torch, which is not installed", hint=hint) from None
-        parameters = self.get(chain, draw).parameters
-        return {name: torch.from_numpy(value.copy()) for name, value in parameters.items()}
+        found = {name: torch.from_numpy(value.copy()) for name, value in self.get(chain, draw).parameters.items()}
+        if self._module is None:
+            return found
+        state: dict[str, torch.Tensor] = {name: value.clone() for name, value in self._module.state_dict().items()}
+        first: dict[int, str] = {}  # name under which a parameter that has several is sampled
+        for name, value in self._module.named_parameters(remove_duplicate=False):
+            sampled = first.setdefault(id(value), name)
+            state[name] = found.get(sampled, state[name])
+        return state
 
     def stack(self) -> dict[str, Array]:
         """All draws in memory: each parameter [chain, draw, ...], and "weight" [chain, draw].
@@ -136,18 +156,22 @@ class Draws:
                 stacked[name][place] = value
         return stacked
 
+    def _with(self, records: list[types_pb2.SegmentRecord], kind: str) -> Draws:
+        made = Draws(self._connection, (), kind, self._module)
+        made._records, made.kinds = records, self.kinds
+        return made
+
     def _numbers(self, chain: int, name: str, dtype: type[np.generic]) -> Array:
         parts = [getattr(record.segment, name) for record in self._records if record.chain.index == chain]
         return np.array([value for part in parts for value in part], dtype)
 
     def _draw(self, record: types_pb2.SegmentRecord, position: int) -> Draw:
         name = record.segment.object.name
-        if self._held[0] != name:
-            self._held = (name, parse_safetensors(_read(self._connection, record)))
+        held = self._held  # another thread may replace it
+        if held[0] != name:
+            held = self._held = (name, parse_safetensors(_read(self._connection, record)))
         prefix = self.kind + "/"
-        parameters = {
-            key[len(prefix) :]: values[position] for key, values in self._held[1].items() if key.startswith(prefix)
-        }
+        parameters = {key[len(prefix) :]: values[position] for key, values in held[1].items() if key.startswith(prefix)}
         return Draw(
             chain=record.chain.index,
             index=record.segment.first_index + position,

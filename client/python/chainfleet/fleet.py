@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import sampling, uploads
+from . import modules, programs, sampling, uploads
 from .addresses import find_token, parse_addresses
+from .arrays import Data
 from .connection import Connection
 from .errors import ChainfleetError, class_of
 from .job import Job
@@ -16,6 +18,7 @@ from .priors import Prior
 from .resources import Resources
 from .samplers import Sampler
 from .schedules import Schedule
+from .sources import source_of
 from .spec import fill
 from .specs import BurnIn, Collect, JobSpec, Model
 from .v1 import jobs_pb2
@@ -74,21 +77,26 @@ class Fleet(Resources):
         burn_in: BurnIn | None = None,
         collect: Collect | None = None,
         seed: int | None = None,
+        wait: bool = True,
         progress: bool = True,
         **more: Any,
     ) -> Job:
-        """Starts a job that samples the posterior of `model` given `data`, and returns at once.
+        """Samples the posterior of `model` given `data`, and returns the job when it has succeeded.
+
+        A terminal or a notebook shows how far it is. Ctrl-C leaves the job running and says how to find it again.
+        wait=False returns as soon as the job is created.
 
         model: a built-in network ("mlp"), a list of chainfleet.layers, a chainfleet.Model, a potential, or a
         torch.nn.Module, which is sent as TorchScript (the server must allow modules).
-        data: (x, y), or the name of a data set. x [n, ...] is uint8 or float; y [n] holds integer classes, or floats to
-        predict. Arrays are sent once: the same arrays have the same name. Torch tensors and pandas frames will do.
+        data: (x, y), chainfleet.Files, a path or URI, or the name of a data set. x [n, ...] is uint8 or float; y [n]
+        holds integer classes, or floats to predict: NumPy arrays, torch tensors, pandas frames or lists. They are sent
+        once: the same content has the same name.
         epochs, steps: how long each chain runs; one of the two. more: other fields of chainfleet.JobSpec.
 
-        Arguments left out have these values: learning_rate 0.01; prior Gaussian(precision=1); for floats likelihood Gaussian(learned=True);
-        batch_size 128, or all rows if there are fewer; with epochs, a draw at the end of each epoch of the second half
-        of the run, or of each cycle.
-        Raises InvalidArgument, with every wrong field, before anything is sent where that can be known here.
+        Arguments left out have these values: learning_rate 0.01; prior Gaussian(precision=1); for floats likelihood
+        Gaussian(learned=True); batch_size 128, or all rows if there are fewer; with epochs, a draw at the end of each
+        epoch of the second half of the run, or of each cycle.
+        Raises InvalidArgument, with every wrong field, before anything is uploaded; JobFailed.
         """
         given = {**more, "sampler": sampler, "chains": chains, "num_epochs": epochs, "num_steps": steps, "name": name}
         given |= {"likelihood": likelihood, "prior": prior, "learning_rate": learning_rate, "step_size": step_size}
@@ -99,29 +107,31 @@ class Fleet(Resources):
             "collect": collect,
             "seed": seed,
         }
-        arrays = None if data is None or isinstance(data, str) else sampling.data_of(data, likelihood)
-        dataset = sampling.dataset_name(arrays) if arrays else data or ""
+        dataset, content = source_of(data, sampling.means_numbers(likelihood))
+        arrays = content if isinstance(content, Data) else None
         chosen, module = sampling.model_of(model), b""
         if chosen is None:
-            module = uploads.torchscript(model)
+            module = modules.torchscript(model)
+            if arrays:
+                modules.try_module(module, arrays, likelihood)
             chosen = Model(torchscript=uploads.model_name(module))
         request = self._request(sampling.job_spec(given, chosen, dataset, arrays))
         uploads_by_reason: dict[str, Callable[[], object]] = {}
-        if arrays:
-            uploads_by_reason["DATASET_NOT_FOUND"] = lambda: self.upload(dataset, arrays, progress)
+        if content:
+            uploads_by_reason["DATASET_NOT_FOUND"] = lambda: self.upload(dataset, content, progress)
         if module:
             uploads_by_reason["MODEL_NOT_FOUND"] = lambda: self.upload_model(str(chosen.torchscript), module, progress)
-        while True:  # the server checks the fields first, so nothing is uploaded for a job that it refuses
-            try:
-                return self._create(request)
-            except ChainfleetError as error:
-                if error.reason not in uploads_by_reason:
-                    raise
-                uploads_by_reason.pop(error.reason)()
+        job = self._create(request, uploads_by_reason)
+        job.module = model if module and not isinstance(model, (str, os.PathLike)) else None
+        return job.wait(progress=progress) if wait else job
 
     def submit(self, spec: JobSpec, *, request_id: str = "") -> Job:
         """Starts the job of `spec`. The same `request_id` again gives the same job."""
         return self._create(self._request(spec, request_id))
+
+    def submit_file(self, path: str | os.PathLike[str]) -> Job:
+        """Starts the job of a YAML or JSON file. Needs the program `chainfleet`, which reads it."""
+        return Job(self, self.run_program("submit", "--file", os.fspath(path), "-o", "name").strip())
 
     def validate(self, spec: JobSpec) -> jobs_pb2.Job:
         """All checks of the server, and what the job would be; nothing is stored."""
@@ -145,8 +155,29 @@ class Fleet(Resources):
         fill(request.spec, spec)
         return request
 
-    def _create(self, request: jobs_pb2.CreateJobRequest) -> Job:
-        return Job(self, self.connection.call("JobService/CreateJob", request, jobs_pb2.Job).id)
+    def _create(
+        self, request: jobs_pb2.CreateJobRequest, uploads_by_reason: dict[str, Callable[[], object]] | None = None
+    ) -> Job:
+        """The server checks the fields first, so nothing is uploaded for a job that it refuses for another reason."""
+        missing = dict(uploads_by_reason or {})
+        while True:
+            try:
+                return Job(self, self.connection.call("JobService/CreateJob", request, jobs_pb2.Job).id)
+            except ChainfleetError as error:
+                if error.reason not in missing:
+                    raise
+                missing.pop(error.reason)()
+
+    def doctor(self) -> str:
+        """A table of checks of programs, disk, server and workers. Needs the program `chainfleet`.
+
+        Raises FailedPrecondition with the first check that failed.
+        """
+        return self.run_program("doctor")
+
+    def run_program(self, *arguments: str) -> str:
+        """What `chainfleet ARGUMENTS` prints when it asks this server. Raises NotFound without the program."""
+        return programs.run_program(arguments, self.connection.environment())
 
     def close(self) -> None:
         """Closes the connection; jobs go on."""

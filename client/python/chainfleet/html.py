@@ -7,12 +7,15 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from . import text
-from .v1 import jobs_pb2, types_pb2
+from .v1 import jobs_pb2, predict_pb2, types_pb2
 
 if TYPE_CHECKING:
     from .prediction import Prediction
 
 _SHOWN_ROWS = 10
+_CLASS_SCORES = ("accuracy", "nll", "ece", "brier", "ood_auroc", "temperature")
+_NUMBER_SCORES = ("rmse", "nll", "coverage_90")
+_OPTIONAL_SCORES = frozenset(("ood_auroc", "temperature", "rmse", "coverage_90"))
 
 
 def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -43,7 +46,24 @@ def job(state: jobs_pb2.Job) -> str:
         )
         for chain in state.chains
     ]
-    return table(text.progress(state), ("chain", "state", "step", "of", "draws", "reason"), rows)
+    bar = f'<progress value="{text.share_done(state):.4f}" style="width:20em"></progress>'
+    shown = "" if state.state in text.FINAL else bar
+    return shown + table(text.progress(state), ("chain", "state", "step", "of", "draws", "reason"), rows)
+
+
+def evaluation(made: predict_pb2.Evaluation) -> str:
+    """The scores of each average."""
+    names = _NUMBER_SCORES if any(scores.HasField("rmse") for scores in made.scores) else _CLASS_SCORES
+    rows = [(scores.what, scores.num_draws, *(_score(scores, name) for name in names)) for scores in made.scores]
+    header = ("average", "draws", *(name.replace("_", " ") for name in names))
+    return table(f"{made.job_id} version {made.version} on {made.dataset} ({made.num_rows:,} rows)", header, rows)
+
+
+def _score(scores: predict_pb2.Scores, name: str) -> float | str:
+    """A score, "-" where there is none."""
+    value = float(getattr(scores, name))
+    known = value == value and (name not in _OPTIONAL_SCORES or scores.HasField(name))
+    return value if known else "-"
 
 
 def prediction(made: Prediction) -> str:

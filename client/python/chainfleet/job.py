@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,22 +13,15 @@ from . import html, prediction, text
 from .arrays import Array, check_inputs
 from .draws import Draws
 from .errors import FailedPrecondition, InvalidArgument, JobFailed
+from .evaluation import Evaluation
+from .traces import Traces
 from .v1 import jobs_pb2, predict_pb2, types_pb2
 
 if TYPE_CHECKING:
     from .fleet import Fleet
+    from .torch_average import TorchAverage
 
 PREDICT_TIMEOUT = 60.0  # seconds of each request
-
-
-@dataclass(frozen=True)
-class Trace:
-    """Traced values of a quantity of one chain: steps int64 [m], values float64 [m]."""
-
-    chain: int
-    point: int
-    steps: Array
-    values: Array
 
 
 class Job:
@@ -37,8 +30,9 @@ class Job:
     Every method raises ChainfleetError: NotFound if the job was deleted, Unavailable if no server answers.
     """
 
-    def __init__(self, fleet: Fleet, job_id: str) -> None:
-        self.id = job_id
+    def __init__(self, fleet: Fleet, job_id: str, module: Any = None) -> None:
+        """`module`: the torch.nn.Module that is sampled, if it is known."""
+        self.id, self.module = job_id, module
         self._fleet, self._connection = fleet, fleet.connection
         self._known: jobs_pb2.Job | None = None
 
@@ -67,7 +61,7 @@ class Job:
         newest = jobs_pb2.Job(id=self.id)
         with text.line(progress) as line, text.goes_on(f"fleet.job({self.id!r})"):
             for newest in self.watch(timeout):
-                line.show(text.progress(newest))
+                line.show(text.progress_bar(newest), html.job(newest))
         if newest.state not in (jobs_pb2.Job.SUCCEEDED, jobs_pb2.Job.SUCCEEDED_EARLY):
             raise JobFailed(text.outcome(newest))
         return self
@@ -120,7 +114,7 @@ class Job:
         see chainfleet.prediction.select: kinds, version, newest, every, max_draws, chains, point, include_failed.
         Raises InvalidArgument before anything is sent if x does not fit; NoDraws, NoServingWorker.
         """
-        inputs = self._fit(x)
+        inputs = self.fit(x)
         wrong = [level for level in quantiles if not 0 < level < 1]
         if wrong:
             raise InvalidArgument(f"quantiles: {wrong[0]} is not a level above 0 and below 1")
@@ -137,7 +131,7 @@ class Job:
 
     def standardise(self, x: Any) -> Array:
         """The inputs of the network for rows x: float32 [n, ...], standardised by the training data."""
-        return prediction.standardise(self._fit(x), self._described())
+        return prediction.standardise(self.fit(x), self._described())
 
     def draws(self) -> Draws:
         """The committed draws, read when they are asked for. draws() has kind theta, draws()["theta_a"] the other."""
@@ -145,16 +139,35 @@ class Job:
         return Draws(
             self._connection,
             self._connection.pages("JobService/ListSegments", request, jobs_pb2.ListSegmentsResponse, "segments"),
+            module=self.module,
         )
 
-    def traces(self, quantity: str = "energy") -> list[Trace]:
-        """The newest traced values of a quantity, at most 1,000 of each chain.
+    def to_torch(self, module: Any = None, *, device: Any = None, kinds: Sequence[str] | str = ()) -> TorchAverage:
+        """A function of rows x that averages over all committed draws on a device of your own, as `predict` does.
+
+        module: the torch.nn.Module that was sampled; default: the one that was given to `sample`, in this program.
+        kinds: "theta", "theta_a" or both; default: all that the job keeps. Chains that failed are left out.
+        Raises InvalidArgument without a module whose parameters have the names and shapes of the draws.
+        """
+        from .torch_average import TorchAverage
+
+        chosen = self.module if module is None else module
+        if chosen is None:
+            hint = "to_torch(module), where module has the parameters that draws() lists"
+            raise InvalidArgument(f"the torch module of job {self.id} is not known here", hint=hint)
+        about, draws = self.describe(), self.draws()
+        failed = {c.id.index for c in about.chains if c.state in (types_pb2.FAILED, types_pb2.DIVERGED)}
+        served = draws.of_chains(set(draws.chains) - failed)
+        names = [kinds] if isinstance(kinds, str) else kinds or draws.kinds
+        return TorchAverage(self, about, [served[name] for name in names], chosen, device)
+
+    def traces(self, quantity: str = "energy") -> Traces:
+        """The newest traced values of a quantity, at most 1,000 of each chain: a list of Trace, with to_pandas().
 
         Raises NotTraced, whose message lists the quantities.
         """
         request = jobs_pb2.GetTracesRequest(job=self.id, quantity=quantity)
-        reply = self._connection.call("JobService/GetTraces", request, jobs_pb2.Traces)
-        return [Trace(c.chain, c.point, np.array(c.steps, np.int64), np.array(c.values)) for c in reply.chains]
+        return Traces(self._connection.call("JobService/GetTraces", request, jobs_pb2.Traces))
 
     def snapshot(self) -> jobs_pb2.Snapshot:
         """Makes a version of the draws committed so far. Raises NoDraws."""
@@ -181,17 +194,14 @@ class Job:
         timeout: float | None = None,
         progress: bool = True,
         **more: Any,
-    ) -> predict_pb2.Evaluation:
-        """Scores against `data`: arrays (x, y) or the name of a data set; accuracy, NLL, ECE, Brier, RMSE, ...
+    ) -> Evaluation:
+        """Scores against `data`: (x, y), Files, or the name of a data set; accuracy, NLL, ECE, Brier, RMSE, ...
 
         ood: rows that are out of distribution. calibration: held-out rows to fit a temperature on. more: fields of
         EvaluateRequest, such as ece_bins, corruptions, flatness, curve_points. Ctrl-C leaves the evaluation running;
         evaluations() finds it again.
         """
-        spec = self._described().spec
-        numbers = "gaussian" in (spec.likelihood.WhichOneof("kind") or "") or (
-            spec.model.potential.WhichOneof("kind") == "linear_regression"
-        )
+        numbers = prediction.predicts_numbers(self._described())
         names = [
             self._fleet.dataset_of(part, numbers, progress) if part is not None else ""
             for part in (data, ood, calibration)
@@ -213,6 +223,41 @@ class Job:
         reply = predict_pb2.ListEvaluationsResponse
         return self._connection.pages("PredictService/ListEvaluations", request, reply, "evaluations")
 
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        format: str = "npz",
+        *,
+        chains: Sequence[int] = (),
+        point: str = "",
+        weighted: bool = False,
+    ) -> None:
+        """Writes the committed draws to files: "npz" (a file), "safetensors" or "zarr" (a folder). Needs `chainfleet`.
+
+        weighted: each draw once with its weight, instead of as often as it was held.
+        """
+        given = {"--chains": ",".join(map(str, chains)), "--point": point}
+        flags = [part for flag, value in given.items() if value for part in (flag, value)]
+        flags += ["--weighted"] if weighted else []
+        self._fleet.run_program("export", self.id, "--format", format, "--output", os.fspath(path), *flags)
+
+    def report(self, path: str | os.PathLike[str], data: Any = None, *, ood: Any = None, point: str = "") -> None:
+        """Writes one HTML page: scores on `data`, calibration, chains, inputs. Needs the program `chainfleet`.
+
+        data: (x, y), Files, or the name of a data set; default: the newest evaluation that is stored. ood: rows that
+        are out of distribution.
+        """
+        numbers = prediction.predicts_numbers(self._described())
+        given = {"--dataset": data, "--ood": ood}
+        flags = [
+            part
+            for flag, value in given.items()
+            if value is not None
+            for part in (flag, self._fleet.dataset_of(value, numbers))
+        ]
+        flags += ["--point", point] if point else []
+        self._fleet.run_program("report", self.id, "--output", os.fspath(path), *flags)
+
     def _set_intent(self, intent: jobs_pb2.Job.Intent) -> None:
         request = jobs_pb2.SetIntentRequest(name=self.id, intent=intent)
         job = self._connection.call("JobService/SetIntent", request, jobs_pb2.Job)
@@ -225,12 +270,14 @@ class Job:
             self._known = self.describe()
         return self._known
 
-    def _fit(self, x: Any) -> Array:
+    def fit(self, x: Any) -> Array:
         """`x` as the job's inputs are. Raises InvalidArgument with both shapes or types."""
         inputs, wanted = check_inputs(x, "x"), self._described().inputs
         if not wanted.shape:
             raise InvalidArgument(
-                f"job {self.id} has no data set, so it predicts nothing", hint="read its draws: job.draws()"
+                f"job {self.id} has no data set, so it predicts nothing",
+                reason="INVALID_DATA",
+                hint="read its draws: job.draws()",
             )
         shape = list(wanted.shape)
         if list(inputs.shape[1:]) == shape[1:] and shape[:1] == [1]:
@@ -239,13 +286,19 @@ class Job:
             hint = (
                 "pass x[None] for one row" if list(inputs.shape) == shape else "pass rows as those of the training data"
             )
-            raise InvalidArgument(f"x has shape {list(inputs.shape)}, job {self.id} takes {['n', *shape]}", hint=hint)
+            raise InvalidArgument(
+                f"x has shape {list(inputs.shape)}, job {self.id} takes {['n', *shape]}",
+                reason="INVALID_DATA",
+                hint=hint,
+            )
         if (wanted.type == types_pb2.UINT8) != (inputs.dtype == np.uint8):
             learned, given = ("uint8", inputs.dtype) if wanted.type == types_pb2.UINT8 else ("float32", "uint8")
             hint = (
                 "pass the raw bytes 0 to 255" if learned == "uint8" else "pass x.astype(numpy.float32), as in training"
             )
-            raise InvalidArgument(f"x is {given}, job {self.id} learned from {learned} inputs", hint=hint)
+            raise InvalidArgument(
+                f"x is {given}, job {self.id} learned from {learned} inputs", reason="INVALID_DATA", hint=hint
+            )
         return inputs
 
     def __repr__(self) -> str:

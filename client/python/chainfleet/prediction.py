@@ -192,13 +192,25 @@ def predict(connection: Connection, request: predict_pb2.PredictRequest, inputs:
 
 def standardise(inputs: Array, job: jobs_pb2.Job) -> Array:
     """The inputs of the network: float32, (x * scale - mean) / stddev along the first axis of a row."""
+    scale, mean, stddev = input_scaling(job)
+    seen: Array = (inputs.astype(np.float32) * scale - mean) / stddev
+    return seen
+
+
+def input_scaling(job: jobs_pb2.Job) -> tuple[np.float32, Array, Array]:
+    """(scale, mean, stddev) of `standardise`; mean and stddev float32 with the axes of a row."""
     stored = job.inputs
     scale = np.float32(1 / 255) if stored.type == types_pb2.UINT8 else np.float32(1)
     along = (-1,) + (1,) * (len(stored.shape) - 1)
     mean = np.array(stored.normalisation.mean or [0.0], np.float32).reshape(along)
-    stddev = np.array(stored.normalisation.stddev or [1.0], np.float32).reshape(along)
-    seen: Array = (inputs.astype(np.float32) * scale - mean) / stddev
-    return seen
+    return scale, mean, np.array(stored.normalisation.stddev or [1.0], np.float32).reshape(along)
+
+
+def predicts_numbers(job: jobs_pb2.Job) -> bool:
+    """True if the job learned numbers, False if it learned classes."""
+    return "gaussian" in (job.spec.likelihood.WhichOneof("kind") or "") or (
+        job.spec.model.potential.WhichOneof("kind") == "linear_regression"
+    )
 
 
 def _join(replies: Sequence[predict_pb2.PredictResponse], levels: tuple[float, ...]) -> Prediction:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import text, uploads
-from .arrays import Data, check_data, check_pair
+import numpy as np
+
+from . import modules, text, uploads
+from .arrays import Array, Data, check_data
 from .connection import Connection
-from .errors import DeadlineExceeded, JobFailed
+from .errors import DeadlineExceeded, JobFailed, class_of
+from .evaluation import Evaluation
+from .sources import Files, source_of
 from .v1 import jobs_pb2, predict_pb2, types_pb2
 
 if TYPE_CHECKING:
     from .job import Job
+
+_ROWS_BYTES = 8 << 20  # of each call that reads rows; a reply may have 15 MiB
 
 
 class Resources:
@@ -36,8 +43,7 @@ class Resources:
 
         target: the column of a CSV, by name or number; "": the last. numbers: the targets are numbers to predict.
         """
-        with text.line(progress) as line:
-            return uploads.put_files(self.connection, name, files, target, numbers, line.show_bytes)
+        return self.upload(name, Files(*files, target=target, numbers=numbers), progress)
 
     def datasets(self) -> list[types_pb2.Dataset]:
         """The data sets by name."""
@@ -56,7 +62,7 @@ class Resources:
 
     def put_model(self, name: str, model: Any, *, progress: bool = True) -> types_pb2.StoredModel:
         """Uploads a torch.nn.Module, or a TorchScript file by its path, for Model(torchscript=name)."""
-        return self.upload_model(name, uploads.torchscript(model), progress)
+        return self.upload_model(name, modules.torchscript(model), progress)
 
     def models(self) -> list[types_pb2.StoredModel]:
         """The stored TorchScript modules by name."""
@@ -109,9 +115,7 @@ class Resources:
         request = predict_pb2.GetEvaluationRequest(id=evaluation_id)
         return self.connection.call("PredictService/CancelEvaluation", request, predict_pb2.EvaluationOperation)
 
-    def wait_evaluation(
-        self, evaluation_id: str, timeout: float | None = None, progress: bool = True
-    ) -> predict_pb2.Evaluation:
+    def wait_evaluation(self, evaluation_id: str, timeout: float | None = None, progress: bool = True) -> Evaluation:
         """The result of an evaluation once there is one. Raises JobFailed with its error, DeadlineExceeded."""
         end = time.monotonic() + timeout if timeout is not None else float("inf")
         wait = 0.05
@@ -127,7 +131,7 @@ class Resources:
         if found.state != predict_pb2.EvaluationOperation.SUCCEEDED:
             ended = predict_pb2.EvaluationOperation.State.Name(found.state)
             raise JobFailed(f"evaluation {evaluation_id} ended {ended}: {found.error}")
-        return found.evaluation
+        return Evaluation(found)
 
     def info(self, timeout: float | None = None) -> jobs_pb2.ServerInfo:
         """Version and identity of the server."""
@@ -135,20 +139,35 @@ class Resources:
             "JobService/GetServerInfo", jobs_pb2.GetServerInfoRequest(), jobs_pb2.ServerInfo, timeout
         )
 
+    def get_dataset(self, name: str) -> tuple[Array, Array]:
+        """All of a data set as it is stored: x uint8 or float32 [n, ...], y int32 classes or float32 numbers [n]."""
+        about = next((stored for stored in self.datasets() if stored.name == name), None)
+        if about is None:
+            raise class_of("NOT_FOUND", "DATASET_NOT_FOUND")(f"no dataset {name}", reason="DATASET_NOT_FOUND")
+        dtype = np.dtype(np.uint8 if about.input_type == types_pb2.UINT8 else "<f4")
+        row_bytes = dtype.itemsize * math.prod(about.input_shape) + 16
+        step = max(1, _ROWS_BYTES // row_bytes)
+        ranges = [range(first, min(first + step, about.num_rows)) for first in range(0, about.num_rows, step)]
+        parts = [self.rows(name, rows) for rows in ranges]
+        x = np.frombuffer(b"".join(part.inputs for part in parts), dtype).reshape(-1, *about.input_shape)
+        if about.target_type == types_pb2.FLOAT32_TARGETS:
+            return x, np.concatenate([np.array(part.targets, np.float32) for part in parts])
+        return x, np.concatenate([np.array(part.labels, np.int32) for part in parts])
+
     def dataset_of(self, data: Any, numbers: bool | None, progress: bool = True) -> str:
-        """The name of a data set: `data` itself, or that of the pair (x, y), which is uploaded unless it is there."""
-        if isinstance(data, str):
-            return data
-        arrays = check_pair(data, numbers)
-        name = uploads.name_by_content("data", arrays.digest())
-        if name not in [stored.name for stored in self.datasets()]:
-            self.upload(name, arrays, progress)
+        """The name of a data set: `data` itself, or that of arrays or files, which are uploaded once."""
+        name, content = source_of(data, numbers)
+        if content is not None and name not in [stored.name for stored in self.datasets()]:
+            self.upload(name, content, progress)
         return name
 
-    def upload(self, name: str, data: Data, progress: bool) -> types_pb2.Dataset:
-        """Uploads checked arrays as the data set `name`."""
+    def upload(self, name: str, data: Data | Files, progress: bool) -> types_pb2.Dataset:
+        """Uploads checked arrays, or files, as the data set `name`."""
         with text.line(progress) as line:
-            return uploads.put_data(self.connection, name, data, line.show_bytes)
+            if isinstance(data, Data):
+                return uploads.put_data(self.connection, name, data, line.show_bytes)
+            numbers = bool(data.numbers)
+            return uploads.put_files(self.connection, name, data.files, data.target, numbers, line.show_bytes)
 
     def upload_model(self, name: str, content: bytes, progress: bool) -> types_pb2.StoredModel:
         """Uploads the bytes of a TorchScript file."""

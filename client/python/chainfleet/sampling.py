@@ -9,12 +9,11 @@ from dataclasses import fields, replace
 from typing import Any
 
 from . import likelihoods, priors, samplers, schedules
-from .arrays import Data, check_pair
+from .arrays import Data
 from .errors import InvalidArgument
 from .layers import Layer
 from .potentials import Potential
 from .specs import Collect, DatasetRef, JobSpec, Model
-from .uploads import name_by_content
 
 DEFAULT_LEARNING_RATE = 0.01
 SERVER_BATCH_SIZE = 128  # default of batch_size in job_spec.proto
@@ -40,17 +39,9 @@ def model_of(model: Any) -> Model | None:
     return None
 
 
-def data_of(data: Any, likelihood: likelihoods.Likelihood | None) -> Data:
-    """(x, y) as they are stored; what y means follows from the likelihood, without one from y's type.
-
-    Raises InvalidArgument, see chainfleet.arrays.check_data.
-    """
-    return check_pair(data, numbers=None if likelihood is None else isinstance(likelihood, _OF_NUMBERS))
-
-
-def dataset_name(data: Data) -> str:
-    """The name under which arrays that nobody named are stored."""
-    return name_by_content("data", data.digest())
+def means_numbers(likelihood: likelihoods.Likelihood | None) -> bool | None:
+    """Whether the targets are numbers to predict; None without a likelihood."""
+    return None if likelihood is None else isinstance(likelihood, _OF_NUMBERS)
 
 
 def job_spec(given: dict[str, Any], model: Model, dataset: str, data: Data | None) -> JobSpec:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar
-
-from google.protobuf.message import Message
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .errors import FieldViolation, InvalidArgument
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
 
 
 class Spec:
@@ -32,6 +33,8 @@ def fill(message: Message, spec: Spec, path: str = "") -> None:
 
 
 def _set(message: Message, name: str, value: Any, path: str) -> None:
+    from google.protobuf.message import Message  # specs are made without it
+
     here = getattr(message, name)
     if isinstance(value, Spec):
         _fill_choice(here, value, path)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 from .arrays import Data, chunks
 from .connection import Connection
-from .errors import InvalidArgument, NotFound
+from .errors import NotFound
 from .v1 import jobs_pb2, types_pb2
 
 _CHUNK_BYTES = 512 << 10
@@ -82,30 +79,6 @@ def put_model(connection: Connection, name: str, content: bytes, on_sent: OnSent
     return connection.upload("JobService/PutModel", messages, types_pb2.StoredModel)
 
 
-def torchscript(model: Any) -> bytes:
-    """A torch.nn.Module or ScriptModule, or the path of a file, as a TorchScript file.
-
-    Raises InvalidArgument with TorchScript's words if the module cannot be scripted, NotFound without the file.
-    """
-    if isinstance(model, (str, os.PathLike)):
-        _size_of(model)
-        return Path(model).read_bytes()
-    torch = sys.modules.get("torch")  # a caller who has a module has imported torch
-    if torch is None or not isinstance(model, torch.nn.Module):
-        raise InvalidArgument(
-            f"a model is a name, a list of layers or a torch.nn.Module, not {type(model).__name__}",
-            hint='for example "mlp", or [chainfleet.layers.Linear(outputs=50), chainfleet.layers.ReLU(), ...]',
-        )
-    try:
-        scripted = model if isinstance(model, torch.jit.ScriptModule) else torch.jit.script(model)
-    except (RuntimeError, torch.jit.frontend.NotSupportedError) as error:
-        hint = "write forward with what TorchScript knows, or pass torch.jit.trace(model, example)"
-        raise InvalidArgument(f"torch.jit.script does not take this module: {error}", hint=hint) from None
-    buffer = io.BytesIO()
-    torch.jit.save(scripted, buffer)
-    return buffer.getvalue()
-
-
 def name_by_content(prefix: str, digest: str) -> str:
     """A name for an upload that nobody named: the same content has the same name."""
     return f"{prefix}-{digest[:32]}"
@@ -122,9 +95,15 @@ def _header(name: str, num_files: int, numbers: bool, target: str) -> jobs_pb2.P
     return jobs_pb2.PutDatasetRequest(header=header)
 
 
-def _size_of(path: str | os.PathLike[str]) -> int:
+def _size_of(path: str) -> int:
+    with open_file(path) as file:
+        return os.fstat(file.fileno()).st_size
+
+
+def open_file(path: str | os.PathLike[str]) -> BinaryIO:
+    """The file for reading. Raises NotFound."""
     try:
-        return os.stat(path).st_size
+        return open(path, "rb")
     except OSError as error:
         raise NotFound(
             f"cannot read {os.fspath(path)}: {error.strerror}", hint="name a file of this machine, or a URI"
@@ -132,6 +111,6 @@ def _size_of(path: str | os.PathLike[str]) -> int:
 
 
 def _read(path: str) -> Iterator[bytes]:
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         while chunk := file.read(_CHUNK_BYTES):
             yield chunk

@@ -5,7 +5,7 @@ import python_package  # noqa: F401  first: it says where the next ones are
 import chainfleet as cf
 import generate
 import numpy
-from chainfleet import sampling
+from chainfleet import sampling, sources
 from chainfleet.spec import fill
 from chainfleet.v1 import job_spec_pb2
 
@@ -59,7 +59,7 @@ class Sampling(unittest.TestCase):
     x, y = numpy.zeros((4, 2)), numpy.arange(4) % 2
 
     def spec(self, y=None, likelihood=None, **given):
-        data = sampling.data_of((self.x, self.y if y is None else y), likelihood)
+        _, data = sources.source_of((self.x, self.y if y is None else y), sampling.means_numbers(likelihood))
         return sampling.job_spec({"sampler": cf.EMCMC(), **given}, sampling.model_of("mlp"), "d", data)
 
     def test_what_is_left_out_has_the_documented_values(self):
@@ -76,9 +76,9 @@ class Sampling(unittest.TestCase):
 
     def test_targets_are_what_the_likelihood_takes(self):
         self.assertEqual(self.spec(y=self.y + 0.5).likelihood, cf.likelihoods.Gaussian(learned=True))
-        self.assertTrue(sampling.data_of((self.x, self.y), cf.likelihoods.Gaussian(learned=True)).numbers)
+        self.assertTrue(sampling.means_numbers(cf.likelihoods.Gaussian(learned=True)))
         with self.assertRaisesRegex(cf.errors.InvalidArgument, "needs classes"):
-            sampling.data_of((self.x, self.y + 0.5), cf.likelihoods.Categorical())
+            self.spec(y=self.y + 0.5, likelihood=cf.likelihoods.Categorical())
 
     def test_models_are_names_layers_or_potentials(self):
         self.assertEqual(sampling.model_of([cf.layers.Linear()]).layers, (cf.layers.Linear(),))

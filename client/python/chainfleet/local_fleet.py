@@ -1,0 +1,73 @@
+"""Starts and stops a server and workers on this machine, as `chainfleet up` and `chainfleet down` do."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+
+from . import text
+from .addresses import DEFAULT_ADDRESS, find_token
+from .errors import Internal
+from .fleet import Fleet, connect
+from .programs import run_program
+
+
+def local(
+    *,
+    workers: int | None = None,
+    threads: int | None = None,
+    device: str | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+    listen: str | None = None,
+    allow_modules: bool = True,
+    token: str | None = None,
+    timeout: float = 60.0,
+    progress: bool = True,
+) -> Fleet:
+    """The fleet of this machine: what runs in `data_dir` stays, what is missing is started. It outlives the program.
+
+    workers: default two on the CPU, else one for each device. threads: of each worker; default cores / workers.
+    device: "cpu", "cuda:0" or several with commas. data_dir: of draws, data and logs; default that of `chainfleet up`.
+    listen: "host:port"; default 127.0.0.1:7400, or a free port if another program has that one.
+    allow_modules: the server takes torch modules, which its workers run. Other users of this machine reach the server,
+    too: give it a token where they must not, here or in CHAINFLEET_TOKEN. timeout: seconds of the start.
+    Raises NotFound (NO_PROGRAM) without the program `chainfleet`, FailedPrecondition (PROGRAM_FAILED) with its words.
+    """
+    found = find_token(token)
+    given = {
+        "--workers": workers,
+        "--threads": threads,
+        "--device": device,
+        "--data-dir": None if data_dir is None else os.fspath(data_dir),
+        "--listen": listen or (None if _is_free(DEFAULT_ADDRESS) else "127.0.0.1:0"),
+        "--timeout": f"{timeout:g}s",
+    }
+    arguments = [part for flag, value in given.items() if value is not None for part in (flag, str(value))]
+    arguments += ["--allow-modules"] if allow_modules else []
+    with text.line(progress) as line:
+        line.show("starting a server and workers on this machine")
+        said = run_program(["up", *arguments], {"CHAINFLEET_TOKEN": found} if found else None)
+    match = re.search(r"up: server (\S+),", said)
+    if match is None:
+        raise Internal(f"`chainfleet up` named no address: {said!r}")
+    return connect(match.group(1), found)
+
+
+def down(data_dir: str | os.PathLike[str] | None = None) -> None:
+    """Stops the workers and the server that `local` or `chainfleet up` started; jobs, draws and data stay.
+
+    The next `local` goes on with the jobs that ran.
+    """
+    run_program(["down", *([] if data_dir is None else ["--data-dir", os.fspath(data_dir)])])
+
+
+def _is_free(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, int(port)))
+        except OSError:
+            return False
+    return True

@@ -18,7 +18,7 @@ from google.protobuf import any_pb2
 from real_server import free_ports
 
 REQUESTS = {"GetJob": jobs_pb2.GetJobRequest, "PutDataset": jobs_pb2.PutDatasetRequest, "WatchJob": jobs_pb2.WatchJobRequest,
-            "ListAliases": jobs_pb2.ListAliasesRequest}
+            "ListAliases": jobs_pb2.ListAliasesRequest, "SetAlias": jobs_pb2.SetAliasRequest}
 
 
 class Server(grpc.GenericRpcHandler):

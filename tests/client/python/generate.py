@@ -16,6 +16,7 @@ import textwrap
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs"))
 import job_file  # noqa: E402
+import aio_module  # noqa: E402
 import spec_classes  # noqa: E402
 
 PACKAGE = os.path.join(job_file.ROOT, "client", "python", "chainfleet")
@@ -84,7 +85,7 @@ def version():
 
 def files():
     """{path inside the package: text}."""
-    made = {**messages(), "reasons.py": reasons(), "version.py": version()}
+    made = {**messages(), "reasons.py": reasons(), "version.py": version(), "aio.py": HEADER + aio_module.module()}
     return made | {name: HEADER + text for name, text in spec_classes.modules().items()}
 
 

@@ -147,8 +147,9 @@ absl::StatusOr<JobEntry*> JobTable::Resolve(const std::string& tenant, const std
       continue;
     }
     if (!deleted) return job;
-    return absl::NotFoundError(absl::StrCat("the newest job ", name, " was deleted; ", job->row.id,
-                                            " is an older one of this name: ask for it by its id"));
+    return WithReason(absl::NotFoundError(absl::StrCat("the newest job ", name, " was deleted; ", job->row.id,
+                                                       " is an older one of this name: ask for it by its id")),
+                      "JOB_NOT_FOUND");
   }
   return NoSuchJob(name);
 }
@@ -159,7 +160,8 @@ void JobTable::Retire(const RetiredName& name) {
 }
 
 absl::Status NoSuchJob(const std::string& name) {
-  return absl::NotFoundError(absl::StrCat("no job ", name, ": list them with `chainfleet get jobs`"));
+  return WithReason(absl::NotFoundError(absl::StrCat("no job ", name, ": list them with `chainfleet get jobs`")),
+                    "JOB_NOT_FOUND");
 }
 
 JobView ViewOf(const JobEntry& job, VersionNames versions) {

@@ -101,7 +101,7 @@ class Package(unittest.TestCase):
         self.assertEqual([dataset.name for dataset in self.fleet.datasets()], before)
 
     def test_an_unknown_job_has_a_class_and_a_request_id(self):
-        with self.assertRaisesRegex(cf.errors.NotFound, "nobody") as caught:
+        with self.assertRaisesRegex(cf.reasons.JobNotFound, "nobody") as caught:
             self.fleet.job("nobody")
         self.assertTrue(caught.exception.request_id)
 

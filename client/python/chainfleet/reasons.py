@@ -115,6 +115,12 @@ class JobFile(ChainfleetError):
     hint = "correct the job file"
 
 
+class JobNotFound(ChainfleetError):
+    """No job of the caller's tenant has this id or name, or the newest job of this name was deleted."""
+
+    hint = "list the jobs: chainfleet get jobs"
+
+
 class LeaseFenced(ChainfleetError):
     """The lease epoch of a commit or an upload is not current, the worker does not hold the lease, the chain does not
     exist, or the store was restored or replaced after the grant.
@@ -423,6 +429,7 @@ BY_REASON: dict[str, type[ChainfleetError]] = {
     "INVALID_FIELD": InvalidField,
     "IN_USE": InUse,
     "JOB_FILE": JobFile,
+    "JOB_NOT_FOUND": JobNotFound,
     "LEASE_FENCED": LeaseFenced,
     "MODEL_NOT_FOUND": ModelNotFound,
     "MODULES_OFF": ModulesOff,

@@ -126,12 +126,12 @@ TEST(JobTable, NameResolvesToItsNewestJobUnlessThatWasDeleted) {
   table.Add(Job(4, "b-444444", "b"));
   EXPECT_TRUE(absl::IsNotFound(table.Resolve(kDefaultTenant, "a").status()));
   table.Remove("a-333333");
-  EXPECT_TRUE(absl::IsNotFound(table.Resolve(kDefaultTenant, "a").status()));
+  EXPECT_EQ(ReasonOf(table.Resolve(kDefaultTenant, "a").status()), "JOB_NOT_FOUND");
   table.Add(Job(5, "a-555555", "a"));
   EXPECT_EQ((*table.Resolve(kDefaultTenant, "a"))->row.id, "a-555555");
   EXPECT_EQ((*table.Resolve(kDefaultTenant, "a-111111"))->row.id, "a-111111");
   EXPECT_EQ((*table.Resolve(kDefaultTenant, "@latest"))->row.id, "a-555555");
-  EXPECT_TRUE(absl::IsNotFound(table.Resolve(kDefaultTenant, "c").status()));
+  EXPECT_EQ(ReasonOf(table.Resolve(kDefaultTenant, "c").status()), "JOB_NOT_FOUND");
 }
 
 TEST(JobTable, QueueHoldsPendingChainsOfRunningJobsOnly) {

@@ -142,7 +142,11 @@ def _frame(frame: Any, name: str) -> Any:
     if wrong:
         hint = "leave them out, or encode them: pandas.get_dummies"
         raise _invalid(f"columns {', '.join(wrong)} of {name} hold no numbers", hint=hint)
-    return frame.to_numpy()
+    values = frame.to_numpy()
+    numeric = bool(types) or getattr(getattr(frame, "dtype", None), "kind", "O") in "biuf"
+    if values.dtype == object and numeric:  # of pandas' own types, where NA is missing
+        values = frame.to_numpy(dtype=float, na_value=np.nan)
+    return values
 
 
 def _means_numbers(targets: Array, numbers: bool | None) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from . import modules, programs, sampling, uploads
@@ -109,20 +109,15 @@ class Fleet(Resources):
         }
         dataset, content = source_of(data, sampling.means_numbers(likelihood))
         arrays = content if isinstance(content, Data) else None
-        chosen, module = sampling.model_of(model), b""
+        chosen, module, is_file = sampling.model_of(model), b"", isinstance(model, os.PathLike)
         if chosen is None:
             module = modules.torchscript(model)
-            if arrays:
+            if arrays and not is_file:
                 modules.try_module(module, arrays, likelihood)
             chosen = Model(torchscript=uploads.model_name(module))
         request = self._request(sampling.job_spec(given, chosen, dataset, arrays))
-        uploads_by_reason: dict[str, Callable[[], object]] = {}
-        if content:
-            uploads_by_reason["DATASET_NOT_FOUND"] = lambda: self.upload(dataset, content, progress)
-        if module:
-            uploads_by_reason["MODEL_NOT_FOUND"] = lambda: self.upload_model(str(chosen.torchscript), module, progress)
-        job = self._create(request, uploads_by_reason)
-        job.module = model if module and not isinstance(model, (str, os.PathLike)) else None
+        job = self._create(request, {"DATASET_NOT_FOUND": content, "MODEL_NOT_FOUND": module}, progress)
+        job.module = modules.copy_of(model) if module and not is_file else None
         return job.wait(progress=progress) if wait else job
 
     def submit(self, spec: JobSpec, *, request_id: str = "") -> Job:
@@ -156,17 +151,25 @@ class Fleet(Resources):
         return request
 
     def _create(
-        self, request: jobs_pb2.CreateJobRequest, uploads_by_reason: dict[str, Callable[[], object]] | None = None
+        self, request: jobs_pb2.CreateJobRequest, missing: dict[str, Any] | None = None, progress: bool = False
     ) -> Job:
-        """The server checks the fields first, so nothing is uploaded for a job that it refuses for another reason."""
-        missing = dict(uploads_by_reason or {})
+        """missing: data and module to upload if the server says that they are not there; None and b"" are not uploaded.
+
+        The server checks the fields first, so nothing is uploaded for a job that it refuses for another reason.
+        """
+        left = {reason: content for reason, content in (missing or {}).items() if content}
         while True:
             try:
                 return Job(self, self.connection.call("JobService/CreateJob", request, jobs_pb2.Job).id)
             except ChainfleetError as error:
-                if error.reason not in missing:
+                if error.reason not in left:
                     raise
-                missing.pop(error.reason)()
+            module, data = left.pop("MODEL_NOT_FOUND", b""), left.pop("DATASET_NOT_FOUND", None)
+            stored = request.spec.model.torchscript
+            if module and stored not in [found.name for found in self.models()]:  # first: it may be refused
+                self.upload_model(stored, module, progress)
+            if data and request.spec.dataset.name not in [found.name for found in self.datasets()]:
+                self.upload(request.spec.dataset.name, data, progress)
 
     def doctor(self) -> str:
         """A table of checks of programs, disk, server and workers. Needs the program `chainfleet`.

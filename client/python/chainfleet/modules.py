@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import os
 import sys
@@ -40,6 +41,15 @@ def torchscript(model: Any) -> bytes:
     buffer = io.BytesIO()
     torch.jit.save(scripted, buffer)
     return buffer.getvalue()
+
+
+def copy_of(module: Any) -> Any:
+    """A module of its own with the same parameters and buffers."""
+    import torch
+
+    if isinstance(module, torch.jit.ScriptModule):  # a deep copy of its parameters is no leaf of the graph
+        return torch.jit.load(io.BytesIO(torchscript(module)))
+    return copy.deepcopy(module)
 
 
 def try_module(content: bytes, data: Data, likelihood: Likelihood | None) -> None:

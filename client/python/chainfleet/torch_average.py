@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import copy
-import io
 from typing import TYPE_CHECKING, Any
 
 from .draws import Draws
 from .errors import InvalidArgument
-from .modules import torchscript
+from .modules import copy_of
 from .prediction import input_scaling, predicts_numbers
 from .v1 import jobs_pb2
 
@@ -32,7 +30,7 @@ class TorchAverage:
         import torch
 
         self._torch, self._job, self._device = torch, job, torch.device(device or "cpu")
-        self._module = _copy_of(module).to(self._device).eval()
+        self._module = copy_of(module).to(self._device).eval()
         for parameter in self._module.parameters():
             parameter.requires_grad_(False)
         scale, mean, stddev = input_scaling(about)
@@ -100,12 +98,3 @@ class TorchAverage:
             one = torch.sigmoid(outputs[:, 0])
             return torch.stack([1 - one, one], dim=1)
         return torch.softmax(outputs, dim=1)
-
-
-def _copy_of(module: Any) -> Any:
-    """A module of its own: the user's stays as it is."""
-    import torch
-
-    if isinstance(module, torch.jit.ScriptModule):  # deepcopy leaves its parameters without their gradients' place
-        return torch.jit.load(io.BytesIO(torchscript(module)))
-    return copy.deepcopy(module)

@@ -1,0 +1,92 @@
+"""What importing the package costs, its lists of names, and the programs that it finds and runs."""
+import ast
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+import unittest.mock
+
+import python_package  # first: it says where the next ones are
+import chainfleet as cf
+from chainfleet import local_fleet, programs
+
+
+class Imports(unittest.TestCase):
+    def test_importing_the_package_imports_nothing_heavy(self):
+        heavy = "('grpc', 'numpy', 'google.protobuf', 'torch', 'pandas', 'dataclasses', 'asyncio')"
+        script = f"import sys, chainfleet; print([name for name in {heavy} if name in sys.modules])"
+        done = subprocess.run([sys.executable, "-B", "-S", "-c", script], env={**os.environ, "PYTHONPATH": python_package.PACKAGE},
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.stdout.strip(), done.stderr), ("[]", ""))
+
+    def test_each_name_is_there_and_type_checkers_see_the_same_ones(self):
+        with open(cf.__file__, encoding="utf-8") as file:
+            tree = ast.parse(file.read())
+        checked = next(node for node in tree.body if isinstance(node, ast.If))
+        seen = {name.asname or name.name for node in checked.body for name in node.names}
+        self.assertEqual(seen, set(cf.__all__))
+        for name in cf.__all__:
+            self.assertIsNotNone(getattr(cf, name), name)
+            self.assertIn(name, dir(cf))
+        with self.assertRaisesRegex(AttributeError, "no attribute 'conect'"):
+            cf.conect  # noqa: B018
+
+
+class Programs(unittest.TestCase):
+    def setUp(self):
+        self.folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.environment = self.enterContext(unittest.mock.patch.dict(os.environ, {"PATH": "/usr/bin:/bin", "CHAINFLEET_BIN": ""}))
+
+    def program(self, script, *folders):
+        folder = os.path.join(self.folder, *folders)
+        os.makedirs(folder, exist_ok=True)
+        path = os.path.join(folder, "chainfleet")
+        with open(path, "w") as file:
+            file.write(f"#!/bin/sh\n{script}\n")
+        os.chmod(path, stat.S_IRWXU)
+        return folder
+
+    def test_the_program_is_found_in_its_three_places(self):
+        wheel = self.program("echo wheel", "site", "chainfleet_server", "bin")
+        open(os.path.join(self.folder, "site", "chainfleet_server", "__init__.py"), "w").close()
+        with unittest.mock.patch.object(sys, "path", [*sys.path, os.path.join(self.folder, "site")]):
+            self.assertEqual(programs.find_program(), os.path.join(wheel, "chainfleet"))
+            os.environ["PATH"] += ":" + self.program("echo path", "path")
+            self.assertEqual(programs.run_program(["x"]), "path\n")
+            os.environ["CHAINFLEET_BIN"] = self.program("echo named", "named")
+            self.assertEqual(programs.run_program(["x"]), "named\n")
+
+    def test_a_missing_program_has_a_remedy(self):
+        for folder, words in (("", "not in PATH"), ("/nowhere", "CHAINFLEET_BIN, which is /nowhere")):
+            os.environ["CHAINFLEET_BIN"] = folder
+            with self.assertRaisesRegex(cf.errors.NotFound, words) as caught:
+                cf.local()
+            self.assertEqual(caught.exception.reason, "NO_PROGRAM")
+            self.assertIn("chainfleet[server]", caught.exception.hint)
+
+    def test_the_exit_status_decides_the_class_and_the_last_line_is_the_message(self):
+        for status, failure in ((1, cf.errors.FailedPrecondition), (2, cf.errors.InvalidArgument), (3, cf.errors.NotFound),
+                                (4, cf.errors.PermissionDenied), (5, cf.errors.Unavailable)):
+            os.environ["CHAINFLEET_BIN"] = self.program(f"echo a log line >&2; echo error: it broke >&2; exit {status}")
+            with self.assertRaisesRegex(failure, "^`chainfleet report` failed: it broke$") as caught:
+                programs.run_program(["report"])
+            self.assertEqual(caught.exception.reason, "PROGRAM_FAILED")
+
+    def test_local_passes_its_arguments_and_the_token_and_takes_the_address(self):
+        log = os.path.join(self.folder, "log")
+        os.environ["CHAINFLEET_BIN"] = self.program(f'echo "$@ $CHAINFLEET_TOKEN" > {log}; echo "already up: server 127.0.0.1:7, 2 workers, data"')
+        with unittest.mock.patch.object(local_fleet, "connect") as connect, unittest.mock.patch.object(local_fleet, "_is_free", lambda address: False):
+            cf.local(workers=3, threads=1, device="cuda:0", data_dir="/d", token="secret", timeout=90)
+        connect.assert_called_once_with("127.0.0.1:7", "secret")
+        with open(log) as file:
+            self.assertEqual(file.read().split(), ("up --workers 3 --threads 1 --device cuda:0 --data-dir /d --listen 127.0.0.1:0 "
+                                                   "--timeout 90s --allow-modules secret").split())
+        cf.down("/d")
+        with open(log) as file:
+            self.assertEqual(file.read().split(), ["down", "--data-dir", "/d"])
+
+
+if __name__ == "__main__":
+    unittest.main()

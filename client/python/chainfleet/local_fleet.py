@@ -47,7 +47,7 @@ def local(
     arguments += ["--allow-modules"] if allow_modules else []
     with text.line(progress) as line:
         line.show("starting a server and workers on this machine")
-        said = run_program(["up", *arguments], {"CHAINFLEET_TOKEN": found} if found else None)
+        said = run_program(["up", *arguments], {"CHAINFLEET_TOKEN": found} if token else None)
     match = re.search(r"up: server (\S+),", said)
     if match is None:
         raise Internal(f"`chainfleet up` named no address: {said!r}")

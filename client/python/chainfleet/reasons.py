@@ -378,7 +378,7 @@ class TooManyAliases(ChainfleetError):
 class Unauthenticated(ChainfleetError):
     """The call has no token, or a token that the server does not know."""
 
-    hint = "set the variable that the message names"
+    hint = "pass token= to connect, or set CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE"
 
 
 class UploadsFull(ChainfleetError):

@@ -13,7 +13,7 @@ import numpy as np
 from . import modules, text, uploads
 from .arrays import Array, Data, check_data
 from .connection import Connection
-from .errors import DeadlineExceeded, JobFailed, class_of
+from .errors import DeadlineExceeded, InvalidArgument, JobFailed, class_of
 from .evaluation import Evaluation
 from .sources import Files, source_of
 from .v1 import jobs_pb2, predict_pb2, types_pb2
@@ -166,8 +166,13 @@ class Resources:
         with text.line(progress) as line:
             if isinstance(data, Data):
                 return uploads.put_data(self.connection, name, data, line.show_bytes)
-            numbers = bool(data.numbers)
-            return uploads.put_files(self.connection, name, data.files, data.target, numbers, line.show_bytes)
+            try:
+                numbers = bool(data.numbers)
+                return uploads.put_files(self.connection, name, data.files, data.target, numbers, line.show_bytes)
+            except InvalidArgument as error:  # the server decodes files
+                if not error.reason:
+                    error.reason, error.hint = "INVALID_DATA", "formats of files: docs/guides/own_data.md"
+                raise
 
     def upload_model(self, name: str, content: bytes, progress: bool) -> types_pb2.StoredModel:
         """Uploads the bytes of a TorchScript file."""

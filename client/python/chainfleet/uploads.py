@@ -106,7 +106,9 @@ def open_file(path: str | os.PathLike[str]) -> BinaryIO:
         return open(path, "rb")
     except OSError as error:
         raise NotFound(
-            f"cannot read {os.fspath(path)}: {error.strerror}", hint="name a file of this machine, or a URI"
+            f"cannot read {os.fspath(path)}: {error.strerror}",
+            reason="NO_FILE",
+            hint="name a file of this machine, or a URI",
         ) from None
 
 

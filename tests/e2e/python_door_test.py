@@ -1,0 +1,206 @@
+"""The Python package at its door: a fleet of this machine, commands and methods, broken lines, and what is refused."""
+import fcntl
+import os
+import re
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import unittest
+import unittest.mock
+
+import fleet as fleets
+import python_package  # first: it says where the next ones are
+import chainfleet as cf
+import numpy
+from chainfleet import local_fleet
+from cutting_proxy import CuttingProxy
+
+TOKEN = "The-token-of-an-operator-of-this-test"
+X = numpy.random.default_rng(7).normal(size=(600, 4)).astype(numpy.float32)
+Y = (X[:, 0] > 0).astype(int)
+NETWORK = cf.Model(builtin="mlp", hidden=[16])
+SCRIPT = """
+import chainfleet as cf, numpy
+fleet = cf.local(data_dir={folder!r}, workers=1, listen="127.0.0.1:0")
+x = numpy.zeros((600, 4), "f4")
+fleet.sample("mlp", data=(x, numpy.arange(600) % 2), sampler=cf.SGLD(), chains=2, steps=10_000_000, collect=cf.Collect(every_steps=1000), name="long")
+"""
+
+
+class Local(unittest.TestCase):
+    def setUp(self):
+        self.folder = self.enterContext(tempfile.TemporaryDirectory(prefix="chainfleet-local-"))
+        self.addCleanup(cf.down, self.folder)
+        self.options = {"data_dir": self.folder, "workers": 1, "listen": "127.0.0.1:0"}
+
+    def test_a_fleet_is_started_found_again_and_stopped(self):
+        with cf.local(**self.options) as fleet:
+            job = fleet.sample(NETWORK, data=(X, Y), sampler=cf.EMCMC(eta=4e-4), chains=2, epochs=4)
+            self.assertEqual(job.state(), "SUCCEEDED")
+            begun = fleet.info()
+            with cf.local(**self.options) as again:
+                self.assertEqual((again.info(), again.connection.addresses), (begun, fleet.connection.addresses))
+                self.assertEqual(again.job().id, job.id)
+            cf.down(self.folder)
+            with self.assertRaises(cf.errors.Unavailable) as caught:
+                cf.connect(fleet.connection.addresses, timeout=1)
+            self.assertEqual(caught.exception.reason, "NO_SERVER")
+        with cf.local(**self.options) as fleet:
+            self.assertEqual(fleet.job().id, job.id, "the data stay")
+
+    def test_a_start_that_fails_has_the_words_of_the_program(self):
+        with self.assertRaisesRegex(cf.errors.FailedPrecondition, "chainfleet up.*128 bits") as caught:
+            cf.local(**self.options, token="weak")
+        self.assertEqual(caught.exception.reason, "PROGRAM_FAILED")
+
+    def test_control_c_leaves_the_job_running_and_says_how_to_find_it(self):
+        ours, its = os.openpty()
+        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("4H", 24, 100, 0, 0))
+        child = subprocess.Popen([sys.executable, "-B", "-c", SCRIPT.format(folder=self.folder)], stdin=its, stdout=its, stderr=its,
+                                 start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+                                 env={**os.environ, "PYTHONPATH": python_package.PACKAGE})
+        os.close(its)
+        said = self.read_until(ours, rb"long-\w{6}  \[[#-]{20}\] \d+\.\d %")
+        os.write(ours, b"\x03")
+        said += self.read_until(ours, rb"KeyboardInterrupt")
+        self.assertEqual(child.wait(60), -signal.SIGINT)
+        os.close(ours)
+        found = re.search(rb"to find it again: fleet.job\('(long-\w{6})'\)", said)
+        self.assertTrue(found, said)
+        with cf.local(**self.options) as fleet:
+            job = fleet.job(found.group(1).decode())
+            self.assertIn(job.state(), ("PENDING", "RUNNING"))
+            job.cancel()
+
+    def read_until(self, descriptor, pattern):
+        said = b""
+        while not re.search(pattern, said):
+            said += os.read(descriptor, 65536)
+        return said
+
+
+class Verbs(unittest.TestCase):
+    """Each command of the command line is a method, as the table of the guide says."""
+
+    def commands(self, *verb):
+        done = subprocess.run([os.path.join(fleets.BIN, "chainfleet"), *verb, "--help"], capture_output=True, text=True, check=True)
+        listed = re.search(r"^Subcommands:\n(.*?)\n\n", done.stdout + "\n\n", re.M | re.S)
+        names = re.findall(r"^  (\w+)  ", listed.group(1), re.M) if listed else []
+        return [inner for name in names for inner in self.commands(*verb, name)] if names else [" ".join(verb)]
+
+    def test_the_guide_has_a_method_for_each_command(self):
+        with open(os.path.join(python_package.ROOT, "docs/guides/python.md"), encoding="utf-8") as file:
+            rows = re.findall(r"^\| `([a-z ]+)` \| `(\w+)\.(\w+)", file.read(), re.M)
+        self.assertEqual(sorted(command for command, _, _ in rows), sorted(set(self.commands()) - {"completion"}))
+        homes = {"cf": cf, "fleet": cf.Fleet, "job": cf.Job}
+        for command, home, name in rows:
+            self.assertTrue(callable(getattr(homes[home], name)), command)
+
+
+class Broken(unittest.TestCase):
+    """A line that breaks in the middle of something."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.started = fleets.Fleet(workers=1)
+        cls.addClassCleanup(cls.started.close)
+        cls.started.up()
+        cls.fleet = cf.connect(cls.started.address)
+        cls.addClassCleanup(cls.fleet.close)
+
+    def through(self, **options):
+        proxy = CuttingProxy(self.started.address, **options)
+        self.addCleanup(proxy.close)
+        fleet = cf.connect(proxy.address)
+        self.addCleanup(fleet.close)
+        return proxy, fleet
+
+    def test_an_iteration_over_draws_goes_on_where_it_was(self):
+        job = self.fleet.sample(cf.Model(builtin="mlp", hidden=[400, 400]), data=(X, Y), sampler=cf.SGLD(), chains=2, steps=40,
+                                collect=cf.Collect(every_steps=4), progress=False)
+        direct = [(draw.chain, draw.index, draw.weight, draw.parameters) for draw in job.draws()]
+        sizes = [record.segment.object.size_bytes for record in job.draws()._records]
+        proxy, fleet = self.through(limit=max(sizes) // 2, cuts=3)
+        count = 0
+        for count, draw in enumerate(fleet.job(job.id).draws(), 1):
+            chain, index, weight, parameters = direct[count - 1]
+            self.assertEqual((draw.chain, draw.index, draw.weight), (chain, index, weight))
+            for name, value in parameters.items():
+                numpy.testing.assert_array_equal(draw.parameters[name], value)
+        self.assertEqual((count, len(direct), proxy.cuts_left), (20, 20, 0))
+
+    def test_an_upload_that_breaks_is_sent_again_whole(self):
+        x = numpy.random.default_rng(1).normal(size=(2000, 500)).astype(numpy.float32)
+        proxy, fleet = self.through(limit=1 << 20, cuts=2, to_server=True)
+        fleet.put_dataset("broken", x, numpy.arange(2000) % 2, progress=False)
+        self.assertEqual(proxy.cuts_left, 0)
+        numpy.testing.assert_array_equal(self.fleet.get_dataset("broken")[0], x)
+
+    def test_an_upload_whose_server_stays_away_leaves_nothing(self):
+        before = [dataset.name for dataset in self.fleet.datasets()]
+        proxy = CuttingProxy(self.started.address, limit=1 << 20, cuts=10**9, to_server=True)
+        self.addCleanup(proxy.close)
+        with cf.connect(proxy.address) as fleet, unittest.mock.patch("chainfleet.connection.TRANSFER_TIMEOUT", 1.5):
+            with self.assertRaises(cf.errors.Unavailable):
+                fleet.sample(NETWORK, data=(numpy.zeros((2000, 500), "f4"), numpy.arange(2000) % 2), sampler=cf.SGLD(), epochs=1, progress=False)
+        self.assertEqual([dataset.name for dataset in self.fleet.datasets()], before)
+        self.assertNotIn("mlp-sgld", [job.spec.name for job in self.fleet.jobs("PENDING")])
+
+
+class Refused(unittest.TestCase):
+    """What is wrong is one exception with a reason and a remedy, and leaves nothing behind."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.started = fleets.Fleet(workers=1, environment={"CHAINFLEET_TOKEN": TOKEN})
+        cls.addClassCleanup(cls.started.close)
+        cls.started.up()
+        cls.fleet = cf.connect(cls.started.address, TOKEN)
+        cls.addClassCleanup(cls.fleet.close)
+
+    def refused(self, kind, reason, **wrong):
+        given = {"model": NETWORK, "data": (X, Y), "sampler": cf.SGLD(), "epochs": 1, "progress": False, **wrong}
+        with self.assertRaises(cf.ChainfleetError) as caught:
+            self.fleet.sample(**given)
+        self.assertIsInstance(caught.exception, kind)
+        self.assertEqual(caught.exception.reason, reason, str(caught.exception))
+        self.assertIn("what to do: ", str(caught.exception))
+        self.assertEqual((self.fleet.datasets(), self.fleet.models(), self.fleet.jobs()), ([], [], []))
+
+    def test_wrong_data(self):
+        nan = numpy.where(X == X[3, 1], numpy.nan, X)
+        for data in ((X.astype(object), Y), (X * 1j, Y), (X.ravel(), Y), (nan, Y), (X, Y[1:]), (X, Y - 1), ([["a"]], [0]), 5):
+            self.refused(cf.errors.InvalidArgument, "INVALID_DATA", data=data)
+        self.refused(cf.errors.NotFound, "NO_FILE", data=cf.Files("/nowhere.npz"))
+
+    def test_a_wrong_field(self):
+        self.refused(cf.errors.InvalidArgument, "INVALID_FIELD", chains=-1)
+
+    def test_a_file_that_the_server_cannot_decode(self):
+        with tempfile.NamedTemporaryFile(suffix=".npz") as file:
+            file.write(b"no archive")
+            file.flush()
+            self.refused(cf.errors.InvalidArgument, "INVALID_DATA", data=cf.Files(file.name))
+
+    def test_a_module_where_none_are_taken(self):
+        class NoModule:
+            pass
+
+        self.refused(cf.errors.InvalidArgument, "INVALID_MODEL", model=NoModule())
+
+    def test_a_wrong_token(self):
+        for token in ("", "The-token-of-nobody-who-is-known-here"):
+            with self.assertRaises(cf.errors.Unauthenticated) as caught:
+                cf.connect(self.started.address, token)
+            self.assertEqual(caught.exception.reason, "UNAUTHENTICATED")
+            self.assertIn("token=", caught.exception.hint)
+
+    def test_programs_get_the_token(self):
+        self.assertIn("data in", self.fleet.doctor())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -221,7 +221,9 @@ class Connection:
             )
         if code == "UNIMPLEMENTED":
             return class_of("FAILED_PRECONDITION", "VERSION_MISMATCH")(
-                f"the server at {address} does not know this call"
+                f"the server at {address} does not know this call",
+                reason="VERSION_MISMATCH",
+                hint="install the package of the server's release; fleet.info().version says which",
             )
         if code == "DEADLINE_EXCEEDED" and not from_server:
             return DeadlineExceeded(

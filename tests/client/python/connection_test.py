@@ -18,7 +18,8 @@ from google.protobuf import any_pb2
 from real_server import free_ports
 
 REQUESTS = {"GetJob": jobs_pb2.GetJobRequest, "PutDataset": jobs_pb2.PutDatasetRequest, "WatchJob": jobs_pb2.WatchJobRequest,
-            "ListAliases": jobs_pb2.ListAliasesRequest, "SetAlias": jobs_pb2.SetAliasRequest}
+            "ListAliases": jobs_pb2.ListAliasesRequest, "SetAlias": jobs_pb2.SetAliasRequest,
+            "GetServerInfo": jobs_pb2.GetServerInfoRequest}
 
 
 class Server(grpc.GenericRpcHandler):
@@ -33,6 +34,8 @@ class Server(grpc.GenericRpcHandler):
 
     def service(self, details):
         name = details.method.rpartition("/")[2]
+        if name not in self.answers:
+            return None
 
         def answer(request, context):
             self.metadata.append(dict(context.invocation_metadata()))
@@ -137,6 +140,24 @@ class Calls(Served):
         self.assertEqual((header.header.num_files, header.header.target_type), (2, types_pb2.FLOAT32_TARGETS))
         sizes = [request.file.size_bytes for request in rest if request.WhichOneof("part") == "file"]
         self.assertEqual(sum(sizes), sum(len(request.data) for request in rest))
+
+
+class Versions(Served):
+    def test_a_server_of_another_release_is_refused_with_the_release_to_install(self):
+        for version, fits in ((cf.__version__, True), ("9.9.9", False)):
+            server = self.serve(GetServerInfo=lambda request, context, version=version: jobs_pb2.ServerInfo(version=version))
+            if fits:
+                cf.connect(server.address).close()
+                continue
+            with self.assertRaisesRegex(cf.reasons.VersionMismatch, f"server is chainfleet 9.9.9, this package is {cf.__version__}") as caught:
+                cf.connect(server.address)
+            self.assertEqual((caught.exception.reason, "9.9.9" in caught.exception.hint), ("VERSION_MISMATCH", True))
+
+    def test_a_call_that_the_server_does_not_know_is_a_mismatch_too(self):
+        with self.assertRaises(cf.reasons.VersionMismatch) as caught:
+            cf.Fleet(self.connect(self.serve())).aliases()
+        self.assertEqual(caught.exception.reason, "VERSION_MISMATCH")
+        self.assertTrue(caught.exception.hint)
 
 
 class Watches(Served):

@@ -1,6 +1,7 @@
 """Draws are read when they are asked for, and compared with their records."""
 import hashlib
 import json
+import tracemalloc
 import types
 import unittest
 import unittest.mock
@@ -73,6 +74,32 @@ class Read(unittest.TestCase):
         self.assertEqual([(d.chain, d.index, d.weight) for d in found], [(0, 0, 1), (0, 1, 3), (0, 2, 2), (1, 0, 1)])
         self.assertEqual([d.parameters["fc1.weight"][0, 0] for d in found], [0, 6, 12, 100])
         self.assertEqual([d.parameters["fc1.weight"][0, 1] for d in found["theta_a"]], [-1, -7, -13, -101])
+
+    def test_an_iteration_holds_a_few_objects_however_many_there_are(self):
+        record, size = self.store.records[0], 1 << 20
+        values = numpy.zeros((1, size // 8), numpy.float32)
+        content = safetensors({"theta/w": values, "theta_a/w": values})
+        self.store.records, self.store.objects = [], {}
+        for index in range(64):
+            made = types_pb2.SegmentRecord()
+            made.CopyFrom(record)
+            del made.segment.steps[1:], made.segment.weights[1:]
+            made.segment.first_index, made.segment.object.name = index, f"0-{index}"
+            made.segment.object.size_bytes, made.segment.object.sha256 = len(content), hashlib.sha256(content).hexdigest()
+            made.segment.digest, made.segment.parent_digest = str(index), str(index - 1) if index else "0" * 64
+            self.store.records.append(made)
+        self.store.read = lambda *arguments: [jobs_pb2.Chunk(data=content[:size // 2]), jobs_pb2.Chunk(data=content[size // 2:])]
+        found = self.store.draws()
+        tracemalloc.start()
+        self.addCleanup(tracemalloc.stop)
+        self.assertEqual(sum(draw.parameters["w"].size for draw in found), 64 * size // 8)
+        self.assertLess(tracemalloc.get_traced_memory()[1], 6 * size)
+
+    def test_the_draws_of_some_chains_are_read_alone(self):
+        chosen = self.store.draws().of_chains([1])
+        self.assertEqual(([draw.chain for draw in chosen], len(chosen), chosen.chains, chosen.kinds), ([1], 1, (1,), ("theta", "theta_a")))
+        self.assertEqual([draw.kind for draw in chosen["theta_a"]], ["theta_a"])
+        self.assertEqual(self.store.read_names, ["1-0", "1-0"])
 
     def test_one_draw_by_its_number(self):
         found = self.store.draws()

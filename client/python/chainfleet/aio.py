@@ -205,13 +205,13 @@ class Job:
         """See chainfleet.Job.state."""
         return await call(self.sync.state)
 
-    def watch(self, timeout: float | None=None) -> AsyncIterator[jobs_pb2.Job]:
+    def watch(self, timeout: float | None=None, interval: float=0.5) -> AsyncIterator[jobs_pb2.Job]:
         """See chainfleet.Job.watch."""
-        return iterate(lambda: self.sync.watch(timeout))
+        return iterate(lambda: self.sync.watch(timeout, interval))
 
-    async def wait(self, timeout: float | None=None, progress: bool=True) -> Job:
+    async def wait(self, timeout: float | None=None, progress: bool=True, interval: float=0.5) -> Job:
         """See chainfleet.Job.wait."""
-        return Job(await call(self.sync.wait, timeout, progress))
+        return Job(await call(self.sync.wait, timeout, progress, interval))
 
     async def pause(self) -> None:
         """See chainfleet.Job.pause."""

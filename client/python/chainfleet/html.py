@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from . import text
-from .v1 import jobs_pb2, predict_pb2, types_pb2
+from .v1 import jobs_pb2, predict_pb2
 
 if TYPE_CHECKING:
     from .prediction import Prediction
@@ -38,7 +38,7 @@ def job(state: jobs_pb2.Job) -> str:
     rows = [
         (
             chain.id.index,
-            types_pb2.ChainState.Name(chain.state),
+            text.chain_state(chain.state),
             chain.step,
             chain.total_steps,
             chain.num_draws,

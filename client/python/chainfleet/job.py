@@ -44,23 +44,27 @@ class Job:
         """PENDING, RUNNING, PAUSED, SUCCEEDED, SUCCEEDED_EARLY, FAILED, CANCELLED or DELETING."""
         return jobs_pb2.Job.State.Name(self.describe().state)
 
-    def watch(self, timeout: float | None = None) -> Iterator[jobs_pb2.Job]:
-        """The job now and after each change, until it has ended. Raises DeadlineExceeded after `timeout` seconds."""
-        request = jobs_pb2.WatchJobRequest(name=self.id)
+    def watch(self, timeout: float | None = None, interval: float = 0.5) -> Iterator[jobs_pb2.Job]:
+        """The job now and after each change, until it has ended; at most once in `interval` seconds.
+
+        Raises DeadlineExceeded after `timeout` seconds.
+        """
+        request = jobs_pb2.WatchJobRequest(name=self.id, min_interval_seconds=interval)
         for state in self._connection.watch("JobService/WatchJob", request, jobs_pb2.Job, timeout):
             yield state
             if state.state in text.FINAL:
                 return
 
-    def wait(self, timeout: float | None = None, progress: bool = True) -> Job:
+    def wait(self, timeout: float | None = None, progress: bool = True, interval: float = 0.5) -> Job:
         """Returns the job when it has SUCCEEDED, or SUCCEEDED_EARLY. `progress`: a line on a terminal's standard error.
+        `interval`: seconds between two looks at the job, at least.
 
         Raises JobFailed with the reasons of its chains, DeadlineExceeded after `timeout` seconds. Ctrl-C leaves the job
         running and says how to find it again.
         """
         newest = jobs_pb2.Job(id=self.id)
         with text.line(progress) as line, text.goes_on(f"fleet.job({self.id!r})"):
-            for newest in self.watch(timeout):
+            for newest in self.watch(timeout, interval):
                 line.show(text.progress_bar(newest), html.job(newest))
         if newest.state not in (jobs_pb2.Job.SUCCEEDED, jobs_pb2.Job.SUCCEEDED_EARLY):
             raise JobFailed(text.outcome(newest))
@@ -159,7 +163,7 @@ class Job:
         failed = {c.id.index for c in about.chains if c.state in (types_pb2.FAILED, types_pb2.DIVERGED)}
         served = draws.of_chains(set(draws.chains) - failed)
         names = [kinds] if isinstance(kinds, str) else kinds or draws.kinds
-        return TorchAverage(self, about, [served[name] for name in names], chosen, device)
+        return TorchAverage(self, about, [served[name] for name in names], chosen, self._learns_numbers(), device)
 
     def traces(self, quantity: str = "energy") -> Traces:
         """The newest traced values of a quantity, at most 1,000 of each chain: a list of Trace, with to_pandas().
@@ -201,7 +205,7 @@ class Job:
         EvaluateRequest, such as ece_bins, corruptions, flatness, curve_points. Ctrl-C leaves the evaluation running;
         evaluations() finds it again.
         """
-        numbers = prediction.predicts_numbers(self._described())
+        numbers = self._learns_numbers()
         names = [
             self._fleet.dataset_of(part, numbers, progress) if part is not None else ""
             for part in (data, ood, calibration)
@@ -247,7 +251,7 @@ class Job:
         data: (x, y), Files, or the name of a data set; default: the newest evaluation that is stored. ood: rows that
         are out of distribution.
         """
-        numbers = prediction.predicts_numbers(self._described())
+        numbers = self._learns_numbers()
         given = {"--dataset": data, "--ood": ood}
         flags = [
             part
@@ -269,6 +273,12 @@ class Job:
         if self._known is None:
             self._known = self.describe()
         return self._known
+
+    def _learns_numbers(self) -> bool:
+        """True if the job predicts numbers, False if it predicts classes."""
+        spec = self._described().spec
+        of_numbers = "gaussian" in (spec.likelihood.WhichOneof("kind") or "")
+        return of_numbers or spec.model.potential.WhichOneof("kind") == "linear_regression"
 
     def fit(self, x: Any) -> Array:
         """`x` as the job's inputs are. Raises InvalidArgument with both shapes or types."""

@@ -206,13 +206,6 @@ def input_scaling(job: jobs_pb2.Job) -> tuple[np.float32, Array, Array]:
     return scale, mean, np.array(stored.normalisation.stddev or [1.0], np.float32).reshape(along)
 
 
-def predicts_numbers(job: jobs_pb2.Job) -> bool:
-    """True if the job learned numbers, False if it learned classes."""
-    return "gaussian" in (job.spec.likelihood.WhichOneof("kind") or "") or (
-        job.spec.model.potential.WhichOneof("kind") == "linear_regression"
-    )
-
-
 def _join(replies: Sequence[predict_pb2.PredictResponse], levels: tuple[float, ...]) -> Prediction:
     first = replies[0]
     rows, classes = sum(reply.num_rows for reply in replies), first.num_classes

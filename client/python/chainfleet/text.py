@@ -38,6 +38,11 @@ def progress_bar(job: jobs_pb2.Job) -> str:
     return _words(job.id, share, shown, _rhat(job), f"{job.num_draws:,} draws", left)
 
 
+def chain_state(chain: types_pb2.ChainState) -> str:
+    """PENDING, RUNNING, SUCCEEDED, ..."""
+    return "RUNNING" if chain == types_pb2.LEASED else types_pb2.ChainState.Name(chain)
+
+
 def share_done(job: jobs_pb2.Job) -> float:
     """From 0 to 1."""
     return job.steps_done / job.steps_total if job.steps_total else 0.0
@@ -86,6 +91,7 @@ class Line:
         self._notebook = _notebook() if enabled else None
         self._terminal = enabled and self._notebook is None and sys.stderr.isatty()
         self._output: Any = None
+        self._stays = False  # a page stays in a notebook, words do not
         self._next = 0.0  # time.monotonic() of the next line of an upload
 
     def show(self, words: str, page: str = "") -> None:
@@ -95,6 +101,7 @@ class Line:
             sys.stderr.write(f"\r{safe[: shutil.get_terminal_size().columns - 1]}\x1b[K")
             sys.stderr.flush()
         elif self._notebook is not None:
+            self._stays = bool(page)
             shown = self._notebook.HTML(page or f"<pre>{escape(words)}</pre>")
             if self._output is None:
                 self._output = self._notebook.display(shown, display_id=True)
@@ -113,6 +120,8 @@ class Line:
         if self._terminal:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+        elif self._notebook is not None and self._output is not None and not self._stays:
+            self._output.update(self._notebook.HTML(""))
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .draws import Draws
 from .errors import InvalidArgument
 from .modules import copy_of
-from .prediction import input_scaling, predicts_numbers
+from .prediction import input_scaling
 from .v1 import jobs_pb2
 
 if TYPE_CHECKING:
@@ -25,8 +25,13 @@ class TorchAverage:
     Every draw stays in the memory of the device. draws_used: as that of Prediction.
     """
 
-    def __init__(self, job: Job, about: jobs_pb2.Job, draws: list[Draws], module: Any, device: Any) -> None:
-        """`draws`: one of each kind. Raises InvalidArgument if the module's parameters have other names or shapes."""
+    def __init__(
+        self, job: Job, about: jobs_pb2.Job, draws: list[Draws], module: Any, numbers: bool, device: Any
+    ) -> None:
+        """`draws`: one of each kind. numbers: whether the job learned numbers.
+
+        Raises InvalidArgument if the module's parameters have other names or shapes.
+        """
         import torch
 
         self._torch, self._job, self._device = torch, job, torch.device(device or "cpu")
@@ -36,7 +41,7 @@ class TorchAverage:
         scale, mean, stddev = input_scaling(about)
         self._scale = float(scale)
         self._mean, self._stddev = (torch.from_numpy(values).to(self._device) for values in (mean, stddev))
-        self._units = about.inputs.target_units if predicts_numbers(about) else None
+        self._units = about.inputs.target_units if numbers else None
         self._bernoulli = about.spec.likelihood.WhichOneof("kind") == "bernoulli"
         wanted = {name: tuple(value.shape) for name, value in self._module.named_parameters()}
         self._draws = [

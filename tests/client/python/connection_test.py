@@ -185,7 +185,7 @@ class Watches(Served):
 
     def test_an_interrupt_says_how_to_find_the_job_again(self):
         job = self.job(self.serve(WatchJob=lambda request, context: iter([jobs_pb2.Job(id="j")])))
-        job.watch = lambda timeout: (_ for _ in ()).throw(KeyboardInterrupt)
+        job.watch = lambda *arguments: (_ for _ in ()).throw(KeyboardInterrupt)
         said = io.StringIO()
         with self.assertRaises(KeyboardInterrupt), contextlib.redirect_stderr(said):
             job.wait()

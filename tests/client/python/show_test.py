@@ -90,9 +90,11 @@ class Lines(unittest.TestCase):
         self.assertIn('<progress value="0.7500"', notebook.shown[0])
         self.assertIn("R-hat 1.500", notebook.shown[0])
         self.assertNotIn("<b>", notebook.shown[0])
+        self.assertIn("<td>RUNNING</td>", notebook.shown[0])
         with notebook.patch(), text.line() as line:
             line.show("<script>")
-        self.assertEqual(notebook.shown[1], "<pre>&lt;script&gt;</pre>")
+            self.assertEqual(notebook.shown[1], "<pre>&lt;script&gt;</pre>")
+        self.assertEqual(notebook.shown[1], "", "a page stays, words do not")
 
     def test_ipython_in_a_terminal_is_a_terminal(self):
         module = types.SimpleNamespace(get_ipython=lambda: types.SimpleNamespace())

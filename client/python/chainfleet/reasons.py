@@ -141,7 +141,7 @@ class ModelNotFound(ChainfleetError):
 class ModulesOff(ChainfleetError):
     """The server was started without --allow-modules."""
 
-    hint = "see docs/guides/access.md#who-may-put-models"
+    hint = "on this machine: chainfleet.down(), then chainfleet.local(); elsewhere: docs/guides/access.md"
 
 
 class NameTaken(ChainfleetError):

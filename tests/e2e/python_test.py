@@ -67,6 +67,8 @@ class Package(unittest.TestCase):
         self.assertIn(version, [snapshot.version for snapshot in self.job.snapshots()])
         self.fleet.set_alias("best", self.job, version)
         self.assertEqual([(alias.name, alias.job_id) for alias in self.fleet.aliases()], [("best", self.job.id)])
+        for name in ("best", self.job.id):
+            numpy.testing.assert_array_equal(self.fleet.predict(name, self.x[:9]).mean_probability, self.job.predict(self.x[:9]).mean_probability)
         self.fleet.delete_alias("best")
         self.assertEqual(len(self.fleet.workers()), 1)
         self.assertEqual(self.fleet.job().id, self.job.id)
@@ -76,6 +78,29 @@ class Package(unittest.TestCase):
         made = self.job.evaluate((self.x[500:], self.y[500:]))
         self.assertEqual(self.job.evaluations()[0].state, cf.v1.predict_pb2.EvaluationOperation.SUCCEEDED)
         self.assertGreater(max(score.accuracy for score in made.scores), 0.9)
+        self.assertEqual(made.draws_used, 20)
+        newest = self.job.evaluate((self.x[500:], self.y[500:]), newest=1, kinds="theta", ece_bins=5)
+        self.assertEqual((newest.draws_used, newest.score("theta").num_draws), (2, 2))
+        with self.assertRaisesRegex(TypeError, "no argument 'ece_bin'"):
+            self.job.evaluate((self.x[500:], self.y[500:]), ece_bin=5)
+
+    def test_programs_write_the_report_and_the_export_of_the_same_job(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page, exported = os.path.join(folder, "report.html"), os.path.join(folder, "draws.npz")
+            self.job.report(page, (self.x[500:], self.y[500:]), class_names=("low", "<high>"), flatness=True)
+            with open(page, encoding="utf-8") as file:
+                self.assertIn("low", file.read())
+            self.job.export(exported, chains=[1])
+            arrays, stacked = numpy.load(exported), self.job.draws().of_chains([1]).stack()
+            numpy.testing.assert_array_equal(arrays["theta/fc1.weight"], stacked["fc1.weight"])
+
+    def test_draws_of_one_point_of_a_sweep(self):
+        job = self.fleet.sample(cf.potentials.Gaussian(dimension=2), sampler=cf.SGLD(), step_size=0.1, steps=20, chains=2,
+                                collect=cf.Collect(every_steps=10), sweep=cf.Sweep(temperature=[1.0, 2.0]), progress=False)
+        self.assertEqual((job.draws().chains, job.draws("temperature=2").chains), ((0, 1, 2, 3), (2, 3)))
+        with self.assertRaises(cf.reasons.PointRequired):
+            job.to_torch(object())
+        job.delete()
 
     def test_a_job_is_paused_resumed_cancelled_and_deleted(self):
         job = self.fleet.sample("mlp", data=(self.x, self.y), sampler=cf.SGLD(), steps=10_000_000, collect=cf.Collect(every_steps=1000),

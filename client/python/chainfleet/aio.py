@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .draws import Draw
     from .evaluation import Evaluation
     from .likelihoods import Likelihood
+    from .prediction import Prediction
     from .priors import Prior
     from .samplers import Sampler
     from .schedules import Schedule
@@ -168,6 +169,10 @@ class Fleet:
         """See chainfleet.Fleet.job."""
         return Job(await call(self.sync.job, name))
 
+    async def predict(self, name: str, x: Any, **options: Any) -> Prediction:
+        """See chainfleet.Fleet.predict."""
+        return await call(self.sync.predict, name, x, **options)
+
     async def jobs(self, state: str='') -> list[jobs_pb2.Job]:
         """See chainfleet.Fleet.jobs."""
         return await call(self.sync.jobs, state)
@@ -245,13 +250,13 @@ class Job:
         """See chainfleet.Job.standardise."""
         return await call(self.sync.standardise, x)
 
-    async def draws(self) -> Draws:
+    async def draws(self, point: str='') -> Draws:
         """See chainfleet.Job.draws."""
-        return Draws(await call(self.sync.draws))
+        return Draws(await call(self.sync.draws, point))
 
-    async def to_torch(self, module: Any=None, *, device: Any=None, kinds: Sequence[str] | str=()) -> TorchAverage:
+    async def to_torch(self, module: Any=None, *, device: Any=None, kinds: Sequence[str] | str=(), point: str='') -> TorchAverage:
         """See chainfleet.Job.to_torch."""
-        return await call(self.sync.to_torch, module, device=device, kinds=kinds)
+        return await call(self.sync.to_torch, module, device=device, kinds=kinds, point=point)
 
     async def traces(self, quantity: str='energy') -> Traces:
         """See chainfleet.Job.traces."""
@@ -277,13 +282,13 @@ class Job:
         """See chainfleet.Job.evaluations."""
         return await call(self.sync.evaluations)
 
-    async def export(self, path: str | os.PathLike[str], format: str='npz', *, chains: Sequence[int]=(), point: str='', weighted: bool=False) -> None:
+    async def export(self, path: str | os.PathLike[str], format: str='npz', *, chains: Sequence[int]=(), point: str='', weighted: bool=False, skip_corrupt: bool=False) -> None:
         """See chainfleet.Job.export."""
-        return await call(self.sync.export, path, format, chains=chains, point=point, weighted=weighted)
+        return await call(self.sync.export, path, format, chains=chains, point=point, weighted=weighted, skip_corrupt=skip_corrupt)
 
-    async def report(self, path: str | os.PathLike[str], data: Any=None, *, ood: Any=None, point: str='') -> None:
+    async def report(self, path: str | os.PathLike[str], data: Any=None, *, ood: Any=None, corruptions: Sequence[str]=(), flatness: bool=False, class_names: Sequence[str]=(), evaluation: str='', point: str='') -> None:
         """See chainfleet.Job.report."""
-        return await call(self.sync.report, path, data, ood=ood, point=point)
+        return await call(self.sync.report, path, data, ood=ood, corruptions=corruptions, flatness=flatness, class_names=class_names, evaluation=evaluation, point=point)
 
     async def fit(self, x: Any) -> Array:
         """See chainfleet.Job.fit."""

@@ -14,6 +14,7 @@ from .connection import Connection
 from .errors import ChainfleetError, class_of
 from .job import Job
 from .likelihoods import Likelihood
+from .prediction import Prediction
 from .priors import Prior
 from .resources import Resources
 from .samplers import Sampler
@@ -138,6 +139,13 @@ class Fleet(Resources):
         """A job by id, by name (the newest of that name), or the newest of all. Raises NotFound."""
         found = self.connection.call("JobService/GetJob", jobs_pb2.GetJobRequest(name=name), jobs_pb2.Job)
         return Job(self, found.id)
+
+    def predict(self, name: str, x: Any, **options: Any) -> Prediction:
+        """As Job.predict, of a job by its id or name, or of the version that an alias names."""
+        alias = next((found for found in self.aliases() if found.name == name), None)
+        if alias is None:
+            return self.job(name).predict(x, **options)
+        return Job(self, alias.job_id).predict(x, **{"version": alias.version, **options})
 
     def jobs(self, state: str = "") -> list[jobs_pb2.Job]:
         """All jobs, newest first, without their chains; of one state, such as "RUNNING"."""

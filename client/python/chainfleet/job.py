@@ -12,7 +12,7 @@ import numpy as np
 from . import html, prediction, text
 from .arrays import Array, check_inputs
 from .draws import Draws
-from .errors import FailedPrecondition, InvalidArgument, JobFailed
+from .errors import FailedPrecondition, InvalidArgument, JobFailed, class_of
 from .evaluation import Evaluation
 from .traces import Traces
 from .v1 import jobs_pb2, predict_pb2, types_pb2
@@ -137,21 +137,27 @@ class Job:
         """The inputs of the network for rows x: float32 [n, ...], standardised by the training data."""
         return prediction.standardise(self.fit(x), self._described())
 
-    def draws(self) -> Draws:
-        """The committed draws, read when they are asked for. draws() has kind theta, draws()["theta_a"] the other."""
-        request = jobs_pb2.ListSegmentsRequest(job=self.id)
+    def draws(self, point: str = "") -> Draws:
+        """The committed draws, read when they are asked for. draws() has kind theta, draws()["theta_a"] the other.
+
+        point: of a sweep, by number or values ("eta=0.001"); default: the chains of all points.
+        """
+        request = jobs_pb2.ListSegmentsRequest(job=self.id, point=point or None)
         return Draws(
             self._connection,
             self._connection.pages("JobService/ListSegments", request, jobs_pb2.ListSegmentsResponse, "segments"),
             module=self.module,
         )
 
-    def to_torch(self, module: Any = None, *, device: Any = None, kinds: Sequence[str] | str = ()) -> TorchAverage:
+    def to_torch(
+        self, module: Any = None, *, device: Any = None, kinds: Sequence[str] | str = (), point: str = ""
+    ) -> TorchAverage:
         """A function of rows x that averages over all committed draws on a device of your own, as `predict` does.
 
         module: the torch.nn.Module that was sampled; default: the one that was given to `sample`, in this program.
         kinds: "theta", "theta_a" or both; default: all that the job keeps. Chains that failed are left out.
-        Raises InvalidArgument without a module whose parameters have the names and shapes of the draws.
+        point: of a sweep, which needs one.
+        Raises InvalidArgument without a module whose parameters have the names and shapes of the draws, PointRequired.
         """
         from .torch_average import TorchAverage
 
@@ -159,7 +165,13 @@ class Job:
         if chosen is None:
             hint = "to_torch(module), where module has the parameters that draws() lists"
             raise InvalidArgument(f"the torch module of job {self.id} is not known here", hint=hint)
-        about, draws = self.describe(), self.draws()
+        about, draws = self.describe(), self.draws(point)
+        if about.points and not point:
+            points = ", ".join(found.name for found in about.points)
+            raise class_of("INVALID_ARGUMENT", "POINT_REQUIRED")(
+                f"job {self.id} has a sweep, and each point is a posterior of its own: {points}",
+                reason="POINT_REQUIRED",
+            )
         failed = {c.id.index for c in about.chains if c.state in (types_pb2.FAILED, types_pb2.DIVERGED)}
         served = draws.of_chains(set(draws.chains) - failed)
         names = [kinds] if isinstance(kinds, str) else kinds or draws.kinds
@@ -201,10 +213,14 @@ class Job:
     ) -> Evaluation:
         """Scores against `data`: (x, y), Files, or the name of a data set; accuracy, NLL, ECE, Brier, RMSE, ...
 
-        ood: rows that are out of distribution. calibration: held-out rows to fit a temperature on. more: fields of
-        EvaluateRequest, such as ece_bins, corruptions, flatness, curve_points. Ctrl-C leaves the evaluation running;
-        evaluations() finds it again.
+        ood: rows that are out of distribution. calibration: held-out rows to fit a temperature on. more: which draws,
+        as of predict, and fields of EvaluateRequest: ece_bins, corruptions, flatness, curve_points, example_rows.
+        Ctrl-C leaves the evaluation running; evaluations() finds it again.
         """
+        chosen = {name: more.pop(name) for name in prediction.SELECTION & more.keys()}
+        unknown = more.keys() - predict_pb2.EvaluateRequest.DESCRIPTOR.fields_by_name.keys()
+        if unknown:
+            raise TypeError(f"evaluate() has no argument {min(unknown)!r}")
         numbers = self._learns_numbers()
         names = [
             self._fleet.dataset_of(part, numbers, progress) if part is not None else ""
@@ -215,6 +231,7 @@ class Job:
             dataset=names[0],
             ood_dataset=names[1],
             calibration_dataset=names[2],
+            selection=prediction.select(**chosen),
             request_id=uuid.uuid4().hex,
             **more,
         )
@@ -235,31 +252,48 @@ class Job:
         chains: Sequence[int] = (),
         point: str = "",
         weighted: bool = False,
+        skip_corrupt: bool = False,
     ) -> None:
         """Writes the committed draws to files: "npz" (a file), "safetensors" or "zarr" (a folder). Needs `chainfleet`.
 
-        weighted: each draw once with its weight, instead of as often as it was held.
+        weighted: each draw once with its weight, instead of as often as it was held. skip_corrupt: leaves out draws
+        whose checksum does not match.
         """
         given = {"--chains": ",".join(map(str, chains)), "--point": point}
         flags = [part for flag, value in given.items() if value for part in (flag, value)]
         flags += ["--weighted"] if weighted else []
+        flags += ["--skip-corrupt"] if skip_corrupt else []
         self._fleet.run_program("export", self.id, "--format", format, "--output", os.fspath(path), *flags)
 
-    def report(self, path: str | os.PathLike[str], data: Any = None, *, ood: Any = None, point: str = "") -> None:
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        data: Any = None,
+        *,
+        ood: Any = None,
+        corruptions: Sequence[str] = (),
+        flatness: bool = False,
+        class_names: Sequence[str] = (),
+        evaluation: str = "",
+        point: str = "",
+    ) -> None:
         """Writes one HTML page: scores on `data`, calibration, chains, inputs. Needs the program `chainfleet`.
 
-        data: (x, y), Files, or the name of a data set; default: the newest evaluation that is stored. ood: rows that
-        are out of distribution.
+        data: (x, y), Files, or the name of a data set; default: the newest evaluation that is stored, or the one of
+        this id. ood: rows that are out of distribution. corruptions: names, or ("all",), of changes to the rows.
+        flatness: also the Fisher spectrum and the loss along lines.
         """
         numbers = self._learns_numbers()
-        given = {"--dataset": data, "--ood": ood}
-        flags = [
-            part
-            for flag, value in given.items()
-            if value is not None
-            for part in (flag, self._fleet.dataset_of(value, numbers))
-        ]
-        flags += ["--point", point] if point else []
+        given = {
+            "--dataset": None if data is None else self._fleet.dataset_of(data, numbers),
+            "--ood": None if ood is None else self._fleet.dataset_of(ood, numbers),
+            "--corruptions": ",".join(corruptions),
+            "--class-names": ",".join(class_names),
+            "--evaluation": evaluation,
+            "--point": point,
+        }
+        flags = [part for flag, value in given.items() if value for part in (flag, value)]
+        flags += ["--flatness"] if flatness else []
         self._fleet.run_program("report", self.id, "--output", os.fspath(path), *flags)
 
     def _set_intent(self, intent: jobs_pb2.Job.Intent) -> None:

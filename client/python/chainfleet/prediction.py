@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -162,6 +163,9 @@ def select(
         point=point,
         include_failed=include_failed,
     )
+
+
+SELECTION = frozenset(inspect.signature(select).parameters)
 
 
 def _kind(name: str) -> types_pb2.DrawKind:

@@ -1,6 +1,7 @@
 """The Python package at its door: a fleet of this machine, commands and methods, broken lines, and what is refused."""
 import fcntl
 import os
+import pathlib
 import re
 import signal
 import struct
@@ -100,16 +101,32 @@ class Verbs(unittest.TestCase):
             self.assertTrue(callable(getattr(homes[home], name)), command)
 
 
-class Broken(unittest.TestCase):
-    """A line that breaks in the middle of something."""
+class Transfers(unittest.TestCase):
+    """Files and URIs, and lines that break in the middle of something."""
 
     @classmethod
     def setUpClass(cls):
         cls.started = fleets.Fleet(workers=1)
+        cls.started.environment = {"CHAINFLEET_DATASET_ROOT": cls.started.folder}
         cls.addClassCleanup(cls.started.close)
         cls.started.up()
         cls.fleet = cf.connect(cls.started.address)
         cls.addClassCleanup(cls.fleet.close)
+
+    def test_files_and_uris_are_stored_once_under_the_same_arrays(self):
+        paths = [pathlib.Path(self.started.folder, name) for name in ("x.npy", "y.npy")]
+        for path, array in zip(paths, (X[:300], Y[:300])):
+            numpy.save(path, array)
+        before = {dataset.name for dataset in self.fleet.datasets()}
+        uris = [path.as_uri() for path in paths]
+        sources = (paths, paths, uris, uris, cf.Files(*paths), (X[:300], Y[:300]))
+        jobs = [self.fleet.sample(NETWORK, data=data, sampler=cf.SGLD(), epochs=2, seed=5, progress=False) for data in sources]
+        names = [job.describe().spec.dataset.name for job in jobs]
+        self.assertEqual({dataset.name for dataset in self.fleet.datasets()} - before, set(names))
+        self.assertEqual([names.index(name) for name in names], [0, 0, 2, 2, 0, 5], "the same content has one name, and a URI one of its own")
+        for name in set(names):
+            numpy.testing.assert_array_equal(self.fleet.get_dataset(name)[0], X[:300])
+            numpy.testing.assert_array_equal(self.fleet.get_dataset(name)[1], Y[:300])
 
     def through(self, **options):
         proxy = CuttingProxy(self.started.address, **options)

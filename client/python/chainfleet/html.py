@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .prediction import Prediction
 
 _SHOWN_ROWS = 10
+_SHOWN_CHAINS = 32
 _CLASS_SCORES = ("accuracy", "nll", "ece", "brier", "ood_auroc", "temperature")
 _NUMBER_SCORES = ("rmse", "nll", "coverage_90")
 _OPTIONAL_SCORES = frozenset(("ood_auroc", "temperature", "rmse", "coverage_90"))
@@ -34,21 +35,15 @@ def _cell(value: object) -> str:
 
 
 def job(state: jobs_pb2.Job) -> str:
-    """State, progress and chains of a job."""
+    """State and progress of a job, and its first chains: a table of thousands would be drawn anew at each change."""
     rows = [
-        (
-            chain.id.index,
-            text.chain_state(chain.state),
-            chain.step,
-            chain.total_steps,
-            chain.num_draws,
-            chain.reason,
-        )
-        for chain in state.chains
+        (chain.id.index, text.chain_state(chain.state), chain.step, chain.total_steps, chain.num_draws, chain.reason)
+        for chain in state.chains[:_SHOWN_CHAINS]
     ]
+    more = f"  (the first {_SHOWN_CHAINS} of {len(state.chains):,} chains)" if len(state.chains) > _SHOWN_CHAINS else ""
     bar = f'<progress value="{text.share_done(state):.4f}" style="width:20em"></progress>'
     shown = "" if state.state in text.FINAL else bar
-    return shown + table(text.progress(state), ("chain", "state", "step", "of", "draws", "reason"), rows)
+    return shown + table(text.progress(state) + more, ("chain", "state", "step", "of", "draws", "reason"), rows)
 
 
 def evaluation(made: predict_pb2.Evaluation) -> str:

@@ -115,6 +115,16 @@ class Shown(unittest.TestCase):
         self.assertNotIn("<script>", shown)
         self.assertIn("&lt;b&gt;&amp;&lt;/b&gt;", shown)
 
+    def test_a_job_of_many_chains_shows_the_first_ones(self):
+        job = jobs_pb2.Job(id="j")
+        for index in range(100):
+            job.chains.add(id=types_pb2.ChainId(index=index))
+        shown = html.job(job)
+        self.assertIn("(the first 32 of 100 chains)", shown)
+        self.assertEqual(shown.count("<tr>"), 33)
+        del job.chains[32:]
+        self.assertNotIn("the first", html.job(job))
+
     def test_a_prediction_shows_its_first_rows_with_errors(self):
         shown = Server().predict(30)._repr_html_()
         self.assertIn("the first 10 of 30 rows", shown)

@@ -246,9 +246,17 @@ void ScaleLoop::State::LetGo(const std::string& job) {
 void ScaleLoop::State::EndOverdue(const std::vector<ClusterJob>& jobs) {
   for (const ClusterJob& job : jobs) {
     Tracked& seen = tracked[job.id];
-    if (job.state != ClusterJob::State::kRunning || !seen.let_go_at || now - *seen.let_go_at < kLetGoTime) continue;
-    Log(LogLevel::kWarning, "worker did not end in time, ending its job", {{"cluster_job", job.id}});
-    if (Worked("end a job", scaler->Kill(job.id))) seen.let_go_at = now;
+    if (job.state != ClusterJob::State::kRunning) continue;
+    const bool stayed = seen.let_go_at && now - *seen.let_go_at >= kLetGoTime;
+    // A worker that an operator drains gets no signal, so that it serves predictions on.
+    const bool drained = !seen.let_go_at && seen.draining && Since(seen.idle_since, now) >= settings.idle_after;
+    if (!stayed && !drained) continue;
+    Log(stayed ? LogLevel::kWarning : LogLevel::kInfo,
+        stayed ? "worker did not end in time, ending its job" : "worker is drained and idle, ending its job",
+        {{"cluster_job", job.id}});
+    if (!Worked("end a job", scaler->Kill(job.id))) continue;
+    seen.let_go_at = now;
+    seen.unwanted = true;
   }
 }
 

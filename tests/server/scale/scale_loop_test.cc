@@ -302,8 +302,10 @@ TEST_F(ScaleLoopTest, TriesAgainToEndAJobWhoseWorkerCannotJoin) {
 TEST_F(ScaleLoopTest, SignalsAWorkerOnlyOnceAndNeverOneThatDrainsAlready) {
   Joins("1");
   demand_.workers.back().draining = true;  // ordered by another process
-  PassesFor(absl::Minutes(20));
+  PassesFor(settings_.idle_after - absl::Seconds(1));
   EXPECT_THAT(cluster_.orders, IsEmpty());
+  PassesFor(kLetGoTime);
+  EXPECT_THAT(cluster_.orders, ElementsAre("kill 1")) << "an operator drained it, and nobody else ends its job";
 }
 
 TEST_F(ScaleLoopTest, TriesAgainToLetAWorkerGo) {

@@ -59,8 +59,9 @@ allow_services() {
   trap - EXIT
 }
 
-# unpack_wheels NAME FOLDER REQUIREMENTS DOWNLOAD: the pinned wheels of REQUIREMENTS, unpacked into FOLDER of the cache.
-# They are wanted for what is inside: any Python can fetch them, so the tags are named, not taken from this host.
+# unpack_wheels NAME FOLDER REQUIREMENTS DOWNLOAD [OPTION...]: the pinned wheels of REQUIREMENTS, unpacked into FOLDER of
+# the cache; OPTIONs go to pip. They are wanted for what is inside: any Python can fetch them, so the tags are named, not
+# taken from this host.
 unpack_wheels() {
   local stamp name=$1 target=$deps/$2 wanted=$here/$3 platforms=()
   stamp=$(sha256sum < "$wanted")
@@ -69,7 +70,7 @@ unpack_wheels() {
   mkdir -p "$deps"; rm -rf "$target" "$target.partial"
   for tag in manylinux_2_28 manylinux_2_25 manylinux_2_17 manylinux2014; do platforms+=(--platform "${tag}_x86_64"); done
   python3 -m pip install --quiet --disable-pip-version-check --no-deps --no-compile --require-hashes --only-binary=:all: \
-    --root-user-action=ignore --python-version 3.11 --implementation cp "${platforms[@]}" --target "$target.partial" -r "$wanted"
+    --root-user-action=ignore --python-version 3.11 --implementation cp "${platforms[@]}" --target "$target.partial" "${@:5}" -r "$wanted"
   echo "$stamp" > "$target.partial/.installed"
   mv "$target.partial" "$target"
   say "$name: installed"
@@ -82,4 +83,6 @@ unpack_wheels LibTorch libtorch-2.11.0 libtorch-requirements.txt "540 MB"
 unpack_wheels SeaweedFS seaweedfs-4.48 seaweedfs-requirements.txt "48 MB"
 unpack_wheels "Kubernetes schemas" kubernetes-validate-1.35.0 kubernetes-requirements.txt "20 MB"
 unpack_wheels tritonclient tritonclient-2.73.0 tritonclient-requirements.txt "26 MB"
+unpack_wheels "ArviZ 0.x" arviz-0.17.1 arviz-requirements.txt "1.7 MB"
+unpack_wheels "ArviZ 1.x and scikit-learn" science-2026.11 science-requirements.txt "82 MB" --ignore-requires-python
 unpack_wheels "Grafana schemas" grafana-foundation-sdk-11.6.0 grafana-requirements.txt "0.3 MB"

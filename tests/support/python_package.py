@@ -1,6 +1,7 @@
 """Finds the Python package of the tree. It runs on Debian's numpy, grpcio and protobuf, the oldest that it supports.
 
-With CHAINFLEET_NEWEST_WHEELS=1 it runs on the wheels that deploy/install_deps.sh --with-tests has unpacked for the tests.
+Its extras run on Debian's scikit-learn and on ArviZ 0.x. With CHAINFLEET_NEWEST_WHEELS=1 all of them run on
+the newest wheels that deploy/install_deps.sh --with-tests has unpacked for the tests.
 """
 import os
 import sys
@@ -10,5 +11,8 @@ PACKAGE = os.path.join(ROOT, "client", "python")
 sys.path.insert(0, PACKAGE)
 DEPS = os.environ.get("CHAINFLEET_DEPS") or os.path.expanduser("~/.cache/chainfleet")
 if os.environ.get("CHAINFLEET_NEWEST_WHEELS"):
+    sys.path.insert(0, os.path.join(DEPS, "science-2026.11"))
     sys.path.insert(0, os.path.join(DEPS, "tritonclient-2.73.0"))  # numpy, grpcio and protobuf are among them
+else:
+    sys.path.append(os.path.join(DEPS, "arviz-0.17.1"))
 import chainfleet  # noqa: E402,F401

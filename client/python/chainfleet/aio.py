@@ -258,6 +258,10 @@ class Job:
         """See chainfleet.Job.to_torch."""
         return await call(self.sync.to_torch, module, device=device, kinds=kinds, point=point)
 
+    async def to_arviz(self, *, kind: str='theta', data: Any=None, log_likelihood: bool=True, point: str='', seed: int | None=0, include_failed: bool=False) -> Any:
+        """See chainfleet.Job.to_arviz."""
+        return await call(self.sync.to_arviz, kind=kind, data=data, log_likelihood=log_likelihood, point=point, seed=seed, include_failed=include_failed)
+
     async def traces(self, quantity: str='energy') -> Traces:
         """See chainfleet.Job.traces."""
         return await call(self.sync.traces, quantity)

@@ -177,6 +177,47 @@ class Job:
         names = [kinds] if isinstance(kinds, str) else kinds or draws.kinds
         return TorchAverage(self, about, [served[name] for name in names], chosen, self._learns_numbers(), device)
 
+    def to_arviz(
+        self,
+        *,
+        kind: str = "theta",
+        data: Any = None,
+        log_likelihood: bool = True,
+        point: str = "",
+        seed: int | None = 0,
+        include_failed: bool = False,
+    ) -> Any:
+        """The committed draws as arviz.from_dict gives them: an InferenceData of ArviZ 0.x, a DataTree of 1.x.
+
+        Every group but observed_data has the dimensions chain (its index) and draw (from 0, oldest first).
+        posterior: each parameter, float32 [chain, draw, ...], by its name.
+        sample_stats, each [chain, draw]: step, after which the draw was taken (int64); energy (U in nats, on the
+        mini-batch and before the move of that step) and lp = -energy, NaN where that step was not traced
+        (JobSpec.trace_every=1 traces all), both left out if none was and for theta_a; acceptance_rate of Metropolis
+        chains, the mean over the chain; step_size (alpha) of constant and cyclical schedules; diverging, True in chains
+        that the server ended DIVERGED.
+        log_likelihood: y [chain, draw, row], log p(y given x, draw) in nats and the targets' own units; a probability
+        that float32 cannot hold counts as 1.4e-45. observed_data: y [row]. Both are of the training rows, or of `data`:
+        (x, y), or the name of a data set. Jobs without a data set have neither.
+
+        kind: "theta" or "theta_a". point: of a sweep, which needs one. include_failed: failed and diverged chains, too.
+        log_likelihood: False needs no worker. Weighted draws (Metropolis) are resampled by `seed` at evenly spaced kept
+        steps, as many as the longest chain has; None refuses them. Of chains of unequal length the newest draws are
+        taken, as many as the shortest has, and a warning says so.
+        Raises InvalidArgument without arviz or where log_likelihood would exceed 2 GiB, NoDraws, NoServingWorker.
+        """
+        from .arviz import to_arviz
+
+        return to_arviz(
+            self,
+            kind=kind,
+            data=data,
+            log_likelihood=log_likelihood,
+            point=point,
+            seed=seed,
+            include_failed=include_failed,
+        )
+
     def traces(self, quantity: str = "energy") -> Traces:
         """The newest traced values of a quantity, at most 1,000 of each chain: a list of Trace, with to_pandas().
 

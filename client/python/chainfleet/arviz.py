@@ -1,0 +1,296 @@
+"""Draws for ArviZ of either major version: what `Job.to_arviz` gives."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .arrays import Array, Data, check_pair
+from .draws import Draws
+from .errors import Aborted, InvalidArgument, class_of
+from .prediction import Member, Prediction
+from .reasons import NotTraced
+from .v1 import job_spec_pb2, jobs_pb2, types_pb2
+
+if TYPE_CHECKING:
+    from .job import Job
+
+_BLOCK_VALUES = 1 << 24  # values of single draws that are held at a time
+_MOST_VALUES = 1 << 28  # of the group log_likelihood
+_READ_BYTES = 14 << 20  # of rows in one reply, whose bound is 15 MiB
+_ROW_BYTES = 16  # counted for each row beside its inputs
+_DRAWN_AFTER_TRAINING = ("swag", "mc_dropout", "laplace")
+_SMALLEST = float(np.finfo(np.float32).smallest_subnormal)  # members are float32
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A posterior of a job: its chains by index, their common report, and the name of the sweep's point."""
+
+    chains: Mapping[int, jobs_pb2.Chain]
+    report: jobs_pb2.Job.Report
+    point: str
+
+
+def to_arviz(
+    job: Job,
+    *,
+    kind: str = "theta",
+    data: Any = None,
+    log_likelihood: bool = True,
+    point: str = "",
+    seed: int | None = 0,
+    include_failed: bool = False,
+) -> Any:
+    """See Job.to_arviz."""
+    arviz = _import_arviz()
+    state = job.describe()
+    source = _source(state, point, include_failed)
+    selection = {"kinds": kind, "point": point, "include_failed": include_failed, "chains": sorted(source.chains)}
+    groups: dict[str, dict[str, Array]] = {}
+    seen: dict[int, tuple[Array, Array]] | None = None
+    predicts = log_likelihood and bool(state.inputs.shape)
+    # The version fixes which draws both groups have, also while chains run.
+    version = job.snapshot().version if predicts else 0
+    records = _segments(job, source)
+    draws = Draws(job._connection, records)[kind]
+    if predicts:
+        rows = _rows(job, state, data)
+        seen = _log_likelihood(job, rows, {**selection, "version": version})
+        groups["observed_data"] = {"y": rows.y}
+        if not _readable(records) <= _readable(_segments(job, source)):
+            raise _changed()
+    weights = _weights(draws, source, seen)
+    picks = _pick(weights, seed)
+    groups["posterior"] = _posterior(draws, picks)
+    steps = {chain: draws.steps(chain)[taken] for chain, taken in picks.items()}
+    groups["sample_stats"] = _sample_stats(job, state, source, kind, steps)
+    if seen is not None:
+        groups["log_likelihood"] = {"y": np.stack([seen[chain][1][picks[chain]] for chain in picks])}
+    return _convert(arviz, groups, list(picks), {"job": job.id, "kind": kind, "point": source.point})
+
+
+def _import_arviz() -> Any:
+    try:
+        import arviz
+    except ImportError:
+        raise InvalidArgument(
+            "to_arviz needs arviz, which is not installed", hint="pip install chainfleet[arviz]"
+        ) from None
+    return arviz
+
+
+def _convert(arviz: Any, groups: dict[str, dict[str, Array]], chains: list[int], attributes: dict[str, str]) -> Any:
+    named = {"coords": {"chain": chains}, "dims": {"y": ["row"]}}
+    old = arviz.__version__.startswith("0.")
+    made = arviz.from_dict(**groups, **named) if old else arviz.from_dict(groups, **named)
+    made.attrs.update(attributes)
+    return made
+
+
+def _source(state: jobs_pb2.Job, point: str, include_failed: bool) -> _Source:
+    """The chains of the job, or of one point of its sweep. Raises InvalidArgument that lists the points."""
+    report, index, name = state.report, 0, ""
+    if state.points:
+        found = [p for p in state.points if point in (p.name, str(p.index))]
+        if not found:
+            names = ", ".join(p.name for p in state.points)
+            raise InvalidArgument(
+                f"job {state.id} has a sweep: its points are posteriors of their own",
+                hint=f"to_arviz(point=...), one of {names}",
+            )
+        report, index, name = found[0].report, found[0].index, found[0].name
+    elif point:
+        raise InvalidArgument(f"job {state.id} has no sweep, so it has no point {point!r}")
+    failed = () if include_failed else (types_pb2.FAILED, types_pb2.DIVERGED)
+    chains = {c.id.index: c for c in state.chains if c.point == index and c.state not in failed}
+    return _Source(chains, report, name)
+
+
+def _segments(job: Job, source: _Source) -> list[types_pb2.SegmentRecord]:
+    """The segments of these chains. Raises NoDraws."""
+    request = jobs_pb2.ListSegmentsRequest(job=job.id)
+    if source.point:
+        request.point = source.point
+    reply = jobs_pb2.ListSegmentsResponse
+    records = job._connection.pages("JobService/ListSegments", request, reply, "segments")
+    found = [record for record in records if record.chain.index in source.chains]
+    if not _readable(found):
+        raise class_of("FAILED_PRECONDITION", "NO_DRAWS")(f"job {job.id} has no draws to read", reason="NO_DRAWS")
+    return found
+
+
+def _readable(records: Sequence[types_pb2.SegmentRecord]) -> set[str]:
+    return {record.segment.object.name for record in records if not record.deleted and not record.corrupt}
+
+
+def _weights(draws: Draws, source: _Source, seen: Mapping[int, tuple[Array, Array]] | None) -> dict[int, Array]:
+    """Weights of the draws by chain: of all, or of those that the server predicted with. Raises Aborted."""
+    weights = {chain: draws.weights(chain) for chain in draws.chains}
+    if seen is not None:
+        weights = {chain: weights.get(chain, np.empty(0))[: len(used)] for chain, (used, _) in sorted(seen.items())}
+        if not all(np.array_equal(weights[chain], used) for chain, (used, _) in seen.items()):
+            raise _changed()
+    empty = sorted(set(source.chains) - set(weights))
+    if empty:
+        warnings.warn(f"chains {empty} have no draws and are left out", stacklevel=4)
+    return weights
+
+
+def _changed() -> Aborted:
+    return Aborted("draws were deleted while to_arviz read them", hint="repeat it")
+
+
+def _pick(weights: Mapping[int, Array], seed: int | None) -> dict[int, Array]:
+    """Which draws of each chain, as many of each: indices, rising."""
+    counts = {chain: len(values) for chain, values in weights.items()}
+    if all(np.all(values == 1) for values in weights.values()):
+        shortest = min(counts.values())
+        if shortest != max(counts.values()):
+            warnings.warn(f"chains have {counts} draws; the newest {shortest} of each are taken", stacklevel=4)
+        return {chain: np.arange(count - shortest, count) for chain, count in counts.items()}
+    if seed is None:
+        raise InvalidArgument(
+            "the draws are weighted, and ArviZ counts each draw once", hint="to_arviz(seed=0) resamples them"
+        )
+    # At evenly spaced times of the chain, from a random start: its order is kept, so ESS and R-hat keep their meaning.
+    size = max(counts.values())
+    picks = {}
+    for chain, values in weights.items():
+        ends = np.cumsum(values)
+        times = (np.arange(size) + np.random.default_rng((seed, chain)).random()) * (ends[-1] / size)
+        picks[chain] = np.minimum(np.searchsorted(ends, times, side="right"), len(values) - 1)
+    return picks
+
+
+def _posterior(draws: Draws, picks: Mapping[int, Array]) -> dict[str, Array]:
+    """Each parameter [chain, draw, ...]. One object of the server is held beside them."""
+    size = len(next(iter(picks.values())))
+    made: dict[str, Array] = {}
+    positions = dict.fromkeys(picks, 0)
+    for draw in draws:
+        if draw.chain not in picks:
+            continue
+        taken = picks[draw.chain]
+        first, end = np.searchsorted(taken, [positions[draw.chain], positions[draw.chain] + 1])
+        positions[draw.chain] += 1
+        row = list(picks).index(draw.chain)
+        for name, value in draw.parameters.items():
+            if name not in made:
+                made[name] = np.empty((len(picks), size, *value.shape), np.float32)
+            made[name][row, first:end] = value
+    return made
+
+
+def _sample_stats(
+    job: Job, state: jobs_pb2.Job, source: _Source, kind: str, steps: Mapping[int, Array]
+) -> dict[str, Array]:
+    """What is known of each draw [chain, draw]."""
+    taken = np.stack(list(steps.values()))
+    chains = [source.chains[chain] for chain in steps]
+    diverged = np.array([chain.state == types_pb2.DIVERGED for chain in chains])
+    made = {"step": taken, "diverging": np.broadcast_to(diverged[:, None], taken.shape)}
+    energy = _energy(job, steps) if kind == "theta" else None  # the traced energy is that of theta
+    if energy is not None:
+        made |= {"energy": energy, "lp": -energy}
+    if all(chain.stats.HasField("metropolis") for chain in chains):
+        rates = np.array([chain.stats.metropolis.acceptance for chain in chains])
+        made["acceptance_rate"] = np.broadcast_to(rates[:, None], taken.shape)
+    sizes = _step_sizes(state.spec, source.report, chains[0].total_steps, taken)
+    return made if sizes is None else {**made, "step_size": sizes}
+
+
+def _energy(job: Job, steps: Mapping[int, Array]) -> Array | None:
+    """Traced energies [chain, draw] at these steps, NaN where there is none; None if no step was traced."""
+    try:
+        traces = {trace.chain: trace for trace in job.traces("energy")}
+    except NotTraced:
+        return None
+    rows = []
+    for chain, wanted in steps.items():
+        trace = traces.get(chain)
+        known = dict(zip(trace.steps.tolist(), trace.values.tolist(), strict=True)) if trace else {}
+        rows.append([known.get(step, np.nan) for step in wanted.tolist()])
+    made = np.array(rows)
+    return None if np.isnan(made).all() else made
+
+
+def _step_sizes(
+    spec: job_spec_pb2.JobSpec, report: jobs_pb2.Job.Report, total_steps: int, steps: Array
+) -> Array | None:
+    """alpha of the step before each draw, of a constant or a cyclical schedule; None of others."""
+    of_mean = spec.HasField("learning_rate")
+    schedule = spec.learning_rate if of_mean else spec.step_size
+    if schedule.WhichOneof("kind") == "constant":
+        return np.full(steps.shape, report.step_size)
+    if schedule.WhichOneof("kind") != "cyclical" or spec.sampler.WhichOneof("kind") in _DRAWN_AFTER_TRAINING:
+        return None
+    final = schedule.cyclical.final / (report.num_examples if of_mean else 1)
+    cycle = max(1, total_steps // max(1, schedule.cyclical.cycles))
+    phase = ((steps - 1) % cycle) / cycle
+    made: Array = final + 0.5 * (report.step_size - final) * (np.cos(np.pi * phase) + 1)
+    return made
+
+
+def _rows(job: Job, state: jobs_pb2.Job, data: Any) -> Data:
+    """`data`, or the rows that the job learned from, as they are stored."""
+    if data is not None and not isinstance(data, str):
+        return check_pair(data, job._learns_numbers())
+    name = data or state.spec.dataset.name
+    # One row of a data set that is not there: the server says so.
+    total = next((stored.num_rows for stored in job._fleet.datasets() if stored.name == name), 1)
+    kind = np.dtype("u1" if state.inputs.type == types_pb2.UINT8 else "<f4")
+    inputs, targets = [], []
+    at_once = max(1, _READ_BYTES // (_ROW_BYTES + kind.itemsize * int(np.prod(state.inputs.shape))))
+    for begin in range(0, total, at_once):
+        read = job._fleet.rows(name, range(begin, min(begin + at_once, total)))
+        inputs.append(np.frombuffer(read.inputs, kind).reshape(tuple(read.shape)))
+        targets.append(np.array(read.targets, np.float32) if read.targets else np.array(read.labels, np.int32))
+    return Data(np.concatenate(inputs), np.concatenate(targets))
+
+
+def _log_likelihood(job: Job, rows: Data, selection: Mapping[str, Any]) -> dict[int, tuple[Array, Array]]:
+    """By chain: weights [S] of its draws, and log p(y given x, draw) [S, n] in nats. Raises InvalidArgument."""
+    parts: list[dict[int, tuple[Array, Array]]] = []
+    begin, size = 0, 1
+    while begin < len(rows.y):
+        made = job.predict(rows.x[begin : begin + size], members=True, **selection)
+        targets = rows.y[begin : begin + size]
+        parts.append({member.chain: (member.weights, _log_density(member, targets)) for member in made.members})
+        begin += size
+        size = _next_size(made, len(rows.y))
+    return {
+        chain: (weights, np.concatenate([part[chain][1] for part in parts], axis=1))
+        for chain, (weights, _) in parts[0].items()
+    }
+
+
+def _next_size(made: Prediction, total_rows: int) -> int:
+    draws = sum(len(member.weights) for member in made.members)
+    if draws * total_rows > _MOST_VALUES:
+        raise InvalidArgument(
+            f"log_likelihood of {draws} draws and {total_rows:,} rows would take {draws * total_rows >> 27} GiB",
+            hint=f"pass at most {_MOST_VALUES // draws:,} rows, data=(x, y), or log_likelihood=False",
+        )
+    classes = made.mean_probability.shape[1] if "mean_probability" in made.scores else 2
+    return max(1, _BLOCK_VALUES // (draws * classes))
+
+
+def _log_density(member: Member, targets: Array) -> Array:
+    """log p(targets [n]) by each draw [S, n]."""
+    if member.probabilities is None:
+        assert member.mean is not None and member.variance is not None
+        mean, variance = member.mean.astype(np.float64), member.variance.astype(np.float64)
+        density: Array = -0.5 * (np.log(2 * np.pi * variance) + (targets - mean) ** 2 / variance)
+        return density
+    if targets.max() >= member.probabilities.shape[2]:
+        raise InvalidArgument(
+            f"data has class {targets.max()}, the job learned {member.probabilities.shape[2]} classes",
+        )
+    chosen = member.probabilities[:, np.arange(len(targets)), targets].astype(np.float64)
+    logarithm: Array = np.log(np.maximum(chosen, _SMALLEST))
+    return logarithm

@@ -1,6 +1,6 @@
 """Finds the Python package of the tree. It runs on Debian's numpy, grpcio and protobuf, the oldest that it supports.
 
-Its extras run on Debian's scikit-learn and on ArviZ 0.x. With CHAINFLEET_NEWEST_WHEELS=1 all of them run on
+Its extras run on Debian's scikit-learn and on ArviZ 0.x. With CHAINFLEET_NEWEST_WHEELS=1 all of them, and MLflow, run on
 the newest wheels that deploy/install_deps.sh --with-tests has unpacked for the tests.
 """
 import os
@@ -11,6 +11,7 @@ PACKAGE = os.path.join(ROOT, "client", "python")
 sys.path.insert(0, PACKAGE)
 DEPS = os.environ.get("CHAINFLEET_DEPS") or os.path.expanduser("~/.cache/chainfleet")
 if os.environ.get("CHAINFLEET_NEWEST_WHEELS"):
+    sys.path.insert(0, os.path.join(DEPS, "mlflow-skinny-3.17.2"))
     sys.path.insert(0, os.path.join(DEPS, "science-2026.11"))
     sys.path.insert(0, os.path.join(DEPS, "tritonclient-2.73.0"))  # numpy, grpcio and protobuf are among them
 else:

@@ -1,0 +1,116 @@
+"""Jobs in MLflow's file store, and models of them that predict through a real server and a real worker."""
+import json
+import os
+import shutil
+import tempfile
+import unittest
+import unittest.mock
+
+import fleet as fleets
+import python_package  # noqa: F401  first: it says where the next ones are
+import chainfleet as cf
+import numpy
+import pandas
+
+os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"
+os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+import mlflow  # noqa: E402
+import chainfleet.mlflow  # noqa: E402
+
+
+class Mlflow(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="chainfleet-mlflow-")
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        mlflow.set_tracking_uri(f"file://{cls.folder}/runs")
+        cls.started = fleets.Fleet(workers=1)
+        cls.addClassCleanup(cls.started.close)
+        cls.started.up()
+        cls.fleet = cf.connect(cls.started.address)
+        cls.addClassCleanup(cls.fleet.close)
+        environment = unittest.mock.patch.dict(os.environ)
+        environment.start()
+        cls.addClassCleanup(environment.stop)
+        os.environ.pop("CHAINFLEET_ADDRESS", None)
+        source = numpy.random.default_rng(7)
+        cls.x = source.normal(size=(500, 3)).astype(numpy.float32)
+        cls.y = (cls.x[:, 0] > 0).astype(int)
+
+    def sample(self, **more):
+        options = {"sampler": cf.SGLD(), "chains": 2, "epochs": 100, "learning_rate": 0.1, "progress": False, "wait": False, **more}
+        return self.fleet.sample(options.pop("model", cf.Model(builtin="mlp", hidden=[8])), options.pop("data", (self.x, self.y)), **options)
+
+    def load(self, uri):
+        """Its connection ends with the test."""
+        model = mlflow.pyfunc.load_model(uri)
+        self.addCleanup(model._model_impl.job._fleet.close)
+        return model
+
+    def history(self, run, metric):
+        found = mlflow.MlflowClient().get_metric_history(run, metric)
+        return sorted((one.step, one.value) for one in found if one.step)
+
+    def test_a_run_has_settings_metrics_while_chains_run_and_a_model_that_predicts_as_the_job(self):
+        job = self.sample(epochs=3000, collect=cf.Collect(every_steps=400), trace_every=20)
+        info = chainfleet.mlflow.log_job(job, interval=0.1)
+        run = mlflow.MlflowClient().search_runs(["0"], f"tags.`chainfleet.job` = '{job.id}'")[0]
+        self.assertEqual((run.info.status, run.info.run_name), ("FINISHED", job.id))
+        settings = {name: run.data.params[name] for name in ("model.hidden", "sampler.sgld", "learning_rate.constant", "chains")}
+        self.assertEqual(settings, {"model.hidden": "[8]", "sampler.sgld": "{}", "learning_rate.constant": "0.1", "chains": "2"})
+        self.assertEqual(mlflow.artifacts.load_dict(f"runs:/{run.info.run_id}/job.json")["id"], job.id)
+        draws = self.history(run.info.run_id, "draws")
+        self.assertEqual(draws[-1], (2 * 9000, 2 * 22.0))
+        self.assertTrue(any(0 < count < 44 for _, count in draws), "some came while chains ran")
+        for metric in ("energy/chain_0", "step_size/chain_1"):
+            self.assertGreater(len(self.history(run.info.run_id, metric)), 1)
+        self.assertLess(abs(run.data.metrics["rhat"] - max(d.rhat for d in job.describe().diagnostics if not d.descriptive)), 1e-9)
+        model = self.load(info.model_uri)
+        expected = job.predict(self.x[:5])
+        for rows in (self.x[:5], pandas.DataFrame(self.x[:5].astype(float), columns=list("abc"))):
+            made = model.predict(rows)
+            numpy.testing.assert_array_equal(made[["probability_0", "probability_1"]], expected.mean_probability)
+            numpy.testing.assert_array_equal(made["predicted_class"], expected.predicted_class)
+            numpy.testing.assert_array_equal(made["mutual_information"], expected.mutual_information)
+        with self.assertRaisesRegex(mlflow.exceptions.MlflowException, "schema"):
+            model.predict(self.x[:5, :2])
+
+    def test_a_saved_model_names_a_version_and_finds_a_server_that_has_moved(self):
+        job = self.sample(collect=cf.Collect(every_steps=10)).wait(progress=False)
+        path = os.path.join(self.folder, "saved")
+        chainfleet.mlflow.save_model(job, path, address="127.0.0.1:1")
+        with open(os.path.join(path, "data", "chainfleet.json"), encoding="utf-8") as file:
+            known = json.load(file)
+        self.assertEqual(known, {"job": job.id, "version": job.snapshot().version, "address": "127.0.0.1:1"})
+        with unittest.mock.patch.dict(os.environ, {"CHAINFLEET_ADDRESS": self.started.address}):
+            made = self.load(path).predict(self.x[:2])
+        numpy.testing.assert_array_equal(made["probability_1"], job.predict(self.x[:2]).mean_probability[:, 1])
+
+    def test_images_and_numbers(self):
+        images = numpy.random.default_rng(1).integers(0, 256, (60, 1, 4, 4), dtype=numpy.uint8)
+        job = self.sample(data=(images, images.mean(axis=(1, 2, 3))), epochs=10).wait(progress=False)
+        path = os.path.join(self.folder, "images")
+        chainfleet.mlflow.save_model(job, path)
+        made = self.load(path).predict(images[:4])
+        self.assertEqual(list(made), ["mean", "variance_aleatoric", "variance_epistemic"])
+        numpy.testing.assert_array_equal(made["mean"], job.predict(images[:4]).mean)
+
+    def test_a_job_that_fails_ends_its_run_failed_with_the_reason(self):
+        job = self.sample(sampler=cf.EMCMC(eta=1e-9), learning_rate=100.0)
+        with self.assertRaisesRegex(cf.JobFailed, "DIVERGED"):
+            chainfleet.mlflow.log_job(job, interval=0.1)
+        run = mlflow.MlflowClient().search_runs(["0"], f"tags.`chainfleet.job` = '{job.id}'")[0]
+        self.assertEqual(run.info.status, "FAILED")
+        self.assertIsNone(mlflow.active_run())
+
+    def test_an_active_run_goes_on_and_a_density_has_no_model(self):
+        job = self.fleet.sample(cf.potentials.Gaussian(dimension=2), sampler=cf.HMC(), step_size=0.5, steps=100, collect=cf.Collect(every_steps=5), wait=False)
+        with mlflow.start_run() as run:
+            with self.assertRaisesRegex(cf.errors.InvalidArgument, "no data set"):
+                chainfleet.mlflow.log_job(job, interval=0.1)
+            self.assertEqual(mlflow.active_run().info.run_id, run.info.run_id)
+        self.assertGreater(self.history(run.info.run_id, "acceptance_rate/chain_0")[-1][1], 0.3)
+
+
+if __name__ == "__main__":
+    unittest.main()

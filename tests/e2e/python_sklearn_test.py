@@ -119,7 +119,7 @@ def test_errors_name_the_remedy(fleet, moons):
     with pytest.raises(NotFittedError):
         ChainfleetRegressor().predict(moons[0])
     with pytest.raises(cf.errors.DeadlineExceeded):
-        ChainfleetClassifier(**{**SMALL, "epochs": 100_000}, timeout=0.2).fit(*moons)
+        ChainfleetClassifier(**{**SMALL, "epochs": 1_000_000}, timeout=0.2).fit(*moons)
     fleet.job().cancel()
     with pytest.raises(cf.errors.InvalidArgument, match="host:port"):
         ChainfleetClassifier(**SMALL, address="nowhere").fit(*moons)

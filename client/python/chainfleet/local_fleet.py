@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import re
 import socket
+import weakref
 
 from . import text
 from .addresses import DEFAULT_ADDRESS, find_token
+from .connection import Connection
 from .errors import Internal
 from .fleet import Fleet, connect
 from .programs import run_program
+
+_connections: weakref.WeakSet[Connection] = weakref.WeakSet()  # of the fleets that `local` returned
 
 
 def local(
@@ -51,7 +55,9 @@ def local(
     match = re.search(r"up: server (\S+),", said)
     if match is None:
         raise Internal(f"`chainfleet up` named no address: {said!r}")
-    return connect(match.group(1), found)
+    fleet = connect(match.group(1), found)
+    _connections.add(fleet.connection)
+    return fleet
 
 
 def down(data_dir: str | os.PathLike[str] | None = None) -> None:
@@ -59,6 +65,8 @@ def down(data_dir: str | os.PathLike[str] | None = None) -> None:
 
     The next `local` goes on with the jobs that ran.
     """
+    for connection in list(_connections):  # a server that ends waits for its clients; a later call connects again
+        connection.close()
     run_program(["down", *([] if data_dir is None else ["--data-dir", os.fspath(data_dir)])])
 
 

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from html import escape
 from typing import Any
 
+import grpc
+
 from .v1 import jobs_pb2, types_pb2
 
 FINAL = frozenset(
@@ -136,11 +138,12 @@ def line(enabled: bool = True) -> Iterator[Line]:
 
 @contextmanager
 def goes_on(call: str) -> Iterator[None]:
-    """Ctrl-C says which call finds again what goes on at the server."""
+    """Ctrl-C says which call finds again what goes on at the server. In asyncio, Ctrl-C cancels the task."""
     try:
         yield
-    except KeyboardInterrupt:
-        sys.stderr.write(f"\ndetached, it goes on at the server; to find it again: {call}\n")
+    except (KeyboardInterrupt, grpc.FutureCancelledError) as stopped:
+        if isinstance(stopped, KeyboardInterrupt) or sys.stderr.isatty():
+            sys.stderr.write(f"\ndetached, it goes on at the server; to find it again: {call}\n")
         raise
 
 

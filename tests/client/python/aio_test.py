@@ -1,14 +1,18 @@
 """The coroutines of chainfleet.aio: the same methods, concurrent calls, and a cancelled task that cancels its call."""
 import asyncio
+import contextlib
 import inspect
+import io
 import threading
 import unittest
 
 import python_package  # noqa: F401  first: it says where the next ones are
 import chainfleet as cf
 import grpc
+from chainfleet import aio_calls
 from chainfleet.v1 import jobs_pb2
 from connection_test import Served, refuse, reason
+from show_test import Terminal
 
 PAIRS = ((cf.Fleet, cf.aio.Fleet), (cf.Job, cf.aio.Job), (cf.Draws, cf.aio.Draws))
 
@@ -96,6 +100,30 @@ class Calls(Served, unittest.IsolatedAsyncioTestCase):
                 break
         self.assertEqual(states, [jobs_pb2.Job.RUNNING, jobs_pb2.Job.PAUSED])
         self.assertTrue(await asyncio.to_thread(closed.wait, 20))
+
+    async def test_control_c_of_a_waiting_task_says_how_to_find_the_job(self):
+        begun, ended = threading.Event(), threading.Event()
+
+        def watch(request, context):
+            context.add_callback(ended.set)
+            yield jobs_pb2.Job(id="j", state=jobs_pb2.Job.RUNNING)
+            begun.set()
+            ended.wait(20)
+
+        job = cf.aio.Job(cf.Job(cf.Fleet(self.connect(self.serve(WatchJob=watch))), "j"))
+        for terminal in (Terminal(), io.StringIO()):
+            begun.clear()
+            ended.clear()
+            with contextlib.redirect_stderr(terminal):
+                task = asyncio.ensure_future(job.wait())
+                self.assertTrue(await asyncio.to_thread(begun.wait, 20))
+                task.cancel()  # as asyncio.run does
+                with self.assertRaises(asyncio.CancelledError):
+                    await task
+                self.assertTrue(await asyncio.to_thread(ended.wait, 20))
+                aio_calls._threads.shutdown(wait=True)  # what the task began has ended
+            aio_calls._threads = aio_calls.ThreadPoolExecutor(4)
+            self.assertEqual("fleet.job('j')" in terminal.getvalue(), terminal.isatty())
 
     async def test_errors_are_the_same(self):
         server = self.serve(GetJob=lambda request, context: refuse(context, grpc.StatusCode.NOT_FOUND, "no", reason("JOB_NOT_FOUND")))

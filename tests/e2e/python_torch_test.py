@@ -57,6 +57,18 @@ class Torch(unittest.TestCase):
         made = job.predict(HELD_OUT)
         numpy.testing.assert_allclose(job.to_torch()(HELD_OUT).numpy(), made.mean, rtol=2e-6)
 
+    def test_a_module_that_the_server_refuses_leaves_no_data_behind(self):
+        class Saving(Net):
+            def forward(self, x):
+                if x.shape[0] > 1_000_000:
+                    torch.save(x, "x.pt")
+                return self.out(self.hidden(x))
+
+        before = [dataset.name for dataset in self.fleet.datasets()]
+        with self.assertRaises(cf.errors.InvalidArgument):
+            self.fleet.sample(Saving(2), data=(ROWS[2:], numpy.arange(598) % 2), sampler=cf.SGLD(), epochs=1, progress=False)
+        self.assertEqual([dataset.name for dataset in self.fleet.datasets()], before)
+
     def test_a_module_that_mixes_examples_uploads_nothing(self):
         class Mixing(Net):
             def forward(self, x):

@@ -4,6 +4,7 @@
 #       one static library. A dependency of the same or a higher floor stops the configure step, unless both live in one folder
 #       of the tree (PARENT). Its whole archive is linked alone against what it declares (a missing dependency fails there), and
 #       headers without a .cc compile alone.
+#   chainfleet_program(NAME SOURCES ... DEPS ...)   a program that is installed into bin, as the component of its name.
 #   chainfleet_test(NAME LABEL label [ALONE] [BESIDE script] [SHARDS n] SOURCES ... DEPS ...)   a GoogleTest binary; each TEST is
 #       one ctest entry. ALONE: each source is compiled by itself, for they have names in common. With SHARDS its cases are dealt to n entries instead, a process each. With BESIDE the whole binary is one
 #       entry, run by a script of tests/support beside the server that it starts.
@@ -87,6 +88,14 @@ function(chainfleet_library NAME)
     set_target_properties(${NAME} PROPERTIES CHAINFLEET_FLOOR ${ARG_FLOOR} CHAINFLEET_PARENT "${CHAINFLEET_CURRENT_PARENT}")
   endif()
   chainfleet_header_check(${NAME} ${ARG_SUBFOLDERS})
+endfunction()
+
+function(chainfleet_program NAME)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${NAME} ${ARG_SOURCES})
+  target_compile_options(${NAME} PRIVATE ${CHAINFLEET_WARNINGS})
+  target_link_libraries(${NAME} PRIVATE ${ARG_DEPS})
+  install(TARGETS ${NAME} RUNTIME COMPONENT ${NAME})
 endfunction()
 
 function(chainfleet_test NAME)

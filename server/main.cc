@@ -23,6 +23,7 @@
 #include "core/base/ids.h"
 #include "core/base/log.h"
 #include "core/base/settings_file.h"
+#include "core/base/version.h"
 #include "server/scale/command.h"
 #include "server/server.h"
 
@@ -135,6 +136,7 @@ std::string WrongAddress(const std::string& text) {
 }
 
 void AddFlags(CLI::App* app, Flags* flags) {
+  app->set_version_flag("--version", kVersion);
   flags->server.data_directory = DefaultDataFolder();
   app->add_option("--data-dir", flags->server.data_directory,
                   "Folder of the state, and without --blobs of draws and data sets")

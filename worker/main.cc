@@ -19,6 +19,7 @@
 #include "core/base/environment.h"
 #include "core/base/log.h"
 #include "core/base/settings_file.h"
+#include "core/base/version.h"
 #include "worker/module_check.h"
 #include "worker/numerics/arena/device.h"
 #include "worker/worker.h"
@@ -51,6 +52,7 @@ std::string WrongDevice(const std::string& text) {
 }
 
 void AddFlags(CLI::App* app, Flags* flags) {
+  app->set_version_flag("--version", kVersion);
   WorkerOptions& worker = flags->worker;
   app->add_option("--server", worker.server,
                   "HOST:PORT of the coordinator; a comma list of several, one of which leads")

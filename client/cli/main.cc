@@ -6,6 +6,7 @@
 #include "client/cli/exit_code.h"
 #include "client/cli/terminal.h"
 #include "client/cli/verbs/verbs.h"
+#include "core/base/version.h"
 
 namespace {
 
@@ -29,7 +30,7 @@ int main(int argc, char** argv) {
   CLI::App program("chainfleet: draws from posteriors of neural networks, sampled by a fleet and served as averages",
                    "chainfleet");
   program.require_subcommand(1);
-  program.set_version_flag("--version", CHAINFLEET_VERSION);
+  program.set_version_flag("--version", chainfleet::kVersion);
   program.footer(
       "Examples:\n"
       "  chainfleet up                                              # a server and two workers on this machine\n"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the generated files of the Python package: messages of the .proto files, specs, classes of errors, the version.
 
-  tests/client/python/generate.py [FOLDER]    # of the package; default: client/python/chainfleet
+  tests/client/python/generate.py    # into client/python/chainfleet; the version also into client/python/pyproject.toml
 
 The messages are what Debian 12's protoc writes: older than any protobuf that pip installs, so that every release of the
 last years loads them. The files are in the repository, so that a wheel is built without protoc; a test compares them.
@@ -81,13 +81,22 @@ def _wrapped(text):
 
 
 def version():
-    number = re.search(r"project\(chainfleet VERSION ([\d.]+)", job_file.read("CMakeLists.txt")).group(1)
-    return HEADER + f'"""The release, from the CMakeLists.txt of the repository."""\n\n__version__ = "{number}"\n'
+    return re.search(r'kVersion\[\] = "([\d.]+)"', job_file.read("core/base/version.h")).group(1)
+
+
+def version_module():
+    return HEADER + f'"""The release, from core/base/version.h of the repository."""\n\n__version__ = "{version()}"\n'
+
+
+def pyproject():
+    """The project file, whose extra `server` takes programs of the same release."""
+    return re.sub(r'(?<="chainfleet_server==)[\d.]+', version(), job_file.read("client/python/pyproject.toml"))
 
 
 def files():
     """{path inside the package: text}."""
-    made = {**messages(), "reasons.py": reasons(), "version.py": version(), "aio.py": HEADER + aio_module.module()}
+    made = {**messages(), "reasons.py": reasons(), "version.py": version_module(), "aio.py": HEADER + aio_module.module(),
+            "../pyproject.toml": pyproject()}
     return made | {name: HEADER + text for name, text in spec_classes.modules().items()}
 
 
@@ -97,11 +106,10 @@ def _write(path, text):
         file.write(text)
 
 
-def main(arguments):
-    folder = arguments[0] if arguments else PACKAGE
+def main():
     for name, text in files().items():
-        _write(os.path.join(folder, name), text)
+        _write(os.path.join(PACKAGE, name), text)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

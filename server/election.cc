@@ -5,6 +5,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
+#include "core/base/thread_pool.h"
+#include "server/http/gateway.h"
 #include "server/rpc/standby_server.h"
 
 namespace chainfleet {
@@ -26,22 +28,42 @@ const char* AloneFlag(const PostgresOptions& options) {
   return options.home.moved ? "--objects-moved" : nullptr;
 }
 
+// The ports of a coordinator that does not lead.
+struct Standby {
+  std::unique_ptr<StandbyServer> grpc;
+  std::unique_ptr<HttpServer> http;  // its calls are answered by `grpc`
+};
+
+absl::StatusOr<Standby> StandBy(const StandbyAddresses& listen, const Clock* clock, Executor* executor, RngKey ids) {
+  Standby standby;
+  CHAINFLEET_ASSIGN_OR_RETURN(standby.grpc, StandbyServer::Start(listen.grpc, clock, ids));
+  if (listen.http == "off") return standby;
+  const auto refuse = [](const std::string&, const std::string&) { return absl::UnavailableError("standing by"); };
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      standby.http,
+      OpenHttp(
+          listen.http, /*is_open=*/false,
+          {.channel = standby.grpc->InProcessChannel(), .authorize = refuse, .clock = clock, .executor = executor}));
+  return standby;
+}
+
 }  // namespace
 
 bool IsPostgres(const std::string& state) {
   return absl::StartsWith(state, "postgres://") || absl::StartsWith(state, "postgresql://");
 }
 
-absl::StatusOr<std::optional<Lead>> WaitToLead(const PostgresOptions& options, const std::string& listen,
+absl::StatusOr<std::optional<Lead>> WaitToLead(const PostgresOptions& options, const StandbyAddresses& listen,
                                                RngKey request_ids, const std::function<bool(absl::Duration)>& pause) {
   const SystemClock clock;
-  std::unique_ptr<StandbyServer> standby;
+  ThreadPool executor(1);
+  std::optional<Standby> standby;
   std::string known;
   bool away = false;
   CHAINFLEET_ASSIGN_OR_RETURN(std::unique_ptr<PostgresLeader> leader, PostgresLeader::Connect(options));
   do {
     absl::StatusOr<PostgresLeader::Election> election = leader->TakeOver();
-    const bool hopeless = standby == nullptr || ReasonOf(election.status()) == "OTHER_STORE";
+    const bool hopeless = !standby || ReasonOf(election.status()) == "OTHER_STORE";
     if (!election.ok() && hopeless) return election.status();
     TellOfOutage(election.status(), &away);
     if (election.ok() && election->store != nullptr) return Lead{std::move(leader), std::move(election->store)};
@@ -49,11 +71,11 @@ absl::StatusOr<std::optional<Lead>> WaitToLead(const PostgresOptions& options, c
       return absl::FailedPreconditionError(absl::StrCat(flag, ": the coordinator at ", election->leader_address,
                                                         " leads on this database: stop all others first"));
     }
-    if (standby == nullptr) {
-      CHAINFLEET_ASSIGN_OR_RETURN(standby, StandbyServer::Start(listen, &clock, request_ids));
+    if (!standby) {
+      CHAINFLEET_ASSIGN_OR_RETURN(standby, StandBy(listen, &clock, &executor, request_ids));
     }
     const std::string now = election.ok() ? election->leader_address : "";
-    standby->SetLeader(now);
+    standby->grpc->SetLeader(now);
     if (election.ok() && now != known) Log(LogLevel::kInfo, "standing by", {{"leader", known = now}});
   } while (pause(kElectionInterval));
   return std::nullopt;

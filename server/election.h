@@ -22,12 +22,16 @@ struct Lead {
   std::unique_ptr<StateStore> store;
 };
 
+struct StandbyAddresses {
+  std::string grpc, http;  // HOST:PORT; `http` may be "off"
+};
+
 // Returns when this coordinator leads; until then it answers on `listen` as a standby. `pause` waits between attempts;
 // if it returns false, the process is ending and the result is nullopt. Returns errors of the first attempt and
 // OTHER_STORE. Other errors are logged once for each outage and retried, because the database may come back.
 // FAILED_PRECONDITION: this process opens a restored store, or one whose objects were moved, while another coordinator
 // leads. `request_ids` makes ids for the calls that the standby answers.
-absl::StatusOr<std::optional<Lead>> WaitToLead(const PostgresOptions& options, const std::string& listen,
+absl::StatusOr<std::optional<Lead>> WaitToLead(const PostgresOptions& options, const StandbyAddresses& listen,
                                                RngKey request_ids, const std::function<bool(absl::Duration)>& pause);
 
 // Renews the lead every third of the term. The destructor gives the lead up: after it nothing may be written.

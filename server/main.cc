@@ -170,10 +170,15 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--metrics-listen", flags->server.metrics_listen, "HOST:PORT for Prometheus, or off")
       ->check([](const std::string& text) { return text == "off" ? "" : WrongAddress(text); })
       ->capture_default_str();
+  app->add_option("--http-listen", flags->server.http_listen,
+                  "HOST:PORT for HTTP: the Open Inference Protocol, or off; port 0 takes a free one")
+      ->check([](const std::string& text) { return text == "off" ? "" : WrongAddress(text); })
+      ->capture_default_str();
   app->add_option("--lease", flags->lease,
                   "Time that a silent worker keeps its chains; sync interval and grace period are a third of it each")
       ->capture_default_str();
-  app->add_option("--port-file", flags->port_file, "Write {\"grpc\": PORT, \"metrics\": PORT} here once serving");
+  app->add_option("--port-file", flags->port_file,
+                  "Write {\"grpc\": PORT, \"metrics\": PORT, \"http\": PORT} here once serving");
   app->add_option("--threads", flags->server.threads,
                   "Threads for disk and bookkeeping; 0: chosen by the number of cores")
       ->capture_default_str();
@@ -220,7 +225,7 @@ absl::Status WritePortFile(const std::string& path, const Server& server) {
   const std::string temp = path + ".new";
   std::ofstream(temp) << "{\"grpc\": " << server.port()
                       << ", \"metrics\": " << ParseHostPort(server.metrics_address()).value_or(HostPort{}).port
-                      << "}\n";
+                      << ", \"http\": " << server.http_port() << "}\n";
   if (std::rename(temp.c_str(), path.c_str()) == 0) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("cannot write the port file ", path));
 }
@@ -308,9 +313,12 @@ absl::StatusOr<TokenTable> ReadTokens(const Flags& flags) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<std::string> callers, TokenText(kCallerToken));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<std::string> workers, TokenText(kWorkerToken));
   CHAINFLEET_ASSIGN_OR_RETURN(TokenTable tokens, ParseTokens(callers, workers));
-  if (!tokens.empty() || flags.insecure || IsLoopback(flags.server.listen)) return tokens;
+  if (!tokens.empty() || flags.insecure) return tokens;
+  const bool is_http_open = flags.server.http_listen != "off" && !IsLoopback(flags.server.http_listen);
+  if (IsLoopback(flags.server.listen) && !is_http_open) return tokens;
+  const bool is_grpc = !IsLoopback(flags.server.listen);
   return absl::InvalidArgumentError(absl::StrCat(
-      "--listen ", flags.server.listen,
+      is_grpc ? "--listen " : "--http-listen ", is_grpc ? flags.server.listen : flags.server.http_listen,
       " without a token lets every host that reaches the port read and change everything: set CHAINFLEET_TOKEN "
       "or CHAINFLEET_TOKEN_FILE, and CHAINFLEET_WORKER_TOKEN for workers, or say --insecure"));
 }
@@ -355,7 +363,10 @@ int Run(const Flags& flags) {
     if (const absl::Status status = WritePortFile(flags.port_file, **server); !status.ok()) return Fail(status);
   }
   Log(LogLevel::kInfo, "serving",
-      {{"port", (*server)->port()}, {"metrics", (*server)->metrics_address()}, {"data", flags.server.data_directory}});
+      {{"port", (*server)->port()},
+       {"http", (*server)->http_port()},
+       {"metrics", (*server)->metrics_address()},
+       {"data", flags.server.data_directory}});
 
   int received = 0;
   sigwait(&signals, &received);

@@ -16,6 +16,7 @@
 #include "core/store/state_store/sqlite_state_store.h"
 #include "server/control/restored_store.h"
 #include "server/disk_reserve.h"
+#include "server/http/gateway.h"
 #include "server/rpc/selection_query.h"
 #include "server/scale/slurm_scaler.h"
 #include "server/telemetry/fleet_gauges.h"
@@ -100,7 +101,7 @@ absl::StatusOr<std::optional<Lead>> WaitToLead(const ServerOptions& options,
                                  .fresh_incarnation = FreshId("s"),
                                  .opening = options.opening,
                                  .home = std::move(home)};
-  return WaitToLead(postgres, options.listen, RngKey{RandomBits()}, pause);
+  return WaitToLead(postgres, {options.listen, options.http_listen}, RngKey{RandomBits()}, pause);
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, std::optional<Lead> lead,
@@ -119,6 +120,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
 }
 
 Server::~Server() {
+  http_.reset();
   if (grpc_) grpc_->Shutdown(kFinalShutdown);
   registry_.StopServing();
 }
@@ -313,6 +315,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   verifier_->Start(kCollectInterval);
   CHAINFLEET_ASSIGN_OR_RETURN(
       grpc_, GrpcServer::Start(options.listen, parts, shards_.get(), batcher_.get(), evaluations_.get(), &metrics_));
+  CHAINFLEET_RETURN_IF_ERROR(ServeHttp(options));
   if (options.slurm) CHAINFLEET_RETURN_IF_ERROR(StartScaling(*options.slurm, options.listen));
   return ServeMetrics(options.metrics_listen);
 }
@@ -332,6 +335,19 @@ absl::Status Server::StartScaling(const SlurmOptions& options, const std::string
        {"min", options.scale.min_workers},
        {"max", options.scale.max_workers}});
   scale_loop_->Start();
+  return absl::OkStatus();
+}
+
+absl::Status Server::ServeHttp(const ServerOptions& options) {
+  if (options.http_listen == "off") return absl::OkStatus();
+  const auto authorize = [this](const std::string& method, const std::string& authorization) {
+    return auth_->Authorize(method, {{"authorization", authorization}}).status();
+  };
+  CHAINFLEET_ASSIGN_OR_RETURN(http_, OpenHttp(options.http_listen, options.tokens.empty(),
+                                              {.channel = grpc_->InProcessChannel(),
+                                               .authorize = authorize,
+                                               .clock = &clock_,
+                                               .executor = threads_.get()}));
   return absl::OkStatus();
 }
 

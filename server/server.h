@@ -25,6 +25,7 @@
 #include "server/control/garbage_collector.h"
 #include "server/control/retention_keeper.h"
 #include "server/election.h"
+#include "server/http/http_server.h"
 #include "server/intake/dataset_roots.h"
 #include "server/intake/upload_limits.h"
 #include "server/predict/serving/batcher.h"
@@ -54,6 +55,7 @@ struct ServerOptions {
   std::vector<S3Settings> dataset_buckets;   // s3:// data sets must be below their prefixes
   std::string listen = "127.0.0.1:7400";
   std::string metrics_listen = "127.0.0.1:7401";  // "off": none
+  std::string http_listen = "127.0.0.1:7402";     // "off": none
   TokenTable tokens;                              // empty: every call is allowed
   TenantLimits tenant_limits{.jobs = 10'000, .chains = 65'536, .stored_bytes = int64_t{4} << 40};
   AccessOptions access{.tenant_calls = 4096};
@@ -88,6 +90,7 @@ class Server {
   int port() const { return grpc_->port(); }
   Coordinator& coordinator() { return *coordinator_; }
   const std::string& metrics_address() const { return metrics_address_; }
+  int http_port() const { return http_ == nullptr ? 0 : http_->port(); }  // 0: none
   void Shutdown(absl::Duration deadline);
 
  private:
@@ -101,6 +104,7 @@ class Server {
   absl::Status CheckRestored(const std::function<void(const absl::Status&)>& on_store_lost);
   void MakeThreads(const ServerOptions& options);
   absl::Status Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost);
+  absl::Status ServeHttp(const ServerOptions& options);
   absl::Status ServeMetrics(const std::string& address);
   absl::Status StartScaling(const SlurmOptions& options, const std::string& listen);
   std::vector<GaugeFamily> ShowFleet();
@@ -150,6 +154,7 @@ class Server {
   std::unique_ptr<DrawVerifier> verifier_;
   std::unique_ptr<RetentionKeeper> retention_;
   std::unique_ptr<GrpcServer> grpc_;
+  std::unique_ptr<HttpServer> http_;
 };
 
 }  // namespace chainfleet

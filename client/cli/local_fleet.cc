@@ -50,10 +50,12 @@ std::vector<Daemon> LocalFleet::KnownWorkers() const {
   return workers;
 }
 
-absl::StatusOr<int> LocalFleet::Port() const {
+absl::StatusOr<int> LocalFleet::Port(const std::string& protocol) const {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string text, RealFileSystem()->Read(ports_path()));
   try {
-    return YAML::Load(text)["grpc"].as<int>();
+    const YAML::Node port = YAML::Load(text)[protocol];
+    if (!port) return absl::NotFoundError(absl::StrCat(ports_path(), " has no port for ", protocol));
+    return port.as<int>();
   } catch (const YAML::Exception& e) {
     return absl::DataLossError(absl::StrCat(ports_path(), " is not what the server writes: ", e.what()));
   }

@@ -25,8 +25,8 @@ class LocalFleet {
   // Workers that have a pid file, running or not, by index.
   std::vector<Daemon> KnownWorkers() const;
 
-  // The gRPC port of the running server, from ports.json. NOT_FOUND until the server has written it.
-  absl::StatusOr<int> Port() const;
+  // The port of the running server for "grpc" or "http", from ports.json. NOT_FOUND until the server has written it.
+  absl::StatusOr<int> Port(const std::string& protocol) const;
 
  private:
   LocalFleet(std::string data_folder, std::string program_folder);

@@ -1,15 +1,16 @@
 #include "server/intake/dataset_uri.h"
 
 #include <algorithm>
-#include <cstdint>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "core/base/percent.h"
 
 namespace chainfleet {
 namespace {
@@ -18,24 +19,6 @@ constexpr size_t kMaxUriBytes = 2048;  // an error that names the URI must fit i
 
 absl::Status Refuse(const std::string& uri, const std::string& why) {
   return absl::InvalidArgumentError(absl::StrCat(uri, ": ", why));
-}
-
-// False for an escape other than % and two hex digits, and for a zero byte, which would cut the path off in system
-// calls.
-bool PercentDecode(absl::string_view text, std::string* decoded) {
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      *decoded += text[i];
-      continue;
-    }
-    const absl::string_view digits = text.substr(i + 1, 2);
-    uint32_t byte = 0;
-    if (digits.size() != 2 || !std::all_of(digits.begin(), digits.end(), absl::ascii_isxdigit)) return false;
-    if (!absl::SimpleHexAtoi(digits, &byte)) return false;
-    *decoded += static_cast<char>(byte);
-    i += 2;
-  }
-  return decoded->find('\0') == std::string::npos;
 }
 
 absl::Status CheckKey(const std::string& uri, const std::string& key) {
@@ -67,9 +50,9 @@ absl::StatusOr<DatasetUri> ParseDatasetUri(const std::string& uri) {
   if (!is_file && host.empty()) return Refuse(uri, "the bucket is missing: give s3://BUCKET/KEY");
   if (!is_file) parsed.bucket = host;
   // The slash belongs to a file's path, but not to an S3 key.
-  if (!PercentDecode(rest.substr(std::min(rest.size(), slash + (is_file ? 0 : 1))), &parsed.path)) {
-    return Refuse(uri, "a % must be followed by two hex digits other than 00; write % itself as %25");
-  }
+  std::optional<std::string> path = PercentDecoded(rest.substr(std::min(rest.size(), slash + (is_file ? 0 : 1))));
+  if (!path) return Refuse(uri, "a % must be followed by two hex digits other than 00; write % itself as %25");
+  parsed.path = *std::move(path);
   if (parsed.path.empty() || parsed.path.back() == '/') return Refuse(uri, "this names a folder: name its files");
   if (!is_file) CHAINFLEET_RETURN_IF_ERROR(CheckKey(uri, parsed.path));
   return parsed;

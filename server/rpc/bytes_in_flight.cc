@@ -8,6 +8,7 @@
 #include "core/wire/grpc_status.h"
 #include "server/rpc/call_limits.h"
 #include "server/rpc/method_names.h"
+#include "server/rpc/peer.h"
 
 namespace chainfleet {
 namespace {
@@ -30,7 +31,7 @@ class ReplyBound final : public grpc::experimental::Interceptor {
     if (is_stream_ && hooks->QueryInterceptionHookPoint(InterceptionHookPoints::POST_SEND_MESSAGE)) held_.reset();
     if (hooks->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS) &&
         hooks->GetSendStatus().error_code() == grpc::StatusCode::CANCELLED) {
-      on_cancelled_(call_->server_context()->peer());
+      on_cancelled_(PeerOf(*call_->server_context()));
     }
     hooks->Proceed();
   }
@@ -41,7 +42,7 @@ class ReplyBound final : public grpc::experimental::Interceptor {
     if (message == nullptr) return;
     const int64_t bytes = 2 * static_cast<int64_t>(message->ByteSizeLong());  // with the serialised copy
     if (bytes <= limits::kFreeBytes) return;
-    held_ = bytes_->Hold(call_->server_context()->peer(), bytes);
+    held_ = bytes_->Hold(PeerOf(*call_->server_context()), bytes);
     if (held_ != nullptr) return;
     if (is_stream_) return call_->server_context()->TryCancel();
     hooks->ModifySendMessage(nullptr);

@@ -19,6 +19,7 @@
 #include "server/rpc/bytes_in_flight.h"
 #include "server/rpc/call_limits.h"
 #include "server/rpc/cancelled_calls.h"
+#include "server/rpc/peer.h"
 #include "server/rpc/receiving_calls.h"
 #include "server/rpc/refused_peers.h"
 
@@ -76,7 +77,7 @@ void Refuse(const HandlerParameter& call, const absl::Status& status) {
 class Receipt final : public grpc_completion_queue_functor {
  public:
   Receipt(Parts* gate, MethodHandler* method, const HandlerParameter& call)
-      : gate_(gate), method_(method), call_(call), peer_(call.server_context->peer()) {
+      : gate_(gate), method_(method), call_(call), peer_(PeerOf(*call.server_context)) {
     functor_run = [](grpc_completion_queue_functor* self, int /*ok*/) { static_cast<Receipt*>(self)->Arrive(); };
     inlineable = 0;
   }
@@ -174,7 +175,7 @@ class GuardedMethod final : public MethodHandler {
  private:
   void RefuseToken(const HandlerParameter& call, const absl::Status& status) {
     if (gate_->metrics != nullptr) gate_->metrics->CountRefusedToken();
-    const absl::Duration delay = gate_->refused.Refuse(HostOf(call.server_context->peer()), gate_->clock->Monotonic());
+    const absl::Duration delay = gate_->refused.Refuse(HostOf(PeerOf(*call.server_context)), gate_->clock->Monotonic());
     if (delay <= absl::ZeroDuration()) return Refuse(call, status);
     gate_->executor->ScheduleAfter(delay, [call, status] { Refuse(call, status); });
   }

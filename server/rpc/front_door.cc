@@ -23,6 +23,7 @@
 #include "core/base/host_port.h"
 #include "core/base/log.h"
 #include "core/base/mutex.h"
+#include "core/base/peer_name.h"
 #include "server/rpc/call_limits.h"
 
 namespace chainfleet {
@@ -36,20 +37,7 @@ void SetOption(int descriptor, int level, int option, int value) {
   ::setsockopt(descriptor, level, option, &value, sizeof value);
 }
 
-std::string NumericHost(const sockaddr_storage& address, socklen_t size) {
-  char host[NI_MAXHOST] = "";
-  ::getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, host, sizeof host, nullptr, 0, NI_NUMERICHOST);
-  return host;
-}
-
-// Formats an address as gRPC does.
-std::string PeerName(const sockaddr_storage& address, const std::string& host) {
-  const auto& six = reinterpret_cast<const sockaddr_in6&>(address);  // the port has the same place in both
-  const int port = ntohs(six.sin6_port);
-  if (address.ss_family == AF_INET) return absl::StrCat("ipv4:", host, ":", port);
-  if (IN6_IS_ADDR_V4MAPPED(&six.sin6_addr)) return absl::StrCat("ipv4:", host.substr(host.rfind(':') + 1), ":", port);
-  return absl::StrCat("ipv6:%5B", host, "%5D:", port);
-}
+const sockaddr* Plain(const sockaddr_storage& address) { return reinterpret_cast<const sockaddr*>(&address); }
 
 // Tells an open descriptor from a later one with the same number. 0 means closed.
 uint64_t InodeOf(int descriptor) {
@@ -249,8 +237,8 @@ class FrontDoor::Connections {
       const int descriptor =
           ::accept4(listener, reinterpret_cast<sockaddr*>(&address), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (descriptor >= 0) {
-        const std::string host = NumericHost(address, size);
-        Take({descriptor, host, PeerName(address, host), clock_->Monotonic()});
+        const std::string host = NumericHost(Plain(address), size);
+        Take({descriptor, host, PeerName(Plain(address), host), clock_->Monotonic()});
       } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
         Say("connections wait: there is no descriptor or memory for them");
         if (!CloseASilent()) paused_until_ = clock_->Monotonic() + kWithoutDescriptors;

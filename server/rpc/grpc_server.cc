@@ -42,6 +42,8 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const std::string&
   return made;
 }
 
+std::shared_ptr<grpc::Channel> GrpcServer::InProcessChannel() { return InProcessChannelTo(listening_); }
+
 void GrpcServer::Shutdown(absl::Duration deadline) {
   health_.SetServing(false);
   shards_->Close();

@@ -29,6 +29,8 @@ class GrpcServer {
                                                            EvaluationOperations* evaluations, ServerMetrics* metrics);
 
   int port() const { return listening_.port; }
+  // A channel to this server that no network carries.
+  std::shared_ptr<grpc::Channel> InProcessChannel();
 
   // Sets health to NOT_SERVING and ends the streams, so that clients reconnect; cancels every call at the deadline.
   void Shutdown(absl::Duration deadline);

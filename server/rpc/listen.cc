@@ -44,9 +44,9 @@ absl::Status Listen(const std::string& address, const Clock* clock, grpc::Server
   [[maybe_unused]] static const bool kept_up = (grpc_init(), true);
   SetBounds(builder);
   const absl::Status taken =
-      WithReason(absl::AlreadyExistsError(
-                     absl::StrCat("cannot listen on ", address,
-                                  ": the port is taken or the address is not of this host; give another with --listen")),
+      WithReason(absl::AlreadyExistsError(absl::StrCat(
+                     "cannot listen on ", address,
+                     ": the port is taken or the address is not of this host; give another with --listen")),
                  "PORT_TAKEN");
   if (address.starts_with("unix:")) {  // reachable from this host only
     builder->AddListeningPort(address, grpc::InsecureServerCredentials(), &listening->port);
@@ -56,14 +56,20 @@ absl::Status Listen(const std::string& address, const Clock* clock, grpc::Server
   absl::StatusOr<std::unique_ptr<FrontDoor>> door = FrontDoor::Open(address, DoorLimitsOfProcess(), clock);
   if (!door.ok()) return taken;
   using FromDescriptor = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
-  auto acceptor = builder->experimental().AddExternalConnectionAcceptor(FromDescriptor::FROM_FD,
-                                                                        grpc::InsecureServerCredentials());
+  auto acceptor =
+      builder->experimental().AddExternalConnectionAcceptor(FromDescriptor::FROM_FD, grpc::InsecureServerCredentials());
   listening->server = builder->BuildAndStart();
   if (listening->server == nullptr) return absl::InternalError("gRPC did not start");
   listening->door = *std::move(door);
   listening->port = listening->door->port();
   listening->door->Start(std::move(acceptor));
   return absl::OkStatus();
+}
+
+std::shared_ptr<grpc::Channel> InProcessChannelTo(const ListeningServer& listening) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(static_cast<int>(limits::kMaxMessageBytes));
+  return listening.server->InProcessChannel(arguments);
 }
 
 void ShutDown(ListeningServer* listening, absl::Duration patience) {

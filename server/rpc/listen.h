@@ -25,6 +25,9 @@ struct ListeningServer {
 absl::Status Listen(const std::string& address, const Clock* clock, grpc::ServerBuilder* builder,
                     ListeningServer* listening);
 
+// A channel to the server that no network carries.
+std::shared_ptr<grpc::Channel> InProcessChannelTo(const ListeningServer& listening);
+
 // Refuses new calls, cancels those still open after `patience`, and returns when all have ended.
 void ShutDown(ListeningServer* listening, absl::Duration patience);
 

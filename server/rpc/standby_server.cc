@@ -63,6 +63,8 @@ StandbyServer::~StandbyServer() {
   ShutDown(&parts_->listening, kLastCalls);
 }
 
+std::shared_ptr<grpc::Channel> StandbyServer::InProcessChannel() { return InProcessChannelTo(parts_->listening); }
+
 void StandbyServer::SetLeader(const std::string& address) {
   MutexLock lock(&mutex_);
   leader_ = address;

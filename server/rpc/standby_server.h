@@ -1,6 +1,8 @@
 // The server of a coordinator that does not lead: it tells callers the leader's address.
 #pragma once
 
+#include <grpcpp/grpcpp.h>
+
 #include <memory>
 #include <string>
 
@@ -19,6 +21,9 @@ class StandbyServer {
                                                               RngKey ids);
   // Frees the port within 200 ms.
   ~StandbyServer();
+
+  // A channel to this server that no network carries.
+  std::shared_ptr<grpc::Channel> InProcessChannel();
 
   // "" while there is no leader.
   void SetLeader(const std::string& address);

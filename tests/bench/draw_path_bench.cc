@@ -58,7 +58,7 @@ class Loopback {
  public:
   Loopback() : folder_(std::filesystem::temp_directory_path() / "chainfleet-bench-XXXXXX") {
     CHAINFLEET_CHECK(mkdtemp(folder_.data()) != nullptr);
-    auto server = Server::Start({.data_directory = folder_, .listen = "127.0.0.1:0", .metrics_listen = "off"},
+    auto server = Server::Start({.data_directory = folder_, .listen = "127.0.0.1:0", .metrics_listen = "off", .http_listen = "off"},
                                 std::nullopt, [](const absl::Status&) { std::abort(); });
     CHAINFLEET_CHECK(server.ok()) << server.status().ToString();
     server_ = *std::move(server);

@@ -171,7 +171,7 @@ class Kubernetes(unittest.TestCase):
     def test_ports_are_those_that_the_programs_listen_on(self):
         ports = {port["name"]: port["containerPort"] for port in self.server["ports"]}
         defaults = flags_of("chainfleet-server")
-        for name, flag in (("grpc", "--listen"), ("metrics", "--metrics-listen")):
+        for name, flag in (("grpc", "--listen"), ("metrics", "--metrics-listen"), ("http", "--http-listen")):
             self.assertEqual(self.manifests.flag(self.server, flag), f"0.0.0.0:{ports[name]}")
             self.assertTrue(defaults[flag].endswith(f":{ports[name]}"), defaults[flag])
         service = self.manifests.get("Service", self.servers["serviceName"])

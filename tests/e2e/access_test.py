@@ -27,7 +27,7 @@ class Start(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             data = os.path.join(folder, "data")
             done = subprocess.run([os.path.join(fleets.BIN, "chainfleet-server"), "--data-dir", data, "--listen", listen,
-                                   "--metrics-listen", "off", *flags], capture_output=True, text=True, timeout=60,
+                                   "--metrics-listen", "off", "--http-listen", "off", *flags], capture_output=True, text=True, timeout=60,
                                   env={**os.environ, **environment})
             self.assertNotEqual(done.returncode, 0)
             for words in said:

@@ -43,7 +43,7 @@ class Coordinator(RealServer):
         environment.update({"CHAINFLEET_TOKEN": self.token} if self.token else {})
         self.process = subprocess.Popen(
             [os.path.join(BIN, "chainfleet-server"), "--data-dir", os.path.join(self.folder, "data"), "--listen", "127.0.0.1:0",
-             "--metrics-listen", "127.0.0.1:0", "--port-file", port_file], env=environment, stderr=self.log, preexec_fn=self.prepare)
+             "--metrics-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0", "--port-file", port_file], env=environment, stderr=self.log, preexec_fn=self.prepare)
         deadline = time.monotonic() + 30
         while not os.path.exists(port_file):
             if self.process.poll() is not None or time.monotonic() > deadline:

@@ -164,7 +164,7 @@ class BadInput(Refusals):
 
 
 def server(*arguments):
-    return subprocess.run([os.path.join(fleets.BIN, "chainfleet-server"), "--metrics-listen", "off", *arguments], capture_output=True,
+    return subprocess.run([os.path.join(fleets.BIN, "chainfleet-server"), "--metrics-listen", "off", "--http-listen", "off", *arguments], capture_output=True,
                           text=True, timeout=60)
 
 

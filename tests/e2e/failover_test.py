@@ -77,7 +77,7 @@ class WrongState(unittest.TestCase):
     def refusal(self, state):
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run([os.path.join(fleets.BIN, "chainfleet-server"), "--data-dir", folder, "--listen", "127.0.0.1:0",
-                                   "--metrics-listen", "off", "--log-level", "debug"],
+                                   "--metrics-listen", "off", "--http-listen", "off", "--log-level", "debug"],
                                   env={**os.environ, "CHAINFLEET_STATE": state}, capture_output=True, text=True, timeout=60)
         self.assertNotEqual(done.returncode, 0, state)
         return done.stdout + done.stderr

@@ -66,7 +66,7 @@ class Restored(unittest.TestCase):
         for _ in range(ASKED_AT_MOST):
             if server is None or server.poll() is not None:  # a database knows the leader that was killed for some seconds more
                 server = subprocess.Popen([os.path.join(fleets.BIN, "chainfleet-server"), "--data-dir", self.fleet.folder, "--listen",
-                                           self.fleet.address, "--metrics-listen", "off", "--lease", "2s", *flags], stderr=log,
+                                           self.fleet.address, "--metrics-listen", "off", "--http-listen", "off", "--lease", "2s", *flags], stderr=log,
                                           stdout=log, env={**os.environ, **self.fleet.environment})
                 self.addCleanup(server.wait)
                 self.addCleanup(server.send_signal, signal.SIGTERM)

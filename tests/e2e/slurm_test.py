@@ -37,7 +37,7 @@ class SlurmFleet(fleets.Fleet):
         listen = self.address or "127.0.0.1:0"
         self.server = subprocess.Popen(
             [os.path.join(fleets.BIN, "chainfleet-server"), "--data-dir", self.path("data"), "--listen", listen, "--metrics-listen",
-             "127.0.0.1:0", "--lease", "3s", "--port-file", ports, *scale], stderr=log, stdout=log, env={**os.environ, **self.environment})
+             "127.0.0.1:0", "--http-listen", "off", "--lease", "3s", "--port-file", ports, *scale], stderr=log, stdout=log, env={**os.environ, **self.environment})
         log.close()
         self.wait_for("the server", lambda: os.path.exists(ports) or self.server.poll() is not None)
         with open(ports) as f:

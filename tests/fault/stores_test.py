@@ -114,7 +114,7 @@ class TwoServers(FaultTest):
         fleet.wait_for_draws(job, 4)
         for _ in range(3):
             second = subprocess.run([os.path.join(BIN, "chainfleet-server"), "--data-dir", fleet.data(0), "--listen", "127.0.0.1:0",
-                                     "--metrics-listen", "off"], capture_output=True, text=True, timeout=60)
+                                     "--metrics-listen", "off", "--http-listen", "off"], capture_output=True, text=True, timeout=60)
             self.assertEqual(second.returncode, 1, second.stderr)
             self.assertIn("in use by another server", second.stderr)
         fleet.finish(job)

@@ -16,7 +16,7 @@ fi
 work=$(mktemp -d)
 trap 'kill "$server" ${scraper:-} 2>/dev/null || true; wait "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
 if [ "$store" = postgres ]; then export CHAINFLEET_STATE=$CHAINFLEET_TEST_POSTGRES/postgres; fi
-"$bin/chainfleet-server" --data-dir "$work/data" --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 --port-file "$work/ports.json" \
+"$bin/chainfleet-server" --data-dir "$work/data" --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 --http-listen off --port-file "$work/ports.json" \
   --tenant-chains 1000000 --log-level warning &
 server=$!
 until [ -s "$work/ports.json" ]; do kill -0 "$server"; sleep 0.1; done

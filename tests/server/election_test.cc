@@ -107,7 +107,8 @@ TEST(WaitToLead, TellsOnceOfADatabaseThatIsAwayAndOnceThatItIsBack) {
     return pauses < 8;
   };
   testing::internal::CaptureStdout();
-  const auto lead = WaitToLead({harness.uri(), "b:7400", "store", absl::Hours(1)}, "127.0.0.1:0", RngKey{1}, pause);
+  const auto lead =
+      WaitToLead({harness.uri(), "b:7400", "store", absl::Hours(1)}, {"127.0.0.1:0", "off"}, RngKey{1}, pause);
   const std::string logged = testing::internal::GetCapturedStdout();
   ASSERT_TRUE(lead.ok()) << lead.status();
   EXPECT_FALSE(lead->has_value());

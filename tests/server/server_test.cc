@@ -58,8 +58,9 @@ TEST_F(ServerTest, LeadsUntilItsLastWriteIsDone) {
     for (int i = 0; i < 50; ++i) always = always && IsLed();
     led = always;
   });
-  auto server = Server::Start({.data_directory = folder_.string(), .listen = "127.0.0.1:0", .metrics_listen = "off"},
-                              Lead{std::move(leader), std::move(store)}, [](const absl::Status&) {});
+  auto server = Server::Start(
+      {.data_directory = folder_.string(), .listen = "127.0.0.1:0", .metrics_listen = "off", .http_listen = "off"},
+      Lead{std::move(leader), std::move(store)}, [](const absl::Status&) {});
   ASSERT_TRUE(server.ok()) << server.status();
   port = (*server)->port();
   armed = true;
@@ -77,6 +78,7 @@ TEST_F(ServerTest, TheFolderOfAnotherHostIsRefused) {
                        .state = harness_.uri(),
                        .listen = "127.0.0.1:0",
                        .metrics_listen = "off",
+                       .http_listen = "off",
                        .objects_moved = moved},
                       [&](absl::Duration) {
                         const bool waits = at_pause != nullptr;

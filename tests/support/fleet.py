@@ -31,7 +31,7 @@ class Fleet:
         self.workers = workers
         self.lease_seconds = lease_seconds
         self.environment = environment or {}
-        self.address = self.metrics_address = None  # known once up
+        self.address = self.metrics_address = self.http_address = None  # known once up
 
     def up(self, *flags, threads=1):
         self.run("up", *flags, "--data-dir", self.folder, "--listen", "127.0.0.1:0", "--workers", str(self.workers), "--threads", str(threads),
@@ -40,6 +40,7 @@ class Fleet:
             ports = json.load(f)
         self.address = f"127.0.0.1:{ports['grpc']}"
         self.metrics_address = f"127.0.0.1:{ports['metrics']}"
+        self.http_address = f"127.0.0.1:{ports['http']}"
 
     def path(self, *parts):
         return os.path.join(self.folder, *parts)

@@ -3,7 +3,7 @@ import os
 import sys
 
 DEPS = os.environ.get("CHAINFLEET_DEPS") or os.path.expanduser("~/.cache/chainfleet")
-sys.path.insert(0, os.path.join(DEPS, "tritonclient-2.73.0"))
+sys.path[:0] = [os.path.join(DEPS, "tritonclient-2.73.0"), os.path.join(DEPS, "tritonclient-http-2.73.0")]
 import tritonclient.grpc as triton  # noqa: E402
 from tritonclient.grpc import service_pb2  # noqa: E402,F401
 

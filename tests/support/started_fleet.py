@@ -38,7 +38,7 @@ class StartedFleet(fleets.Fleet):
 
     def start_server(self, index=0, *flags, **surroundings):
         self.start(f"server-{index}", "chainfleet-server", "--data-dir", self.data(index), "--listen", self.addresses[index],
-                   "--metrics-listen", self.metrics_addresses[index], "--lease", self.lease, *flags, **surroundings)
+                   "--metrics-listen", self.metrics_addresses[index], "--http-listen", "off", "--lease", self.lease, *flags, **surroundings)
 
     def start_worker(self, index, server=None, **surroundings):
         self.start(f"worker-{index}", "chainfleet-worker", "--server", server or self.address, "--threads", "1", "--id",

@@ -11,13 +11,13 @@ FLOORS = {
     "server/control": 3, "server/predict": 3, "worker/numerics": 3,
     "worker/runtime": 4, "worker/telemetry": 4, "server/telemetry": 4, "server/intake": 4, "server/adapters": 4,
     "server/scale": 4,
-    "server/rpc": 5, "worker/rpc": 5, "client/lib": 5,
+    "server/rpc": 5, "server/http": 5, "worker/rpc": 5, "client/lib": 5,
     "server/main.cc": 6, "worker/main.cc": 6, "client/cli": 6,
 }
 TOP = 6
 
 # Library: how its includes look, and the folders that may have them.
-_OUTER = r"(core/wire|server/rpc|worker/rpc|client/lib|client/cli|server/main\.cc|worker/main\.cc)"
+_OUTER = r"(core/wire|server/rpc|server/http|worker/rpc|client/lib|client/cli|server/main\.cc|worker/main\.cc)"
 LIBRARIES = {
     "torch": (r"(torch|ATen|c10|caffe2)/", r"worker/numerics/"),
     "protobuf": (r"(google/(protobuf|rpc)|chainfleet/v1|inference)/", _OUTER),
@@ -29,9 +29,10 @@ LIBRARIES = {
     "curl": (r"curl/", r"core/store/blob_store/"),
     "pugixml": (r"pugixml", r"core/store/blob_store/"),
     "OpenSSL": (r"openssl/", r"core/store/"),
-    "nlohmann-json": (r"nlohmann/", r"(core/(formats|store|metrics)|client/cli)/"),
+    "nlohmann-json": (r"nlohmann/", r"(core/(formats|store|metrics)|server/http|client/cli)/"),
     "prometheus-cpp": (r"prometheus/", r"core/metrics/"),
     "civetweb": (r"CivetServer", r"core/metrics/"),
+    "libmicrohttpd": (r"microhttpd\.h", r"server/http/"),
     "spdlog": (r"spdlog/", r"core/base/"),
     "zlib, libzip, libblosc, libzstd": (r"(zlib|zip|blosc|zstd)\.h", r"core/formats/"),
     "yaml-cpp": (r"yaml-cpp/", r"(client/cli/|(server|worker)/main\.cc)"),

@@ -30,7 +30,7 @@ struct UpOptions {
   std::string data_folder = DefaultDataFolder();
   std::string listen = kDefaultAddress;
   bool listen_given = false;
-  std::string metrics_listen;
+  std::string metrics_listen, http_listen;
   std::vector<std::string> devices = {"cpu"};
   int workers = -1;  // two on the CPU, else one for each device
   int threads = 0;   // of each worker; 0: cores / workers
@@ -55,7 +55,7 @@ bool AnyRuns(const std::vector<Daemon>& workers) {
 // Running workers keep dialling the address that they were started with. A restarted server therefore takes its old
 // port, unless another port number is given.
 void KeepPort(const LocalFleet& fleet, UpOptions* options) {
-  const absl::StatusOr<int> port = fleet.Port();
+  const absl::StatusOr<int> port = fleet.Port("grpc");
   const bool asked_by_number = options->listen_given && !absl::EndsWith(options->listen, ":0");
   if (!port.ok() || asked_by_number || !AnyRuns(fleet.KnownWorkers())) return;
   options->listen = absl::StrCat(ParseHostPort(options->listen).value_or(HostPort{}).host, ":", *port);
@@ -77,6 +77,9 @@ absl::Status StartServer(const UpOptions& options, const LocalFleet& fleet) {
   std::string metrics = options.metrics_listen;
   if (metrics.empty() && !IsDefaultPort(options)) metrics = "127.0.0.1:0";
   if (!metrics.empty()) arguments.insert(arguments.end(), {"--metrics-listen", metrics});
+  std::string http = options.http_listen;
+  if (http.empty() && !IsDefaultPort(options)) http = "127.0.0.1:0";
+  if (!http.empty()) arguments.insert(arguments.end(), {"--http-listen", http});
   if (options.lease > absl::ZeroDuration()) {
     arguments.insert(arguments.end(), {"--lease", absl::FormatDuration(options.lease)});
   }
@@ -92,7 +95,7 @@ absl::StatusOr<std::string> AwaitServer(const Invocation& run, const UpOptions& 
   const bool up = WaitUntil(&run.clock, std::min(run.timeout, kStartTimeout), [&] {
     ended = !fleet.server().Pid();
     if (ended) return true;
-    const auto port = fleet.Port();
+    const auto port = fleet.Port("grpc");
     if (!port.ok()) return false;
     address = AddressOf(options.listen, *port);
     auto client = run.ConnectTo(address, kCallTimeout);
@@ -183,6 +186,10 @@ absl::Status Up(Invocation* run, UpOptions options) {
   std::cout << (server_was_up && started == 0 ? "already up" : "up") << ": server " << address << ", " << running.size()
             << (running.size() == 1 ? " worker" : " workers") << ", data and logs in " << fleet.data_folder() << "\n";
   if (address != kDefaultAddress) std::cerr << "export CHAINFLEET_ADDRESS=" << address << "\n";
+  if (const int http = fleet.Port("http").value_or(0); http > 0) {
+    std::cerr << "HTTP: http://" << AddressOf(options.http_listen.empty() ? "127.0.0.1:0" : options.http_listen, http)
+              << "\n";
+  }
   std::cerr << "stop: chainfleet down --data-dir " << fleet.data_folder() << "\n";
   return absl::OkStatus();
 }
@@ -209,6 +216,8 @@ void AddUp(CLI::App* program, Invocation* run) {
       ->check([](const std::string& listen) { return std::string(ParseHostPort(listen).status().message()); })
       ->option_text("HOST:PORT");
   verb->add_option("--metrics-listen", options->metrics_listen, "Address of the server's metrics, or off")
+      ->option_text("HOST:PORT");
+  verb->add_option("--http-listen", options->http_listen, "Address of the server's HTTP port, or off")
       ->option_text("HOST:PORT");
   verb->add_option("--workers", options->workers, "Number of workers [2 on cpu, else one for each device]")
       ->check(CLI::Range(0, 256))

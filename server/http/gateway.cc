@@ -1,0 +1,196 @@
+#include "server/http/gateway.h"
+
+#include <arpa/inet.h>
+#include <google/protobuf/empty.pb.h>
+#include <google/protobuf/message.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/host_port.h"
+#include "core/wire/forwarded_peer.h"
+#include "core/wire/grpc_status.h"
+#include "server/http/error_reply.h"
+#include "server/http/http_limits.h"
+#include "server/http/message_fields.h"
+#include "server/http/routes.h"
+
+namespace chainfleet {
+namespace {
+
+using google::protobuf::Message;
+
+constexpr char kHealthPath[] = "/readyz", kHealthMethod[] = "/grpc.health.v1.Health/Check";
+constexpr size_t kMaxMetadataBytes = 4096;
+constexpr int64_t kSmallBytes = 64 * limits::kKiB;  // translated at once, by the thread that has them
+
+std::string PathOf(const google::protobuf::MethodDescriptor& method) {
+  return absl::StrCat("/", method.service()->full_name(), "/", method.name());
+}
+
+std::unique_ptr<Message> NewMessage(const google::protobuf::Descriptor* type) {
+  return std::unique_ptr<Message>(google::protobuf::MessageFactory::generated_factory()->GetPrototype(type)->New());
+}
+
+// gRPC ends the process for metadata that it may not send.
+bool IsMetadata(const std::string& value) {
+  return value.size() <= kMaxMetadataBytes &&
+         std::ranges::all_of(value, [](unsigned char c) { return absl::ascii_isprint(c); });
+}
+
+// The header for `authorize` and for the call. No token has the bytes that gRPC cannot send.
+std::string AuthorizationOf(const WebHead& head) {
+  std::string value = head.Header("authorization");
+  return IsMetadata(value) ? value : "not a token";
+}
+
+// Pages of other sites may not use a visitor's browser to call this server.
+std::optional<WebReply> RefuseSite(const WebHead& head, bool is_local) {
+  const std::string host = head.Header("host"), origin = head.Header("origin");
+  if (is_local && !IsLocalName(host)) {
+    return ErrorReply(403, "this server has no tokens and serves this host only: call it by 127.0.0.1 or localhost");
+  }
+  if (origin.empty() || origin == "http://" + host || origin == "https://" + host) return std::nullopt;
+  return ErrorReply(403, "this server takes no requests from pages of other sites");
+}
+
+// The reply of the health service, whose messages the server does not compile: field 1 is 1 while it serves.
+WebReply HealthReply(const Message& reply) {
+  const google::protobuf::UnknownFieldSet& fields = reply.GetReflection()->GetUnknownFields(reply);
+  const bool serves = fields.field_count() == 1 &&
+                      fields.field(0).type() == google::protobuf::UnknownField::TYPE_VARINT &&
+                      fields.field(0).varint() == 1;
+  return serves ? WebReply{.body = R"({"ready":true})"}
+                : ErrorReply(503, "the server does not serve: it stands by or ends");
+}
+
+}  // namespace
+
+bool IsLocalName(std::string host) {
+  if (const size_t port = host.rfind(':'); port != host.npos && host.find(']', port) == host.npos) host.resize(port);
+  in_addr address{};
+  if (inet_pton(AF_INET, host.c_str(), &address) == 1) return ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET;
+  return host.empty() || absl::EqualsIgnoreCase(host, "localhost") || host == "[::1]";
+}
+
+struct Gateway::Call {
+  WebRequest request;
+  std::function<void(WebReply)> done;
+  RouteMatch match;
+  std::string method;
+  std::unique_ptr<Translation> translation;
+  std::unique_ptr<Message> message, reply;
+  grpc::ClientContext context;
+};
+
+Gateway::Gateway(GatewayParts parts) : parts_(std::move(parts)), stub_(parts_.channel) {}
+
+WebApplication::Admission Gateway::Admit(const WebHead& head) {
+  if (auto refusal = RefuseSite(head, parts_.is_local)) return {.reply = std::move(refusal)};
+  const bool reads = head.verb == "GET";
+  if (reads && head.path == "/healthz") return {.reply = WebReply{.body = R"({"live":true})"}};
+  if (reads && head.path == kHealthPath) return {};
+  const RouteMatch match = FindRoute(head.verb, head.path);
+  if (match.route == nullptr && match.verbs.empty()) {
+    return {.reply = ErrorReply(404, absl::StrCat("there is no ", head.path))};
+  }
+  if (match.route == nullptr) {
+    WebReply reply = ErrorReply(405, absl::StrCat(head.path, " takes ", match.verbs, " only"));
+    reply.headers.emplace_back("Allow", match.verbs);
+    return {.reply = std::move(reply)};
+  }
+  return {.takes_body = parts_.authorize(PathOf(MethodOf(*match.route)), AuthorizationOf(head)).ok()};
+}
+
+std::function<void()> Gateway::Answer(WebRequest request, std::function<void(WebReply)> done) {
+  const auto call = std::make_shared<Call>();
+  call->request = std::move(request);
+  call->done = std::move(done);
+  RunSized(static_cast<int64_t>(call->request.body.size()), [this, call] { Begin(call); });
+  return [call] { call->context.TryCancel(); };
+}
+
+void Gateway::Begin(const std::shared_ptr<Call>& call) {
+  const WebHead& head = call->request.head;
+  if (head.path == kHealthPath) {
+    call->method = kHealthMethod;
+    call->message = std::make_unique<google::protobuf::Empty>();
+    call->reply = std::make_unique<google::protobuf::Empty>();
+    return Start(call);
+  }
+  call->match = FindRoute(head.verb, head.path);
+  const google::protobuf::MethodDescriptor& method = MethodOf(*call->match.route);
+  call->method = PathOf(method);
+  call->message = NewMessage(method.input_type());
+  call->reply = NewMessage(method.output_type());
+  call->translation = call->match.route->translate();
+  if (parts_.authorize(call->method, AuthorizationOf(head)).ok()) {
+    absl::Status read = call->translation->Read(&call->request, call->message.get());
+    const auto set = [&](const auto& fields) {
+      for (const auto& [name, value] : fields) {
+        if (read.ok()) read = SetField(name, value, call->message.get());
+      }
+    };
+    set(head.query);
+    set(call->match.fields);
+    if (!read.ok()) return call->done(ErrorReply(read));
+    call->request.body = {};
+  }
+  Start(call);
+}
+
+void Gateway::Start(const std::shared_ptr<Call>& call) {
+  const WebHead& head = call->request.head;
+  call->context.AddMetadata(kForwardedPeerHeader, head.peer);
+  if (head.headers.contains("authorization")) call->context.AddMetadata("authorization", AuthorizationOf(head));
+  for (const char* name : {kRequestIdHeader, "traceparent"}) {
+    const std::string value = head.Header(name);
+    if (!value.empty() && IsMetadata(value)) call->context.AddMetadata(name, value);
+  }
+  call->context.set_deadline(absl::ToChronoTime(parts_.clock->Wall() + limits::kEvaluateDeadline));
+  stub_.UnaryCall(&call->context, call->method, {}, call->message.get(), call->reply.get(),
+                  [this, call](const grpc::Status& status) {
+                    RunSized(static_cast<int64_t>(call->reply->ByteSizeLong()),
+                             [this, call, status] { End(call, status); });
+                  });
+}
+
+void Gateway::End(const std::shared_ptr<Call>& call, const grpc::Status& status) {
+  WebReply reply;
+  if (!status.ok()) {
+    reply = ErrorReply(ResetToUnavailable(FromGrpc(status)));
+  } else if (call->translation == nullptr) {
+    reply = HealthReply(*call->reply);
+  } else if (call->request.held->Add(static_cast<int64_t>(call->reply->ByteSizeLong()) * limits::kReplyFactor)) {
+    reply = call->translation->Write(*call->message, *call->reply);
+    reply.held = call->request.held;
+  } else {
+    reply = ErrorReply(NoRoom());
+  }
+  const auto& metadata = call->context.GetServerTrailingMetadata();
+  if (const auto id = metadata.find(kRequestIdHeader); id != metadata.end()) {
+    reply.headers.emplace_back("X-Request-Id", std::string(id->second.data(), id->second.size()));
+  }
+  call->message.reset();
+  call->reply.reset();
+  call->done(std::move(reply));
+}
+
+void Gateway::RunSized(int64_t bytes, std::function<void()> work) {
+  if (bytes <= kSmallBytes) return work();
+  parts_.executor->Schedule(std::move(work));
+}
+
+absl::StatusOr<std::unique_ptr<HttpServer>> OpenHttp(const std::string& address, bool is_open, GatewayParts parts) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const HostPort parsed, ParseHostPort(address));
+  parts.is_local = is_open && IsLocalName(parsed.host);
+  const Clock* const clock = parts.clock;
+  Executor* const executor = parts.executor;
+  return HttpServer::Start(address, std::make_unique<Gateway>(std::move(parts)), clock, executor);
+}
+
+}  // namespace chainfleet

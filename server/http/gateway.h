@@ -1,0 +1,56 @@
+// The requests of the HTTP port as calls of the server's own gRPC methods, which authenticate, bound, count and answer
+// them as they do for gRPC's clients.
+#pragma once
+
+#include <google/protobuf/message.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/base/clock.h"
+#include "core/base/executor.h"
+#include "core/base/status.h"
+#include "server/http/http_server.h"
+
+namespace chainfleet {
+
+struct GatewayParts {
+  std::shared_ptr<grpc::Channel> channel;  // to the server, within the process
+  // Whether a call of `method` ("/chainfleet.v1.JobService/GetJob") with this header would be let in. A call that would
+  // not is made without a request, so that its refusal is counted, delayed and logged at one place.
+  std::function<absl::Status(const std::string& method, const std::string& authorization)> authorize;
+  const Clock* clock = nullptr;  // it and the executor outlive the gateway
+  Executor* executor = nullptr;  // translates large bodies
+  // True for a server without tokens that only this host reaches. Requests must then name this host: a page of another
+  // site could otherwise have its own name resolved to this host, and call the server from the user's browser.
+  bool is_local = false;
+};
+
+// Whether `host`, of an address or a Host header with its port, is a name of this host alone.
+bool IsLocalName(std::string host);
+
+class Gateway final : public WebApplication {
+ public:
+  explicit Gateway(GatewayParts parts);
+
+  Admission Admit(const WebHead& head) override;
+  std::function<void()> Answer(WebRequest request, std::function<void(WebReply)> done) override;
+
+ private:
+  struct Call;
+  void Begin(const std::shared_ptr<Call>& call);
+  void Start(const std::shared_ptr<Call>& call);
+  void End(const std::shared_ptr<Call>& call, const grpc::Status& status);
+  void RunSized(int64_t bytes, std::function<void()> work);
+
+  const GatewayParts parts_;
+  grpc::TemplatedGenericStub<google::protobuf::Message, google::protobuf::Message> stub_;
+};
+
+// Listens on `address` with a Gateway. `is_open`: the server has no tokens. The errors are HttpServer::Start's.
+absl::StatusOr<std::unique_ptr<HttpServer>> OpenHttp(const std::string& address, bool is_open, GatewayParts parts);
+
+}  // namespace chainfleet

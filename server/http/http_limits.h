@@ -1,0 +1,33 @@
+// Bounds on the HTTP port. docs/reference/limits.md explains them to operators.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "core/base/limits.h"
+
+namespace chainfleet::limits {
+
+// Connections.
+inline constexpr unsigned kHttpConnections = 1024;
+inline constexpr unsigned kHttpConnectionsOfAHost = kHttpConnections * 3 / 4;
+inline constexpr unsigned kHttpSilence = 10;                    // seconds without a byte, while none is due from us
+inline constexpr size_t kHttpHeaderBytes = 32 * kKiB;           // buffers of a connection: request line and headers
+inline constexpr absl::Duration kHttpWatch = absl::Seconds(1);  // time between two looks at all requests
+
+// Requests.
+inline constexpr int64_t kHttpBodyBytes = kMaxMessageBytes;
+inline constexpr int64_t kHttpSkippedBytes = 2 * kHttpBodyBytes;   // of a refused body, so that its client reads why
+inline constexpr absl::Duration kHttpReceive = absl::Seconds(30);  // from the headers to the complete body
+inline constexpr absl::Duration kHttpSend = absl::Seconds(60);     // until the client has read the reply
+inline constexpr int kJsonDepth = 64;
+inline constexpr int kJsonValues = 20'000;  // of a body, beside the elements of its tensors
+
+// Memory of all requests and replies together, beside what their calls take. A JSON body counts several times while it
+// is read: its text, the numbers in it, and the message.
+inline constexpr int64_t kHttpBytes = 512 * kMiB;
+inline constexpr int64_t kJsonFactor = 8;
+inline constexpr int64_t kReplyFactor = 5;
+
+}  // namespace chainfleet::limits

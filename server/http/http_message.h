@@ -1,0 +1,42 @@
+// A request to the HTTP port, and its reply.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/byte_budget.h"
+
+namespace chainfleet {
+
+struct WebHead {
+  std::string verb;                                        // "GET" also for HEAD
+  std::string path;                                        // percent-encoded, without the query
+  std::vector<std::pair<std::string, std::string>> query;  // decoded
+  std::map<std::string, std::string> headers;              // names in lower case; of a repeated one its last value
+  std::string peer;                                        // as PeerName writes it
+
+  // "" if the request has no such header.
+  std::string Header(const std::string& name) const {
+    const auto header = headers.find(name);
+    return header == headers.end() ? "" : header->second;
+  }
+};
+
+struct WebRequest {
+  WebHead head;
+  std::string body;
+  std::shared_ptr<ByteShare> held;  // memory of the body, and of what is made of it
+};
+
+struct WebReply {
+  int code = 200;
+  std::string body;
+  std::string content_type = "application/json";
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::shared_ptr<const void> held;  // until the client has read the reply
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,251 @@
+#include "server/http/http_server.h"
+
+#include <microhttpd.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "core/base/host_port.h"
+#include "core/base/peer_name.h"
+#include "core/base/percent.h"
+#include "server/http/error_reply.h"
+#include "server/http/exchange_table.h"
+#include "server/http/http_limits.h"
+
+namespace chainfleet {
+namespace {
+
+MHD_Result KeepHeader(void* head, MHD_ValueKind, const char* name, const char* value) {
+  static_cast<WebHead*>(head)->headers[absl::AsciiStrToLower(name)] = value == nullptr ? "" : value;
+  return MHD_YES;
+}
+
+std::string Decoded(const char* text) {
+  const std::string given = text == nullptr ? "" : text;
+  return PercentDecoded(given).value_or(given);
+}
+
+MHD_Result KeepArgument(void* head, MHD_ValueKind, const char* name, const char* value) {
+  static_cast<WebHead*>(head)->query.emplace_back(Decoded(name), Decoded(value));
+  return MHD_YES;
+}
+
+// Why the body cannot be taken, whoever sends it.
+std::optional<WebReply> RefuseBody(const WebHead& head, bool* is_early) {
+  const std::string length = head.Header("content-length"), encoding = head.Header("content-encoding");
+  int64_t bytes = 0;
+  if (!length.empty() &&
+      (!absl::SimpleAtoi(length, &bytes) || bytes < 0 || head.headers.contains("transfer-encoding"))) {
+    *is_early = true;
+    return ErrorReply(400, "the headers give no clear length of the body: send Content-Length alone");
+  }
+  *is_early = bytes > limits::kHttpSkippedBytes;
+  if (bytes > limits::kHttpBodyBytes) return BodyTooLarge();
+  if (encoding.empty() || encoding == "identity") return std::nullopt;
+  return ErrorReply(415, "this server takes no compressed bodies: send them without Content-Encoding");
+}
+
+void FreeReply(void* reply) { delete static_cast<WebReply*>(reply); }
+
+MHD_Result Send(MHD_Connection* connection, WebReply reply) {
+  auto* const kept = new WebReply(std::move(reply));
+  MHD_Response* const response =
+      MHD_create_response_from_buffer_with_free_callback_cls(kept->body.size(), kept->body.data(), FreeReply, kept);
+  if (response == nullptr) {
+    delete kept;
+    return MHD_NO;
+  }
+  MHD_add_response_header(response, "Content-Type", kept->content_type.c_str());
+  MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+  MHD_add_response_header(response, "Cache-Control", "no-store");
+  for (const auto& [name, value] : kept->headers) MHD_add_response_header(response, name.c_str(), value.c_str());
+  const MHD_Result queued = MHD_queue_response(connection, static_cast<unsigned>(kept->code), response);
+  MHD_destroy_response(response);
+  return queued;
+}
+
+// One request. The daemon's thread owns it.
+struct Exchange {
+  MHD_Connection* connection = nullptr;
+  int socket = -1;
+  WebRequest request;
+  std::optional<WebReply> known;  // the reply, once it is known
+  bool keeps_body = false, is_early = false, is_answering = false;
+  int64_t received = 0;
+};
+
+// False if the connection must be closed.
+bool Receive(absl::string_view part, Exchange* exchange) {
+  exchange->received += static_cast<int64_t>(part.size());
+  if (exchange->received > limits::kHttpSkippedBytes) return false;
+  if (!exchange->keeps_body) return true;
+  if (exchange->received > limits::kHttpBodyBytes) {  // a chunked body, whose length was not known
+    exchange->known = BodyTooLarge();
+  } else if (!exchange->request.held->Add(static_cast<int64_t>(part.size()))) {
+    exchange->known = ErrorReply(NoRoom());
+  } else {
+    exchange->request.body.append(part.data(), part.size());
+    return true;
+  }
+  exchange->keeps_body = false;
+  exchange->request.body = {};
+  return true;
+}
+
+WebHead ReadHead(MHD_Connection* connection, const char* url, const absl::string_view method) {
+  WebHead head{.verb = std::string(method == MHD_HTTP_METHOD_HEAD ? MHD_HTTP_METHOD_GET : method), .path = url};
+  MHD_get_connection_values(connection, MHD_HEADER_KIND, KeepHeader, &head);
+  MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, KeepArgument, &head);
+  const sockaddr* from = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+  const socklen_t bytes = from->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  head.peer = PeerName(from, NumericHost(from, bytes));
+  return head;
+}
+
+// Paths are decoded segment by segment, so that an encoded slash is no separator.
+size_t KeepEscapes(void*, MHD_Connection*, char* text) { return absl::string_view(text).size(); }
+
+// Null if the address cannot be bound.
+MHD_Daemon* StartDaemon(const HostPort& address, MHD_AccessHandlerCallback on_request,
+                        MHD_RequestCompletedCallback on_completed, void* self) {
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  wanted.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const std::string host = address.BareHost();
+  if (::getaddrinfo(host.c_str(), std::to_string(address.port).c_str(), &wanted, &found) != 0) return nullptr;
+  unsigned flags = MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME;
+  if (found->ai_family == AF_INET6) flags |= MHD_USE_DUAL_STACK;
+  MHD_Daemon* const daemon = MHD_start_daemon(
+      flags, 0, nullptr, nullptr, on_request, self, MHD_OPTION_SOCK_ADDR, found->ai_addr, MHD_OPTION_NOTIFY_COMPLETED,
+      on_completed, self, MHD_OPTION_UNESCAPE_CALLBACK, KeepEscapes, nullptr, MHD_OPTION_CONNECTION_LIMIT,
+      limits::kHttpConnections, MHD_OPTION_PER_IP_CONNECTION_LIMIT, limits::kHttpConnectionsOfAHost,
+      MHD_OPTION_CONNECTION_TIMEOUT, limits::kHttpSilence, MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits::kHttpHeaderBytes,
+      MHD_OPTION_END);
+  ::freeaddrinfo(found);
+  return daemon;
+}
+
+}  // namespace
+
+class HttpServer::Connections : public std::enable_shared_from_this<Connections> {
+ public:
+  Connections(std::unique_ptr<WebApplication> application, const Clock* clock, Executor* executor)
+      : application_(std::move(application)), executor_(executor), exchanges_(clock) {}
+
+  absl::Status Listen(const std::string& address) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const HostPort parsed, ParseHostPort(address));
+    daemon_ = StartDaemon(parsed, &Connections::OnRequest, &Connections::OnCompleted, this);
+    if (daemon_ != nullptr) return absl::OkStatus();
+    return WithReason(
+        absl::AlreadyExistsError(absl::StrCat("cannot serve HTTP on ", address,
+                                              ": the port is taken or the address is "
+                                              "not of this host; give another with --http-listen, or off")),
+        "PORT_TAKEN");
+  }
+
+  int port() const { return MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_BIND_PORT)->port; }
+
+  // Looks at all requests every limits::kHttpWatch until the server is gone.
+  void Watch() {
+    executor_->ScheduleAfter(limits::kHttpWatch, [self = weak_from_this()] {
+      const auto connections = self.lock();
+      if (connections == nullptr) return;
+      connections->exchanges_.LookAtAll();
+      connections->Watch();
+    });
+  }
+
+  void Stop() {
+    MHD_quiesce_daemon(daemon_);
+    exchanges_.CancelAll();
+    MHD_stop_daemon(daemon_);
+  }
+
+ private:
+  static MHD_Result OnRequest(void* self, MHD_Connection* connection, const char* url, const char* method,
+                              const char* /*version*/, const char* data, size_t* size, void** state) {
+    auto* const connections = static_cast<Connections*>(self);
+    auto* exchange = static_cast<Exchange*>(*state);
+    if (exchange == nullptr) {
+      *state = exchange = connections->Begin(connection, ReadHead(connection, url, method));
+      if (!exchange->is_early) return MHD_YES;
+    }
+    if (*size > 0) {
+      const bool goes_on = Receive({data, *size}, exchange);
+      *size = 0;
+      return goes_on ? MHD_YES : MHD_NO;
+    }
+    if (!exchange->known) return connections->Answer(exchange);
+    if (!exchange->is_answering) connections->exchanges_.EndAnswer(exchange->socket);
+    return Send(connection, *std::move(exchange->known));
+  }
+
+  static void OnCompleted(void* self, MHD_Connection*, void** state, MHD_RequestTerminationCode) {
+    const std::unique_ptr<Exchange> exchange(static_cast<Exchange*>(*state));
+    if (exchange != nullptr) static_cast<Connections*>(self)->exchanges_.Remove(exchange->socket);
+  }
+
+  Exchange* Begin(MHD_Connection* connection, WebHead head) {
+    auto* const exchange = new Exchange{.connection = connection};
+    exchange->socket = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    exchange->request.held = std::make_shared<ByteShare>(budget_);
+    exchange->known = RefuseBody(head, &exchange->is_early);
+    if (!exchange->known) {
+      WebApplication::Admission admission = application_->Admit(head);
+      exchange->known = std::move(admission.reply);
+      exchange->keeps_body = admission.takes_body && !exchange->known;
+    }
+    // A client that waits for "100 Continue" has not sent its body yet.
+    exchange->is_early |= !exchange->keeps_body && head.headers.contains("expect");
+    exchange->request.head = std::move(head);
+    exchanges_.AddReceiving(exchange->socket);
+    return exchange;
+  }
+
+  MHD_Result Answer(Exchange* exchange) {
+    if (!exchanges_.BeginAnswer(exchange->socket)) {
+      return Send(exchange->connection, ErrorReply(503, "the server is ending: repeat the request"));
+    }
+    exchange->is_answering = true;
+    MHD_suspend_connection(exchange->connection);
+    exchanges_.KeepCancel(exchange->socket,
+                          application_->Answer(std::move(exchange->request), [this, exchange](WebReply reply) {
+                            exchange->known = std::move(reply);
+                            exchanges_.EndAnswer(exchange->socket);
+                            // From here on the daemon's thread may delete the exchange.
+                            MHD_resume_connection(exchange->connection);
+                            exchanges_.CountAnswer();
+                          }));
+    return MHD_YES;
+  }
+
+  const std::unique_ptr<WebApplication> application_;
+  Executor* const executor_;
+  const ByteBudget budget_{limits::kHttpBytes};
+  ExchangeTable exchanges_;
+  MHD_Daemon* daemon_ = nullptr;
+};
+
+HttpServer::HttpServer(std::shared_ptr<Connections> connections) : connections_(std::move(connections)) {}
+
+HttpServer::~HttpServer() { connections_->Stop(); }
+
+int HttpServer::port() const { return connections_->port(); }
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& address,
+                                                              std::unique_ptr<WebApplication> application,
+                                                              const Clock* clock, Executor* executor) {
+  const auto connections = std::make_shared<Connections>(std::move(application), clock, executor);
+  CHAINFLEET_RETURN_IF_ERROR(connections->Listen(address));
+  connections->Watch();
+  return std::unique_ptr<HttpServer>(new HttpServer(connections));
+}
+
+}  // namespace chainfleet

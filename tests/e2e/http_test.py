@@ -1,0 +1,159 @@
+"""The HTTP port of a real fleet: Triton's public client, plain requests as curl sends them, and bad ones."""
+import http.client
+import json
+import os
+import socket
+import subprocess
+import unittest
+
+import bad_input_test
+import fleet as fleets
+from public_client import tensor, triton  # first: it says where the others are
+import ml_dtypes
+import numpy
+import tritonclient.http as triton_http
+from tritonclient.utils import InferenceServerException
+
+INFER = "/v2/models/small/infer"
+
+
+def http_tensor(array, datatype, binary=True):
+    made = triton_http.InferInput("x", list(array.shape), datatype)
+    made.set_data_from_numpy(array, binary_data=binary)
+    return made
+
+
+class Http(bad_input_test.Refusals):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        job = cls.fleet.submit(bad_input_test.GOOD.replace("last_epochs_of_cycle: 2", "every_steps: 4"))
+        cls.fleet.run("wait", job, "--timeout", "120s", check=True)
+        cls.images = numpy.random.default_rng(1).integers(0, 256, (5, 1, 28, 28), dtype=numpy.uint8)
+        cls.by_grpc = triton.InferenceServerClient(cls.fleet.address).infer("small", [tensor(cls.images, "UINT8")])
+        cls.client = triton_http.InferenceServerClient(cls.fleet.http_address)
+        cls.addClassCleanup(cls.client.close)
+
+    def ask(self, verb, path, body=None, **headers):
+        """Code, headers and parsed body."""
+        connection = http.client.HTTPConnection(self.fleet.http_address, timeout=60)
+        try:
+            connection.request(verb, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+            reply = connection.getresponse()
+            return reply.status, reply.headers, json.loads(reply.read())
+        finally:
+            connection.close()
+
+    def body(self, images=None, **members):
+        images = self.images if images is None else images
+        x = {"name": "x", "shape": list(images.shape), "datatype": "UINT8", "data": images.tolist()}
+        return {"inputs": [x], **members}
+
+    def expect(self, result):
+        for output in self.by_grpc.get_response().outputs:
+            numpy.testing.assert_array_equal(result.as_numpy(output.name), self.by_grpc.as_numpy(output.name))
+
+    def test_server_and_model_are_described(self):
+        self.assertTrue(self.client.is_server_live() and self.client.is_server_ready() and self.client.is_model_ready("small"))
+        self.assertFalse(self.client.is_model_ready("nowhere"))
+        self.assertIn("binary_tensor_data", self.client.get_server_metadata()["extensions"])
+        self.assertEqual(self.client.get_model_metadata("small")["inputs"], [{"name": "x", "datatype": "UINT8", "shape": [-1, 1, 28, 28]}])
+        self.assertEqual(self.client.get_model_config("small")["input"], [{"name": "x", "data_type": "TYPE_UINT8", "dims": [1, 28, 28]}])
+        self.assertEqual([s["name"] for s in self.client.get_inference_statistics("small")["model_stats"]], ["small"])
+
+    def test_answers_are_those_of_grpc_in_json_and_binary(self):
+        for binary_in in (True, False):
+            for binary_out in (True, False):
+                names = [output.name for output in self.by_grpc.get_response().outputs]
+                asked = [triton_http.InferRequestedOutput(name, binary_data=binary_out) for name in names]
+                self.expect(self.client.infer("small", [http_tensor(self.images, "UINT8", binary_in)], outputs=asked))
+        result = self.client.infer("small", [http_tensor(self.images, "UINT8")], request_id="seven")
+        self.expect(result)
+        self.assertEqual(result.get_response()["id"], "seven")
+        draws = self.by_grpc.get_response().parameters["draws_used"].int64_param
+        self.assertEqual(result.get_response()["parameters"]["draws_used"], draws)
+
+    def test_every_datatype(self):
+        scaled = self.images / 255.0
+        for datatype, array, binary in (("FP32", scaled.astype(numpy.float32), False), ("FP64", scaled, False),
+                                        ("FP16", scaled.astype(numpy.float16), True), ("BF16", scaled.astype(ml_dtypes.bfloat16), True)):
+            result = self.client.infer("small", [http_tensor(array, datatype, binary)])
+            wanted = self.by_grpc.as_numpy("mean_probability")
+            numpy.testing.assert_allclose(result.as_numpy("mean_probability"), wanted, atol=0.1 if datatype == "BF16" else 1e-2)
+
+    def test_plain_requests(self):
+        code, headers, reply = self.ask("POST", INFER, json.dumps(self.body(outputs=[{"name": "mean_probability"}])))
+        self.assertEqual((code, headers["Content-Type"]), (200, "application/json"))
+        [output] = reply["outputs"]
+        self.assertEqual((output["name"], output["datatype"], output["shape"]), ("mean_probability", "FP64", [5, 10]))
+        self.assertEqual(output["data"], self.by_grpc.as_numpy("mean_probability").ravel().tolist())
+        code, _, reply = self.ask("POST", f"/v2/models/small/versions/{reply['model_version']}/infer",
+                                  json.dumps(self.body(parameters={"members": 1, "kinds": "theta"})))
+        self.assertEqual((code, reply["parameters"]["draws_used"]), (200, 2))
+        curl = subprocess.run(["curl", "-sS", "-d", "@-", f"http://{self.fleet.http_address}{INFER}"], input=json.dumps(self.body()),
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(json.loads(curl.stdout)["model_name"], "small", curl.stderr)
+
+    def test_a_large_request_in_json_and_in_binary(self):
+        many = numpy.tile(self.images, (700, 1, 1, 1))
+        wanted = numpy.tile(self.by_grpc.as_numpy("mutual_information"), 700)
+        for binary in (True, False):
+            result = self.client.infer("small", [http_tensor(many, "UINT8", binary)])
+            numpy.testing.assert_allclose(result.as_numpy("mutual_information"), wanted, atol=1e-12)
+
+    def test_bad_requests_say_what_is_wrong(self):
+        good = json.dumps(self.body())
+        for body, code, words in (
+                ("{", 400, "no JSON"), (good.replace("UINT8", "INT64"), 400, "INT64"), (good.replace("UINT8", "BYTES"), 400, "BYTES"),
+                (good.replace('"x"', '"y"'), 400, "'x'"), (good.replace("[5, 1, 28, 28]", "[5, 1, 28, 27]"), 400, "elements"),
+                (good.replace("[5, 1, 28, 28]", "[1, 5, 28, 28]"), 400, "28"), (good[:-1] + ', "outputs": [{"name": "logits"}]}', 400, "logits"),
+                (good[:-1] + ', "parameters": {"wish": 1}}', 400, "wish"), (json.dumps(self.body(self.images[:0])), 400, ""),
+                (json.dumps({"inputs": [{"name": "x", "shape": [1, 1, 28, 28], "datatype": "FP32", "data": [float("nan")] * 784}]}), 400, "no JSON"),
+                ("[" * 10**6, 400, "deeper"), ("[" * 10**6 + "]" * 10**6, 400, "deeper"), ('{"inputs":' * 10**5, 400, "deeper"),
+                ("x" * (17 << 20), 413, "16 MiB")):
+            with self.subTest(body[:60] + body[-60:]):
+                status, _, reply = self.ask("POST", INFER, body)
+                self.assertEqual(status, code, reply)
+                self.assertIn(words, reply["error"])
+        with self.assertRaises(InferenceServerException) as caught:
+            self.client.infer("small", [http_tensor(self.images.astype(numpy.int64), "INT64")])
+        self.assertIn("INT64", caught.exception.message())
+        nan = numpy.full((1, 1, 28, 28), numpy.nan, numpy.float32)
+        with self.assertRaises(InferenceServerException):
+            self.client.infer("small", [http_tensor(nan, "FP32")])
+
+    def test_clients_that_stop_midway_hurt_nobody(self):
+        host, port = self.fleet.http_address.split(":")
+        stuck = [socket.create_connection((host, int(port))) for _ in range(100)]
+        try:
+            for number, connection in enumerate(stuck):
+                connection.sendall([b"", b"POST ", b"POST /v2/models/small/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
+                                    b"GET /v2 HTTP/1.1\r\nHost: localhost\r\n\r\n" * 100][number % 4])
+            for _ in range(20):
+                self.expect(self.client.infer("small", [http_tensor(self.images, "UINT8")]))
+        finally:
+            for connection in stuck:
+                connection.close()
+        self.assertEqual(self.ask("GET", "/healthz")[0], 200)
+
+
+class Tokens(unittest.TestCase):
+    """A fleet with a token."""
+
+    def test_one_authentication_for_both(self):
+        fleet = fleets.Fleet(workers=0, environment={"CHAINFLEET_TOKEN": os.urandom(16).hex()})
+        self.addCleanup(fleet.close)
+        fleet.up()
+        token = {"Authorization": "Bearer " + fleet.environment["CHAINFLEET_TOKEN"]}
+        connection = http.client.HTTPConnection(fleet.http_address, timeout=60)
+        self.addCleanup(connection.close)
+        for path, headers, code in (("/healthz", {}, 200), ("/readyz", {}, 200), ("/v2", {}, 401), ("/v2", {"Authorization": "Bearer guess"}, 401),
+                                    ("/v2", token, 200), ("/v2/models/nowhere", token, 404)):
+            connection.request("GET", path, headers=headers)
+            reply = connection.getresponse()
+            self.assertEqual((path, reply.status), (path, code), reply.read())
+            reply.read()
+
+
+if __name__ == "__main__":
+    unittest.main()

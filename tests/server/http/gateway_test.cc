@@ -1,0 +1,179 @@
+// The HTTP port before a real gRPC server: paths, codes, tokens and bad input.
+#include "server/http/gateway.h"
+
+#include <gmock/gmock.h>
+
+#include <memory>
+#include <string>
+
+#include "nlohmann/json.hpp"
+#include "server/http/http_limits.h"
+#include "server/http/routes.h"
+#include "tests/server/http/http_peer.h"
+#include "tests/server/rpc/running_server.h"
+#include "tests/support/scrape.h"
+
+namespace chainfleet {
+namespace {
+
+using nlohmann::json;
+using testing::Contains;
+using testing::HasSubstr;
+
+class GatewayTest : public RunningServer {
+ protected:
+  explicit GatewayTest(const TokenTable& tokens = {}) : RunningServer(tokens) {
+    const auto authorize = [this](const std::string& method, const std::string& authorization) {
+      return auth_.Authorize(method, {{"authorization", authorization}}).status();
+    };
+    http_ = OpenHttp("127.0.0.1:0", tokens.empty(),
+                     {.channel = server_->InProcessChannel(),
+                      .authorize = authorize,
+                      .clock = &clock_,
+                      .executor = threads_.get()})
+                .value();
+  }
+
+  PeerReply Ask(const std::string& request) { return HttpPeer(http_->port()).Send(request).Read(); }
+  static json Parsed(const PeerReply& reply) { return json::parse(reply.body, nullptr, /*allow_exceptions=*/false); }
+  // The code and the words of {"error": ...}.
+  void ExpectError(const std::string& request, int code, const std::string& words) {
+    const PeerReply reply = Ask(request);
+    EXPECT_EQ(reply.code, code) << request.substr(0, 200);
+    ASSERT_TRUE(Parsed(reply).contains("error")) << reply.head << reply.body;
+    EXPECT_THAT(Parsed(reply)["error"].get<std::string>(), HasSubstr(words));
+  }
+
+  std::unique_ptr<HttpServer> http_;
+};
+
+class GatewayWithJob : public GatewayTest {
+ protected:
+  void SetUp() override {
+    PutDigits();
+    ASSERT_TRUE(CreateJob(SoftmaxJob("softmax")).ok());
+  }
+  static constexpr char kInfer[] = "/v2/models/softmax/infer";
+};
+
+TEST_F(GatewayWithJob, EveryRouteNamesAMethodAndItsFields) {
+  for (const Route& route : Routes()) {
+    const google::protobuf::Descriptor& request = *MethodOf(route).input_type();
+    std::string path = route.path;
+    for (size_t open; (open = path.find('{')) != path.npos;) {
+      const size_t close = path.find('}');
+      EXPECT_NE(request.FindFieldByName(path.substr(open + 1, close - open - 1)), nullptr) << route.path;
+      path.replace(open, close - open + 1, "some");
+    }
+    EXPECT_EQ(FindRoute(route.verb, path).route, &route) << path;
+  }
+}
+
+TEST_F(GatewayWithJob, HealthAndMetadata) {
+  EXPECT_EQ(Ask(Get("/healthz")).code, 200);
+  EXPECT_EQ(Parsed(Ask(Get("/readyz")))["ready"], true);
+  EXPECT_EQ(Parsed(Ask(Get("/v2/health/live")))["live"], true);
+  for (const char* path : {"/v2", "/v2/"}) EXPECT_EQ(Parsed(Ask(Get(path)))["name"], "chainfleet") << path;
+  EXPECT_THAT(Parsed(Ask(Get("/v2")))["extensions"], Contains("binary_tensor_data"));
+  const json metadata = Parsed(Ask(Get("/v2/models/softmax")));
+  EXPECT_EQ(metadata["name"], "softmax");
+  EXPECT_EQ(metadata["inputs"][0], json({{"name", "x"}, {"datatype", "UINT8"}, {"shape", {-1, 1, 2, 2}}}));
+  EXPECT_EQ(metadata["properties"]["x.mean"], "0.5");
+  const json config = Parsed(Ask(Get("/v2/models/softmax/config")));
+  EXPECT_EQ(config["input"][0]["data_type"], "TYPE_UINT8");
+  EXPECT_EQ(config["input"][0]["dims"], json({1, 2, 2}));
+  EXPECT_TRUE(Parsed(Ask(Get("/v2/models/stats"))).contains("model_stats"));
+  EXPECT_THAT(HttpPeer(http_->port()).Send(Get("/healthz", "", "HEAD")).ReadUntil("\r\n\r\n"), HasSubstr("200 OK"));
+}
+
+TEST_F(GatewayWithJob, NotReadyIs400AsInTriton) {
+  ExpectError(Get("/v2/health/ready"), 400, "the server is not ready");
+  ExpectError(Get("/v2/models/nowhere/ready"), 400, "model 'nowhere' is not ready");
+  EXPECT_EQ(Parsed(Ask(Get("/v2/models/softmax/ready")))["ready"], false);
+}
+
+TEST_F(GatewayWithJob, UnknownPathsModelsAndVerbs) {
+  ExpectError(Get("/v3"), 404, "/v3");
+  ExpectError(Get("/v2/models//ready"), 404, "");
+  ExpectError(Get("/v2/models/%00"), 404, "");
+  ExpectError(Get("/v2/models/%zz"), 404, "");
+  ExpectError(Get("/v2/models/nowhere"), 404, "nowhere");
+  ExpectError(Get("/v2/models/a%2Fb"), 404, "a/b");
+  ExpectError(Get("/v2/models/%ff%fe"), 404, "");
+  ExpectError(Get("/v2/models/softmax/versions/7"), 404, "7");
+  ExpectError(Get("/v2/models/softmax/versions/first"), 400, "first");
+  ExpectError(Get("/v2/models/softmax?wish=1"), 400, "wish");
+  ExpectError(Post("/v2/models/nowhere/infer", R"({"inputs":[]})"), 404, "nowhere");
+  const PeerReply wrong = Ask(Get(kInfer));
+  EXPECT_EQ(wrong.code, 405);
+  EXPECT_THAT(wrong.head, HasSubstr("Allow: POST"));
+  EXPECT_EQ(Ask(Get("/v2", "", "DELETE")).code, 405);
+}
+
+TEST_F(GatewayWithJob, BadInferencesAre400) {
+  ExpectError(Post(kInfer, "{"), 400, "no JSON");
+  ExpectError(Post(kInfer, ""), 400, "no JSON");
+  ExpectError(Post(kInfer, "{}"), 400, "'x'");
+  ExpectError(Post(kInfer, R"({"inputs":[{"name":"y","shape":[1],"datatype":"FP32","data":[1]}]})"), 400, "'x'");
+  ExpectError(Post(kInfer, R"({"inputs":[{"name":"x","shape":[1],"datatype":"INT64","data":[1]}]})"), 400, "INT64");
+  ExpectError(Post(kInfer, R"({"inputs":[{"name":"x","shape":[1],"datatype":"FP16","data":[1]}]})"), 400, "raw bytes");
+  ExpectError(Post(kInfer, R"({"inputs":[{"name":"x","shape":[2],"datatype":"FP32","data":[1]}]})"), 400, "2 elements");
+  ExpectError(Post(kInfer, R"({"inputs":[{"name":"x","shape":[-1],"datatype":"FP32","data":[1]}]})"), 400, "negative");
+  ExpectError(Post(kInfer, std::string(100'000, '[')), 400, "deeper");
+  ExpectError(Post(kInfer, std::string("\"") + std::string(100'000, 'x')), 400, "no JSON");
+}
+
+TEST_F(GatewayWithJob, AFailedCallHasItsCodeReasonAndRequestId) {
+  const PeerReply reply =
+      Ask(Post(kInfer, R"({"inputs":[{"name":"x","shape":[1,1,2,2],"datatype":"UINT8","data":[1,2,3,4]}]})",
+               "X-Request-Id: seven\r\n"));
+  EXPECT_EQ(reply.code, 400);
+  EXPECT_EQ(Parsed(reply)["reason"], "NO_DRAWS");
+  EXPECT_EQ(Parsed(reply)["code"], "FAILED_PRECONDITION");
+  EXPECT_EQ(Parsed(reply)["request_id"], "seven");
+  EXPECT_THAT(reply.head, HasSubstr("X-Request-Id: seven"));
+}
+
+TEST_F(GatewayWithJob, PagesOfOtherSitesAreRefused) {
+  ExpectError(Get("/v2", "Origin: http://evil.example\r\n"), 403, "other sites");
+  ExpectError(Get("/v2", "Origin: null\r\n"), 403, "other sites");
+  EXPECT_EQ(Ask(Get("/v2", "Origin: http://localhost\r\n")).code, 200);
+  ExpectError("GET /v2 HTTP/1.1\r\nHost: evil.example:7402\r\n\r\n", 403, "no tokens");
+  for (const char* host : {"localhost:7402", "127.0.0.1:7402", "127.0.0.1", "[::1]:7402"}) {
+    EXPECT_EQ(Ask(absl::StrCat("GET /v2 HTTP/1.1\r\nHost: ", host, "\r\n\r\n")).code, 200) << host;
+  }
+}
+
+class GatewayWithTokens : public GatewayTest {
+ protected:
+  GatewayWithTokens() : GatewayTest({{"vision", {"vision"}}, {"worker", {"default", kWork}}}) {}
+};
+
+TEST_F(GatewayWithTokens, TokensAreThoseOfGrpc) {
+  EXPECT_EQ(Ask(Get("/healthz")).code, 200);
+  EXPECT_EQ(Ask(Get("/readyz")).code, 200);
+  const PeerReply none = Ask(Get("/v2"));
+  EXPECT_EQ(none.code, 401);
+  EXPECT_THAT(none.head, HasSubstr("WWW-Authenticate: Bearer"));
+  EXPECT_EQ(Parsed(none)["reason"], "UNAUTHENTICATED");
+  ExpectError(Get("/v2", "Authorization: Bearer guess\r\n"), 401, "does not know the token");
+  ExpectError(Get("/v2", "Authorization: Bearer \xff\x01\r\n"), 401, "does not know the token");
+  ExpectError(Get("/v2", "Authorization: Bearer worker\r\n"), 403, "worker's token");
+  EXPECT_EQ(Ask(Get("/v2", "Authorization: Bearer vision\r\n")).code, 200);
+  EXPECT_THAT(Scrape(registry_.Serve("127.0.0.1:0").value()), HasSubstr("chainfleet_tokens_refused_total 3"));
+}
+
+TEST_F(GatewayWithTokens, TheTokenIsCheckedBeforeTheBody) {
+  const std::string asks = "Content-Length: 16000000\r\nExpect: 100-continue\r\n";
+  EXPECT_EQ(Ask(Get("/v2/models/m/infer", asks + "Authorization: Bearer guess\r\n", "POST")).code, 401);
+  EXPECT_EQ(Ask(Get("/v2/models/m/infer", asks + "Authorization: Bearer vision\r\n", "POST")).code, 100);
+  // A client that sends it all the same reads why.
+  ExpectError(Post("/v2/models/m/infer", std::string(16'000'000, '{')), 401, "wants a token");
+}
+
+TEST_F(GatewayWithTokens, AnyHostNameIsServed) {
+  EXPECT_EQ(Ask("GET /v2 HTTP/1.1\r\nHost: fleet.example\r\nAuthorization: Bearer vision\r\n\r\n").code, 200);
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -171,7 +171,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
       ->check([](const std::string& text) { return text == "off" ? "" : WrongAddress(text); })
       ->capture_default_str();
   app->add_option("--http-listen", flags->server.http_listen,
-                  "HOST:PORT for HTTP: the Open Inference Protocol, or off; port 0 takes a free one")
+                  "HOST:PORT for HTTP: the Open Inference Protocol and the job API, or off; port 0 takes a free one")
       ->check([](const std::string& text) { return text == "off" ? "" : WrongAddress(text); })
       ->capture_default_str();
   app->add_option("--lease", flags->lease,

@@ -17,6 +17,7 @@
 #include "server/http/error_reply.h"
 #include "server/http/http_limits.h"
 #include "server/http/message_fields.h"
+#include "server/http/openapi.h"
 #include "server/http/routes.h"
 
 namespace chainfleet {
@@ -93,6 +94,7 @@ WebApplication::Admission Gateway::Admit(const WebHead& head) {
   if (auto refusal = RefuseSite(head, parts_.is_local)) return {.reply = std::move(refusal)};
   const bool reads = head.verb == "GET";
   if (reads && head.path == "/healthz") return {.reply = WebReply{.body = R"({"live":true})"}};
+  if (reads && head.path == "/openapi.json") return {.reply = WebReply{.body = OpenApiDocument()}};
   if (reads && head.path == kHealthPath) return {};
   const RouteMatch match = FindRoute(head.verb, head.path);
   if (match.route == nullptr && match.verbs.empty()) {

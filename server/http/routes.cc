@@ -29,6 +29,32 @@ constexpr Route kRoutes[] = {
      MakePlainTranslation},
     {"POST", "/v2/models/{model_name}/versions/{model_version}/infer", "inference.GRPCInferenceService.ModelInfer",
      MakeInferTranslation},
+    {"GET", "/v1/server", "chainfleet.v1.JobService.GetServerInfo", MakeMessageTranslation},
+    {"GET", "/v1/jobs", "chainfleet.v1.JobService.ListJobs", MakeMessageTranslation},
+    {"POST", "/v1/jobs", "chainfleet.v1.JobService.CreateJob", MakeMessageTranslation},
+    {"GET", "/v1/jobs/{name}", "chainfleet.v1.JobService.GetJob", MakeMessageTranslation},
+    {"POST", "/v1/jobs/{name}/intent", "chainfleet.v1.JobService.SetIntent", MakeMessageTranslation},
+    {"POST", "/v1/jobs/{name}/scale", "chainfleet.v1.JobService.ScaleJob", MakeMessageTranslation},
+    {"GET", "/v1/jobs/{job}/segments", "chainfleet.v1.JobService.ListSegments", MakeMessageTranslation},
+    {"GET", "/v1/jobs/{job}/traces", "chainfleet.v1.JobService.GetTraces", MakeMessageTranslation},
+    {"GET", "/v1/jobs/{job}/snapshots", "chainfleet.v1.JobService.ListSnapshots", MakeMessageTranslation},
+    {"POST", "/v1/jobs/{job}/snapshots", "chainfleet.v1.JobService.CreateSnapshot", MakeMessageTranslation},
+    {"DELETE", "/v1/jobs/{job}/snapshots/{version}", "chainfleet.v1.JobService.DeleteSnapshot", MakeMessageTranslation},
+    {"POST", "/v1/jobs/{job}/predict", "chainfleet.v1.PredictService.Predict", MakeMessageTranslation},
+    {"GET", "/v1/aliases", "chainfleet.v1.JobService.ListAliases", MakeMessageTranslation},
+    {"PUT", "/v1/aliases/{name}", "chainfleet.v1.JobService.SetAlias", MakeMessageTranslation},
+    {"DELETE", "/v1/aliases/{name}", "chainfleet.v1.JobService.DeleteAlias", MakeMessageTranslation},
+    {"GET", "/v1/datasets", "chainfleet.v1.JobService.ListDatasets", MakeMessageTranslation},
+    {"DELETE", "/v1/datasets/{name}", "chainfleet.v1.JobService.DeleteDataset", MakeMessageTranslation},
+    {"POST", "/v1/datasets/{dataset}/rows", "chainfleet.v1.JobService.ReadRows", MakeMessageTranslation},
+    {"GET", "/v1/models", "chainfleet.v1.JobService.ListModels", MakeMessageTranslation},
+    {"DELETE", "/v1/models/{name}", "chainfleet.v1.JobService.DeleteModel", MakeMessageTranslation},
+    {"GET", "/v1/workers", "chainfleet.v1.JobService.ListWorkers", MakeMessageTranslation},
+    {"POST", "/v1/workers/{worker}/drain", "chainfleet.v1.JobService.DrainWorker", MakeMessageTranslation},
+    {"GET", "/v1/evaluations", "chainfleet.v1.PredictService.ListEvaluations", MakeMessageTranslation},
+    {"POST", "/v1/evaluations", "chainfleet.v1.PredictService.StartEvaluation", MakeMessageTranslation},
+    {"GET", "/v1/evaluations/{id}", "chainfleet.v1.PredictService.GetEvaluation", MakeMessageTranslation},
+    {"POST", "/v1/evaluations/{id}/cancel", "chainfleet.v1.PredictService.CancelEvaluation", MakeMessageTranslation},
 };
 
 // The fields of `path` if `pattern` fits it.
@@ -49,6 +75,8 @@ std::optional<std::vector<std::pair<std::string, std::string>>> Fit(const std::s
 }
 
 }  // namespace
+
+bool HasBody(const Route& route) { return *route.verb == 'P'; }
 
 std::span<const Route> Routes() { return kRoutes; }
 

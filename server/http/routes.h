@@ -23,6 +23,9 @@ struct Route {
 
 std::span<const Route> Routes();
 
+// Whether the request is its body; else it is the query.
+bool HasBody(const Route& route);
+
 struct RouteMatch {
   const Route* route = nullptr;  // null: no route
   std::vector<std::pair<std::string, std::string>> fields;

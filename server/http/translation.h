@@ -26,6 +26,9 @@ std::unique_ptr<Translation> MakePlainTranslation();
 // Takes no body. The reply's field `ready` or `live` decides between 200 and 400, as Triton does.
 std::unique_ptr<Translation> MakeReadyTranslation();
 
+// Body and reply in protobuf's JSON mapping.
+std::unique_ptr<Translation> MakeMessageTranslation();
+
 // ModelInfer, with JSON and binary tensors.
 std::unique_ptr<Translation> MakeInferTranslation();
 

@@ -1,4 +1,5 @@
 """The HTTP port of a real fleet: Triton's public client, plain requests as curl sends them, and bad ones."""
+import base64
 import http.client
 import json
 import os
@@ -93,6 +94,24 @@ class Http(bad_input_test.Refusals):
         curl = subprocess.run(["curl", "-sS", "-d", "@-", f"http://{self.fleet.http_address}{INFER}"], input=json.dumps(self.body()),
                               capture_output=True, text=True, timeout=60)
         self.assertEqual(json.loads(curl.stdout)["model_name"], "small", curl.stderr)
+
+    def test_the_job_api(self):
+        _, _, info = self.ask("GET", "/v1/server")
+        self.assertEqual(info["version"], self.ask("GET", "/v2")[2]["version"])
+        spec = {"name": "walk", "model": {"potential": {"gaussian": {"dimension": 2}}}, "sampler": {"sgld": {}},
+                "step_size": {"constant": 0.1}, "batch_size": 1, "num_steps": 1000, "chains": 2, "collect": {"every_steps": 100}}
+        code, _, job = self.ask("POST", "/v1/jobs", json.dumps({"spec": spec}))
+        self.assertEqual(code, 200, job)
+        self.fleet.run("wait", job["id"], "--timeout", "120s", check=True)
+        done = self.ask("GET", "/v1/jobs/walk")[2]
+        self.assertEqual((done["state"], done["num_draws"]), ("SUCCEEDED", "20"))
+        segments = self.ask("GET", f"/v1/jobs/{job['id']}/segments?chain=1")[2]["segments"]
+        self.assertEqual(sum(len(segment["segment"]["steps"]) for segment in segments), 10)
+        inputs = {"type": "UINT8", "shape": list(self.images.shape), "data": base64.b64encode(self.images.tobytes()).decode()}
+        code, _, reply = self.ask("POST", "/v1/jobs/small/predict", json.dumps({"inputs": inputs, "selection": {"version": "1"}}))
+        self.assertEqual(code, 200, reply)
+        self.assertEqual(reply["scores"]["mean_probability"], self.by_grpc.as_numpy("mean_probability").ravel().tolist())
+        self.assertIn("/v1/jobs/{name}", self.ask("GET", "/openapi.json")[2]["paths"])
 
     def test_a_large_request_in_json_and_in_binary(self):
         many = numpy.tile(self.images, (700, 1, 1, 1))

@@ -3,51 +3,20 @@
 
 #include <gmock/gmock.h>
 
-#include <memory>
 #include <string>
 
-#include "nlohmann/json.hpp"
 #include "server/http/http_limits.h"
 #include "server/http/routes.h"
-#include "tests/server/http/http_peer.h"
-#include "tests/server/rpc/running_server.h"
+#include "tests/server/http/http_before_server.h"
 #include "tests/support/scrape.h"
 
 namespace chainfleet {
 namespace {
 
-using nlohmann::json;
 using testing::Contains;
 using testing::HasSubstr;
 
-class GatewayTest : public RunningServer {
- protected:
-  explicit GatewayTest(const TokenTable& tokens = {}) : RunningServer(tokens) {
-    const auto authorize = [this](const std::string& method, const std::string& authorization) {
-      return auth_.Authorize(method, {{"authorization", authorization}}).status();
-    };
-    http_ = OpenHttp("127.0.0.1:0", tokens.empty(),
-                     {.channel = server_->InProcessChannel(),
-                      .authorize = authorize,
-                      .clock = &clock_,
-                      .executor = threads_.get()})
-                .value();
-  }
-
-  PeerReply Ask(const std::string& request) { return HttpPeer(http_->port()).Send(request).Read(); }
-  static json Parsed(const PeerReply& reply) { return json::parse(reply.body, nullptr, /*allow_exceptions=*/false); }
-  // The code and the words of {"error": ...}.
-  void ExpectError(const std::string& request, int code, const std::string& words) {
-    const PeerReply reply = Ask(request);
-    EXPECT_EQ(reply.code, code) << request.substr(0, 200);
-    ASSERT_TRUE(Parsed(reply).contains("error")) << reply.head << reply.body;
-    EXPECT_THAT(Parsed(reply)["error"].get<std::string>(), HasSubstr(words));
-  }
-
-  std::unique_ptr<HttpServer> http_;
-};
-
-class GatewayWithJob : public GatewayTest {
+class GatewayWithJob : public HttpBeforeServer {
  protected:
   void SetUp() override {
     PutDigits();
@@ -144,9 +113,9 @@ TEST_F(GatewayWithJob, PagesOfOtherSitesAreRefused) {
   }
 }
 
-class GatewayWithTokens : public GatewayTest {
+class GatewayWithTokens : public HttpBeforeServer {
  protected:
-  GatewayWithTokens() : GatewayTest({{"vision", {"vision"}}, {"worker", {"default", kWork}}}) {}
+  GatewayWithTokens() : HttpBeforeServer({{"vision", {"vision"}}, {"worker", {"default", kWork}}}) {}
 };
 
 TEST_F(GatewayWithTokens, TokensAreThoseOfGrpc) {

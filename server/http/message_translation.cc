@@ -1,0 +1,46 @@
+// The job API: bodies and replies in protobuf's JSON mapping.
+#include <google/protobuf/util/json_util.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/check.h"
+#include "server/http/error_reply.h"
+#include "server/http/http_limits.h"
+#include "server/http/translation.h"
+
+namespace chainfleet {
+namespace {
+
+namespace protobuf = google::protobuf;
+
+class MessageTranslation final : public Translation {
+ public:
+  // An empty body is an empty message. The parser bounds the depth.
+  absl::Status Read(WebRequest* request, protobuf::Message* message) override {
+    if (request->body.empty()) return absl::OkStatus();
+    const auto reading = static_cast<int64_t>(request->body.size()) * limits::kJsonFactor;
+    if (!request->held->Add(reading)) return NoRoom();
+    const auto parsed = protobuf::util::JsonStringToMessage(request->body, message);
+    if (parsed.ok()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("the body is no ", message->GetDescriptor()->name(), " in JSON: ", std::string(parsed.message())));
+  }
+
+  WebReply Write(const protobuf::Message&, const protobuf::Message& reply) override {
+    protobuf::util::JsonPrintOptions options;
+    options.always_print_primitive_fields = true;
+    options.preserve_proto_field_names = true;
+    WebReply json;
+    CHAINFLEET_CHECK(protobuf::util::MessageToJsonString(reply, &json.body, options).ok());
+    return json;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Translation> MakeMessageTranslation() { return std::make_unique<MessageTranslation>(); }
+
+}  // namespace chainfleet

@@ -1,0 +1,127 @@
+// The job API over HTTP: every call of users has a path, and bodies are protobuf's JSON.
+#include <gmock/gmock.h>
+
+#include <set>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "server/http/routes.h"
+#include "tests/server/http/http_before_server.h"
+
+namespace chainfleet {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kSpec[] =
+    R"({"spec": {"name": "g", "model": {"potential": {"gaussian": {"dimension": 2}}}, "sampler": {"sgld": {}},
+    "step_size": {"constant": 0.1}, "batch_size": 1, "num_steps": 100, "chains": 2})";
+
+class JobApiTest : public HttpBeforeServer {};
+
+TEST_F(JobApiTest, EveryUnaryCallOfUsersHasAPath) {
+  std::set<std::string> served;
+  for (const Route& route : Routes()) served.insert(route.method);
+  for (const auto* service : {v1::Job::descriptor()->file()->FindServiceByName("JobService"),
+                              v1::PredictRequest::descriptor()->file()->FindServiceByName("PredictService")}) {
+    for (int i = 0; i < service->method_count(); ++i) {
+      const google::protobuf::MethodDescriptor& method = *service->method(i);
+      if (method.client_streaming() || method.server_streaming()) continue;
+      EXPECT_TRUE(served.contains(method.full_name())) << method.full_name();
+    }
+  }
+}
+
+TEST_F(JobApiTest, AJobFromItsCreationToItsEnd) {
+  const PeerReply created = Ask(Post("/v1/jobs", absl::StrCat(kSpec, R"(, "requestId": "once"})")));
+  ASSERT_EQ(created.code, 200) << created.body;
+  const std::string id = Parsed(created)["id"];
+  EXPECT_EQ(Parsed(Ask(Post("/v1/jobs", absl::StrCat(kSpec, R"(, "request_id": "once"})"))))["id"], id)
+      << "both spellings";
+  const json job = Parsed(Ask(Get("/v1/jobs/g")));
+  EXPECT_EQ(job["id"], id);
+  EXPECT_EQ(job["spec"]["num_steps"], "100") << "int64 is a string";
+  EXPECT_EQ(job["chains"].size(), 2u);
+  EXPECT_EQ(Parsed(Ask(Post("/v1/jobs/g/scale", R"({"chains": 3})")))["num_chains"], 3);
+  EXPECT_EQ(Parsed(Ask(Post("/v1/jobs/g/intent", R"({"intent": "PAUSE"})")))["intent"], "PAUSE");
+  EXPECT_EQ(Parsed(Ask(Get("/v1/jobs?page_size=1&state=PAUSED")))["jobs"].size(), 1u);
+  EXPECT_EQ(Parsed(Ask(Get("/v1/jobs?state=FAILED")))["jobs"].size(), 0u);
+  EXPECT_EQ(Parsed(Ask(Post("/v1/jobs/g/intent", R"({"intent": "DELETE"})")))["intent"], "DELETE");
+}
+
+TEST_F(JobApiTest, ThePathNamesTheJobWhateverTheBodySays) {
+  ASSERT_EQ(Ask(Post("/v1/jobs", absl::StrCat(kSpec, "}"))).code, 200);
+  EXPECT_EQ(Ask(Post("/v1/jobs/nowhere/intent", R"({"name": "g", "intent": "CANCEL"})")).code, 404);
+  EXPECT_EQ(Parsed(Ask(Get("/v1/jobs/g")))["intent"], "RUN");
+}
+
+TEST_F(JobApiTest, Lists) {
+  PutDigits();
+  EXPECT_EQ(Parsed(Ask(Get("/v1/datasets")))["datasets"][0]["name"], "digits");
+  for (const char* list : {"aliases", "models", "workers", "evaluations"}) {
+    EXPECT_EQ(Parsed(Ask(Get(absl::StrCat("/v1/", list))))[list].size(), 0u) << list;
+  }
+  EXPECT_EQ(Ask(Get("/v1/datasets/digits", "", "DELETE")).code, 200);
+  EXPECT_EQ(Parsed(Ask(Get("/v1/datasets")))["datasets"].size(), 0u);
+  EXPECT_TRUE(Parsed(Ask(Get("/v1/server"))).contains("protocol_version"));
+}
+
+TEST_F(JobApiTest, WrongFieldsAreNamed) {
+  const PeerReply wrong = Ask(Post("/v1/jobs", R"({"spec": {"name": "g", "chains": -1}})"));
+  EXPECT_EQ(wrong.code, 400);
+  EXPECT_EQ(Parsed(wrong)["reason"], "INVALID_FIELD");
+  EXPECT_FALSE(Parsed(wrong)["fields"].empty());
+  ExpectError(Post("/v1/jobs", "{"), 400, "CreateJobRequest");
+  ExpectError(Post("/v1/jobs", R"({"wish": 1})"), 400, "wish");
+  ExpectError(Post("/v1/jobs", R"({"spec": {"chains": "many"}})"), 400, "many");
+  ExpectError(Post("/v1/jobs", "[]"), 400, "CreateJobRequest");
+  ExpectError(Post("/v1/jobs", std::string(100'000, '[')), 400, "CreateJobRequest");
+  std::string deep;
+  for (int i = 0; i < 10'000; ++i) deep += R"({"spec":)";
+  ExpectError(Post("/v1/jobs", deep), 400, "CreateJobRequest");
+  ExpectError(Post("/v1/jobs", "{\"request_id\": \"\xff\"}"), 400, "CreateJobRequest");
+  ExpectError(Get("/v1/jobs?page_size=many"), 400, "page_size");
+  ExpectError(Get("/v1/jobs?wish=1"), 400, "wish");
+  ExpectError(Get("/v1/jobs/nowhere/snapshots/x", "", "DELETE"), 400, "version");
+  ExpectError(Get("/v1/jobs/nowhere"), 404, "nowhere");
+  ExpectError(Post("/v1/jobs/nowhere/intent", R"({"intent": "FLY"})"), 400, "FLY");
+  ExpectError(Post("/v1/jobs/nowhere/predict", R"({"inputs": {"data": "no base64!"}})"), 400, "PredictRequest");
+}
+
+// The targets of all "$ref".
+void CollectReferences(const json& value, std::set<std::string>* references) {
+  for (const auto& [key, inner] : value.items()) {
+    if (key == "$ref") references->insert(inner.get<std::string>());
+    if (inner.is_structured()) CollectReferences(inner, references);
+  }
+}
+
+TEST_F(JobApiTest, TheOpenApiDocumentHasEveryRouteAndEverySchema) {
+  const json document = Parsed(Ask(Get("/openapi.json")));
+  EXPECT_EQ(document["openapi"], "3.0.3");
+  std::set<std::string> ids, references;
+  for (const Route& route : Routes()) {
+    const json& operation = document["paths"][route.path][absl::AsciiStrToLower(route.verb)];
+    ASSERT_TRUE(operation.is_object()) << route.path;
+    EXPECT_TRUE(ids.insert(operation["operationId"].get<std::string>()).second) << route.path;
+    std::string path = route.path;
+    for (const json& parameter : operation["parameters"]) {
+      if (parameter["in"] != "path") continue;
+      EXPECT_NE(path.find(absl::StrCat("{", parameter["name"].get<std::string>(), "}")), path.npos) << path;
+    }
+    EXPECT_EQ(operation.contains("requestBody"), HasBody(route)) << route.path;
+  }
+  CollectReferences(document, &references);
+  EXPECT_GT(references.size(), 50u);
+  for (const std::string& reference : references) {
+    EXPECT_TRUE(document.contains(json::json_pointer(reference.substr(1)))) << reference;
+  }
+  const json& schemas = document["components"]["schemas"];
+  EXPECT_EQ(schemas["chainfleet.v1.Job"]["properties"]["num_draws"]["type"], "string");
+  EXPECT_EQ(schemas["inference.ModelInferRequest"]["required"], json::array({"inputs"}));
+  EXPECT_EQ(schemas["inference.ModelMetadataResponse.TensorMetadata"]["properties"]["shape"]["items"]["type"],
+            "integer");
+}
+
+}  // namespace
+}  // namespace chainfleet

@@ -74,7 +74,7 @@ absl::StatusOr<std::string> TokenOf(const Context& context) {
 }  // namespace
 
 std::string ConfigurationFile() {
-  if (const std::string file = EnvironmentVariable("CHAINFLEET_CONFIG"); !file.empty()) return file;
+  if (const std::string file = EnvironmentVariable("CHAINFLEET_CONTEXTS"); !file.empty()) return file;
   if (const std::string folder = EnvironmentVariable("XDG_CONFIG_HOME"); !folder.empty()) {
     return folder + "/chainfleet/config.yaml";
   }

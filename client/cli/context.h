@@ -24,7 +24,7 @@ struct Configuration {
   std::map<std::string, Context> contexts;
 };
 
-// CHAINFLEET_CONFIG, else $XDG_CONFIG_HOME/chainfleet/config.yaml, else ~/.config/chainfleet/config.yaml.
+// CHAINFLEET_CONTEXTS, else $XDG_CONFIG_HOME/chainfleet/config.yaml, else ~/.config/chainfleet/config.yaml.
 std::string ConfigurationFile();
 
 // Empty if there is no file. INVALID_ARGUMENT, naming the file: malformed or with an unknown key.

@@ -19,9 +19,9 @@ class ContextTest : public ::testing::Test {
     for (const char* name : {"CHAINFLEET_ADDRESS", "CHAINFLEET_CONTEXT", "CHAINFLEET_TOKEN", "CHAINFLEET_TOKEN_FILE"}) {
       unsetenv(name);
     }
-    setenv("CHAINFLEET_CONFIG", file_.c_str(), 1);
+    setenv("CHAINFLEET_CONTEXTS", file_.c_str(), 1);
   }
-  ~ContextTest() override { unsetenv("CHAINFLEET_CONFIG"); }
+  ~ContextTest() override { unsetenv("CHAINFLEET_CONTEXTS"); }
   void Write(const std::string& text) const { std::ofstream(file_) << text; }
 
   const std::string file_ = ::testing::TempDir() + "context_test/config.yaml";

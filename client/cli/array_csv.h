@@ -1,0 +1,17 @@
+// Writes arrays of rows as CSV.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "core/formats/array.h"
+
+namespace chainfleet {
+
+// A header and `num_rows` lines; the first column counts the rows from 0. An array [n] is the column of its name, an
+// array [n, K] the columns NAME_0 to NAME_{K-1}. Numbers are as short as reads them back exactly; NaN is empty.
+// REQUIRES: float64 arrays of these shapes.
+std::string CsvOf(const std::map<std::string, Array>& arrays, int64_t num_rows);
+
+}  // namespace chainfleet

@@ -14,6 +14,7 @@
 #include "core/base/host_port.h"
 #include "core/wire/forwarded_peer.h"
 #include "core/wire/grpc_status.h"
+#include "server/http/console.h"
 #include "server/http/error_reply.h"
 #include "server/http/http_limits.h"
 #include "server/http/message_fields.h"
@@ -95,6 +96,9 @@ WebApplication::Admission Gateway::Admit(const WebHead& head) {
   const bool reads = head.verb == "GET";
   if (reads && head.path == "/healthz") return {.reply = WebReply{.body = R"({"live":true})"}};
   if (reads && head.path == "/openapi.json") return {.reply = WebReply{.body = OpenApiDocument()}};
+  if (reads) {
+    if (auto part = ConsolePart(head.path)) return {.reply = std::move(part)};
+  }
   if (reads && head.path == kHealthPath) return {};
   const RouteMatch match = FindRoute(head.verb, head.path);
   if (match.route == nullptr && match.verbs.empty()) {

@@ -1,6 +1,6 @@
 """A headless Chromium that is asked about pages over its pipe of the DevTools protocol. Standard library only.
 
-It has no network: every name resolves to nothing and a proxy that is not there takes all the rest, so whatever a page asks for
+It has no network, unless a test lets it reach one host: every name resolves to nothing and a proxy that is not there takes all the rest, so whatever a page asks for
 beside itself fails, and is told.
 """
 import base64
@@ -20,7 +20,8 @@ PATIENCE = 60  # seconds, of one answer
 class Chromium:
     """Owns a browser with one empty page; `close` leaves nothing behind."""
 
-    def __init__(self, width=1280, height=900):
+    def __init__(self, width=1280, height=900, reaches=""):
+        """reaches: the only host that the browser finds."""
         self.profile = tempfile.mkdtemp(prefix="chainfleet-chromium-")
         to_browser, self.writing = os.pipe()
         self.reading, from_browser = os.pipe()
@@ -33,7 +34,8 @@ class Chromium:
         self.process = subprocess.Popen(
             [shutil.which("chromium"), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
              "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-             "--host-resolver-rules=MAP * ~NOTFOUND", "--proxy-server=127.0.0.1:9", f"--user-data-dir={self.profile}",
+             f"--host-resolver-rules=MAP * ~NOTFOUND{f', EXCLUDE {reaches}' if reaches else ''}",
+             "--no-proxy-server" if reaches else "--proxy-server=127.0.0.1:9", f"--user-data-dir={self.profile}",
              "--remote-debugging-pipe", "about:blank"],
             pass_fds=(3, 4), preexec_fn=as_three_and_four, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(to_browser)
@@ -81,9 +83,9 @@ class Chromium:
                 self.events.append(message)
 
     def open(self, path):
-        """Loads a file and waits until it is drawn."""
+        """Loads a file, or an address, and waits until it is drawn."""
         self.events.clear()
-        self.call("Page.navigate", url="file://" + os.path.abspath(path))
+        self.call("Page.navigate", url=path if "://" in path else "file://" + os.path.abspath(path))
         self.wait_for("Page.loadEventFired")
 
     def evaluate(self, expression):

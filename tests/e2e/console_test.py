@@ -1,0 +1,168 @@
+"""The console in a real browser: each view of a real fleet, on a desk and a phone, by day and night, by keyboard."""
+import os
+import tempfile
+import unittest
+
+import fleet as fleets
+from chromium import Chromium, pixels
+
+JOB = """
+name: console
+model: {builtin: mlp, hidden: [8]}
+dataset: {name: fashion}
+prior: {gaussian: {precision: 10}}
+sampler: {sgld: {}}
+learning_rate: {constant: 0.01}
+temperature: 1.0e-4
+batch_size: 50
+num_epochs: 6
+chains: 2
+collect: {every_steps: 10}
+seed: 7
+"""
+TOKEN = "The-token-of-somebody-who-looks-on"
+HOSTILE = "<img src=x onerror=alert(1)></td><script>alert(1)</script>"
+# Draws what a page of the console asks for, with hostile text wherever a reply has text.
+HOSTILE_REPLIES = """
+const real = window.fetch;
+window.fetch = async (...asked) => {
+  const reply = await real(...asked);
+  if (!String(asked[0]).startsWith('/v1/')) return reply;
+  const spoilt = value => typeof value === 'string' && !/^[-0-9.]*$|^[A-Z_]+$|T.*Z$/.test(value) ? %r
+    : Array.isArray(value) ? value.map(spoilt)
+    : value && typeof value === 'object' ? Object.fromEntries(Object.entries(value).map(([k, v]) => [k, spoilt(v)])) : value;
+  return new Response(JSON.stringify(spoilt(await reply.json())), {status: reply.status});
+};
+""" % HOSTILE
+# Waits, without a clock, until the page shows the text: every change of the page is looked at.
+UNTIL_SHOWN = """
+new Promise(done => {
+  const look = () => document.body.innerText.includes(%r) && done(true);
+  new MutationObserver(look).observe(document.body, {subtree: true, childList: true, characterData: true, attributes: true});
+  look();
+})
+"""
+
+
+class Console(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.fleet = fleets.Fleet(workers=1)
+        cls.addClassCleanup(cls.fleet.close)
+        cls.fleet.up()
+        cls.fleet.put_fashion("fashion", 500)
+        cls.job = cls.fleet.submit(JOB)
+        cls.fleet.run("wait", cls.job, "--timeout", "240s", check=True)
+        cls.fleet.run("evaluate", cls.job, "--dataset", "fashion", "--curve", "4", check=True)
+        cls.evaluation = cls.fleet.json("get", "evaluations", cls.job)["evaluations"][0]["id"]
+        cls.fleet.run("alias", "set", "champion", cls.job, check=True)
+        cls.views = {"#/jobs": cls.job, "#/jobs/" + cls.job: "Convergence", "#/workers": "worker-0", "#/data": "champion",
+                     "#/evaluations": cls.evaluation, "#/evaluations/" + cls.evaluation: "single theta"}
+
+    def setUp(self):
+        self.browser = Chromium(width=1400, reaches="127.0.0.1")
+        self.addCleanup(self.browser.close)
+
+    def show(self, view, text):
+        self.browser.open("about:blank")
+        self.browser.open(f"http://{self.fleet.http_address}/{view}")
+        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % text))
+
+    def keep(self, name):
+        folder = os.environ.get("CHAINFLEET_KEEP_PICTURES")  # to look at them
+        if folder:
+            with open(os.path.join(folder, f"console-{name}.png"), "wb") as f:
+                f.write(self.browser.picture())
+
+    def test_every_view_is_drawn_from_this_server_alone(self):
+        for view, text in self.views.items():
+            with self.subTest(view=view):
+                self.show(view, text)
+                self.assertEqual(self.browser.complaints(), [])
+                for asked in self.browser.requests():
+                    self.assertTrue(asked.startswith(f"http://{self.fleet.http_address}/"), asked)
+                self.assertNotIn("undefined", self.browser.evaluate("document.body.innerText"))
+                self.assertNotIn("[object", self.browser.evaluate("document.body.innerText"))
+                self.keep(view.strip("#/").split("/")[0] + ("-one" if view.count("/") > 1 else ""))
+
+    def test_every_view_fits_a_phone_at_night(self):
+        self.browser.media(prefers_color_scheme="dark")
+        self.browser.call("Emulation.setDeviceMetricsOverride", width=400, height=900, deviceScaleFactor=1, mobile=False)
+        for view, text in self.views.items():
+            with self.subTest(view=view):
+                self.show(view, text)
+                self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), 400)
+                page = pixels(self.browser.picture({"x": 0, "y": 200, "width": 40, "height": 40}))
+                self.assertLess(sum(page[20][5]), 200, "a page for the dark is dark")
+                self.keep("phone-" + view.strip("#/").split("/")[0] + ("-one" if view.count("/") > 1 else ""))
+
+    def test_charts_of_a_job_are_drawn(self):
+        self.show("#/jobs/" + self.job, "Convergence")
+        colors = ("[...document.querySelectorAll('canvas')].map(c => new Set(new Uint32Array(c.getContext('2d')"
+                  ".getImageData(0, 0, c.width, c.height).data.buffer)).size)")
+        found = self.browser.evaluate(f"new Promise(done => requestAnimationFrame(() => done({colors})))")
+        self.assertGreater(len(found), 1)
+        self.assertGreater(min(found), 8, "blank, or nearly")
+
+    def test_a_row_is_predicted(self):
+        self.show("#/jobs/" + self.job, "Convergence")
+        self.browser.evaluate("""{ const box = document.querySelector('textarea');
+            box.value = Array(784).fill(0).join(','); box.dispatchEvent(new Event('input')); box.form.requestSubmit(); }""")
+        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "Mutual information"))
+        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "Mean probability of each class"))
+        self.keep("predicted")
+
+    def test_a_row_of_another_length_is_refused_in_words(self):
+        self.show("#/jobs/" + self.job, "Convergence")
+        self.browser.evaluate("""{ const box = document.querySelector('textarea');
+            box.value = '1, 2'; box.dispatchEvent(new Event('input')); box.form.requestSubmit(); }""")
+        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "the row has 2 numbers; the job takes 784"))
+
+    def test_text_that_is_markup_is_shown_and_not_run(self):
+        self.browser.call("Page.addScriptToEvaluateOnNewDocument", source=HOSTILE_REPLIES)
+        for view in self.views:
+            with self.subTest(view=view):
+                self.show(view, HOSTILE)
+                self.assertEqual(self.browser.evaluate("document.scripts.length"), 2)
+                self.assertEqual(self.browser.evaluate("document.querySelectorAll('main img').length"), 0)
+
+    def test_a_keyboard_is_enough(self):
+        self.show("#/workers", "worker-0")
+        for _ in range(3):  # the link to the content, the name, and the first view
+            for kind in ("rawKeyDown", "keyUp"):
+                self.browser.call("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
+        self.assertEqual(self.browser.evaluate("document.activeElement.textContent"), "Jobs")
+        for kind in ("keyDown", "keyUp"):
+            self.browser.call("Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", windowsVirtualKeyCode=13, text="\r")
+        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % self.job))
+
+    def test_a_page_is_small(self):
+        self.show("#/jobs", self.job)
+        size = self.browser.evaluate("performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation'))"
+                                     ".filter(e => !e.name.includes('/v1/')).reduce((sum, e) => sum + e.decodedBodySize, 0)")
+        self.assertLess(size, 400_000)
+        self.assertGreater(size, 100_000)
+
+
+class Tokens(unittest.TestCase):
+    def test_views_need_the_token_and_log_out_forgets_it(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".tokens") as tokens:
+            tokens.write(TOKEN + "\n")
+            tokens.flush()
+            fleet = fleets.Fleet(workers=1, environment={"CHAINFLEET_TOKEN_FILE": tokens.name})
+            self.addCleanup(fleet.close)
+            fleet.up()
+        browser = Chromium(reaches="127.0.0.1")
+        self.addCleanup(browser.close)
+        browser.open(f"http://{fleet.http_address}/#/workers")
+        self.assertTrue(browser.evaluate(UNTIL_SHOWN % "Log in"))
+        self.assertNotIn("worker-0", browser.evaluate("document.body.innerText"))
+        browser.evaluate(f"""{{ const field = document.querySelector('input'); field.value = {TOKEN!r}; field.form.requestSubmit(); }}""")
+        self.assertTrue(browser.evaluate(UNTIL_SHOWN % "worker-0"))
+        browser.evaluate("document.getElementById('leave').click()")
+        self.assertTrue(browser.evaluate(UNTIL_SHOWN % "The token stays in this tab"))
+        self.assertIsNone(browser.evaluate("sessionStorage.getItem('token')"))
+
+
+if __name__ == "__main__":
+    unittest.main()

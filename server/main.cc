@@ -135,8 +135,7 @@ std::string WrongAddress(const std::string& text) {
   return absl::StartsWith(text, "unix:") ? "" : std::string(ParseHostPort(text).status().message());
 }
 
-void AddFlags(CLI::App* app, Flags* flags) {
-  app->set_version_flag("--version", kVersion);
+void AddStoreFlags(CLI::App* app, Flags* flags) {
   flags->server.data_directory = DefaultDataFolder();
   app->add_option("--data-dir", flags->server.data_directory,
                   "Folder of the state, and without --blobs of draws and data sets")
@@ -163,6 +162,20 @@ void AddFlags(CLI::App* app, Flags* flags) {
       ->envname("CHAINFLEET_DATASET_ROOT")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app->add_flag(
+      "--restored", flags->restored,
+      "Once, after a backup was put back: fences off all that was done after it was taken, and looks for every "
+      "object");
+  app->add_flag(
+      "--objects-moved", flags->server.objects_moved,
+      "Once, after all objects were copied under the same names to where this server looks for them: --blobs, "
+      "or its data directory");
+  app->add_flag("--keep-objects", flags->keep_objects, "Do not delete objects, for the time of a backup");
+}
+
+void AddFlags(CLI::App* app, Flags* flags) {
+  app->set_version_flag("--version", kVersion);
+  AddStoreFlags(app, flags);
   app->add_option("--listen", flags->server.listen, "HOST:PORT for gRPC; port 0 takes a free one")
       ->check(WrongAddress)
       ->capture_default_str();
@@ -188,15 +201,6 @@ void AddFlags(CLI::App* app, Flags* flags) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app->add_option("--share-half-life", flags->share_half_life, "Time after which a tenant's past use counts half")
       ->capture_default_str();
-  app->add_flag(
-      "--restored", flags->restored,
-      "Once, after a backup was put back: fences off all that was done after it was taken, and looks for every "
-      "object");
-  app->add_flag(
-      "--objects-moved", flags->server.objects_moved,
-      "Once, after all objects were copied under the same names to where this server looks for them: --blobs, "
-      "or its data directory");
-  app->add_flag("--keep-objects", flags->keep_objects, "Do not delete objects, for the time of a backup");
   AddPredictFlags(app, flags);
   AddScaleFlags(app, flags);
   const char* config = std::getenv("CHAINFLEET_CONFIG");

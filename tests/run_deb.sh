@@ -7,5 +7,5 @@ deploy/deb/build.sh
 lintian --fail-on error,warning --tag-display-limit 0 --allow-root --suppress-tags-from-file deploy/deb/lintian-tags build/deb/*.deb
 folder=$(mktemp -d /var/tmp/chainfleet-deb.XXXXXX)
 trap 'rm -rf "$folder"' EXIT
-cp tests/deploy/try_deb.sh "$folder"
+cp tests/deploy/try_{deb,job}.sh "$folder"
 tests/deploy/in_debian.sh "man-db,systemd,$(printf '%s\n' "$PWD"/build/deb/*.deb | paste -sd ,)" "$folder" try_deb.sh

@@ -15,6 +15,9 @@ averages with their uncertainty.")
 set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE amd64)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
+if(CPACK_PACKAGE_NAME STREQUAL chainfleet)  # its verb `up` starts both
+  set(CPACK_DEBIAN_PACKAGE_SUGGESTS "chainfleet-server, chainfleet-worker")
+endif()
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${stage}/usr/lib/chainfleet/torch/lib;${stage}/usr/lib/chainfleet/nvidia/cu13/lib")
 set(CPACK_DEBIAN_COMPRESSION_TYPE gzip)  # LibTorch takes minutes otherwise

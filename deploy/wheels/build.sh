@@ -33,6 +33,7 @@ copyrights() {
 }
 
 cp -r "$root/client/python" "$stage/python"
+rm -rf "$stage"/python/{build,*.egg-info}  # an earlier pip install leaves old files there
 cp -r "$here/chainfleet_server" "$stage/server"
 package=$stage/server/chainfleet_server
 for component in chainfleet chainfleet-server chainfleet-worker chainfleet-cuda; do

@@ -49,21 +49,6 @@ def libraries(program):
     return {name: path for name, path in re.findall(r"(\S+) => (\S+)", said("ldd", program)) if name in named}
 
 
-def closure(packages):
-    """The packages and all that they depend on."""
-    depends = {}
-    for line in said("dpkg-query", "-W", "-f", "${Package}\t${Pre-Depends}, ${Depends}\n").split("\n")[:-1]:
-        package, _, wanted = line.partition("\t")
-        depends[package] = re.findall(r"[a-z0-9][a-z0-9+.-]+(?=[\s,:(|]|$)", re.sub(r"\([^)]*\)", "", wanted))
-    found, open_ends = set(), list(packages)
-    while open_ends:
-        package = open_ends.pop()
-        if package not in found:
-            found.add(package)
-            open_ends += depends.get(package, [])
-    return found
-
-
 class Manifests:
     """The documents of deploy/kubernetes by kind and name, and the containers in them."""
 
@@ -320,26 +305,19 @@ class ManPages(unittest.TestCase):
 
 
 class Docker(unittest.TestCase):
-    def test_what_it_copies_and_runs_is_there(self):
-        text = read("deploy", "docker", "Dockerfile").replace("\\\n", " ")
-        for script in re.findall(r"\bdeploy/[a-z_]+\.sh", text):
-            self.assertTrue(os.access(os.path.join(ROOT, script), os.X_OK), script)
-        self.assertIn(os.path.basename(os.path.dirname(os.path.realpath(self.libtorch()))), text)
-        for name in ("chainfleet", "chainfleet-server", "chainfleet-worker"):
-            self.assertIn(f"/opt/chainfleet/bin/{name}", text)
+    """tests/run_image.sh builds the image and runs a job in it."""
 
-    def libtorch(self):
-        """The folder that the worker finds LibTorch by."""
-        return os.path.dirname(os.path.dirname(libraries(os.path.join(BIN, "chainfleet-worker"))["libtorch_cpu.so"]))
+    def test_it_is_made_of_the_packages_where_their_script_puts_them(self):
+        text = read("deploy", "docker", "Dockerfile")
+        script, folder = re.search(r"^#   (deploy/\S+\.sh)\n#   docker build .* (\S+)$", text, re.M).groups()
+        self.assertTrue(os.access(os.path.join(ROOT, script), os.X_OK), script)
+        self.assertIn(f"default FOLDER: {folder}\n", read(script))
 
-    def test_the_image_has_the_libraries_that_the_binaries_name(self):
-        last_stage = read("deploy", "docker", "Dockerfile").replace("\\\n", " ").rpartition("FROM ")[2]
-        installed = closure(re.search(r"--no-install-recommends ([^&]*)", last_stage).group(1).split())
-        for name in ("chainfleet", "chainfleet-server", "chainfleet-worker"):
-            for library, path in libraries(os.path.join(BIN, name)).items():
-                if not path.startswith(DEPS):
-                    owners = {line.partition(":")[0] for line in said("dpkg", "-S", f"*/{library}").split("\n")}
-                    self.assertTrue(owners & installed, f"{name} needs {library} of {owners}")
+    def test_its_user_is_that_of_the_pods(self):
+        user, = set(re.findall(r"(?:^USER |--uid )(\d+)", read("deploy", "docker", "Dockerfile"), re.M))
+        for pod in Manifests().pods():
+            self.assertEqual(pod["spec"]["securityContext"]["runAsUser"], int(user))
+
 
 
 if __name__ == "__main__":

@@ -8,28 +8,7 @@ for program in chainfleet chainfleet-server chainfleet-worker; do
   grep -q "^NAME" page
 done
 systemd-analyze verify --man=no chainfleet-server.service chainfleet-worker@cpu.service
-chainfleet up --data-dir "$PWD/data" --listen 127.0.0.1:0 --metrics-listen off --workers 1
-CHAINFLEET_ADDRESS=127.0.0.1:$(sed 's/.*"grpc": \([0-9]*\).*/\1/' data/run/ports.json)
-export CHAINFLEET_ADDRESS
-awk 'BEGIN { print "x,y"; for (i = 0; i < 256; i++) print i / 64 "," sin(i / 64) }' > sine.csv
-printf 'x\n0.5\n1.5\n' > new.csv
-chainfleet dataset put sine sine.csv --target y --target-type float32
-cat > sine.yaml <<'JOB'
-name: sine
-model: {builtin: mlp, hidden: [8]}
-dataset: {name: sine}
-likelihood: {gaussian: {learned: true}}
-sampler: {sghmc: {friction: 0.1}}
-step_size: {constant: 1.0e-5}
-batch_size: 64
-num_epochs: 50
-burn_in: {epochs: 40}
-chains: 2
-seed: 1
-JOB
-chainfleet submit -f sine.yaml --follow
-chainfleet predict sine --input new.csv
-chainfleet down --data-dir "$PWD/data"
+./try_job.sh
 dpkg --purge chainfleet-worker chainfleet-server chainfleet
 left=$(find /etc /usr /var/lib -xdev -name '*chainfleet*')
 [ -z "$left" ] || { echo "try_deb: left behind: $left" >&2; exit 1; }

@@ -106,32 +106,74 @@ inline void Fix(v1::CommitProgressRequest* request, RandomMessage* random) {
   trace->clear_values();
   for (int i = 0; i < trace->steps_size() * trace->quantities_size(); ++i) trace->add_values(random->Below(100));
 }
-// A sum has the arrays of labels or those of numbers.
+// What tells of labels or of numbers has the fields of one sort.
+inline void KeepOneSort(v1::Dataset* dataset) {
+  if (dataset->target_type() == v1::FLOAT32_TARGETS) dataset->clear_num_classes();
+}
+inline void KeepOneSort(v1::JobPlan* plan) {
+  if (plan->has_dataset()) KeepOneSort(plan->mutable_dataset());
+}
+inline void KeepOneSort(v1::SynchronizeReply* reply) {
+  for (v1::JobPlan& plan : *reply->mutable_plans()) KeepOneSort(&plan);
+}
+inline void KeepOneSort(v1::ShardRequest* request) {
+  if (request->has_rows() && request->rows().has_dataset()) KeepOneSort(request->mutable_rows()->mutable_dataset());
+}
+inline void KeepOneSort(bool classes, v1::Members* members) {
+  if (!classes) return members->clear_probabilities();
+  members->clear_mean();
+  members->clear_variance();
+}
+inline void KeepOneSort(bool classes, v1::PredictiveScores* scores) {
+  v1::PredictiveScores kept;
+  if (classes) {
+    kept = *scores;
+    kept.clear_mean();
+    kept.clear_variance_aleatoric();
+    kept.clear_variance_epistemic();
+  } else {
+    *kept.mutable_mean() = scores->mean();
+    *kept.mutable_variance_aleatoric() = scores->variance_aleatoric();
+    *kept.mutable_variance_epistemic() = scores->variance_epistemic();
+  }
+  *scores = kept;
+}
+inline void KeepOneSort(v1::PredictResponse* response) {
+  const bool classes = response->num_classes() != 0;
+  if (response->has_scores()) KeepOneSort(classes, response->mutable_scores());
+  if (response->has_errors()) KeepOneSort(classes, response->mutable_errors());
+  for (v1::Members& members : *response->mutable_members()) KeepOneSort(classes, &members);
+}
 inline void KeepOneSort(v1::ShardResult* result) {
   for (v1::PartialPrediction& partial : *result->mutable_partials()) {
-    if (partial.num_classes() == 0) {
-      partial.clear_sum_wp();
-      partial.clear_sum_wp2();
-      partial.clear_sum_wh();
-      partial.clear_votes();
-      partial.clear_draw_hits();
-    } else {
+    const bool classes = partial.num_classes() != 0;
+    if (partial.has_members()) KeepOneSort(classes, partial.mutable_members());
+    if (classes) {
       partial.clear_sum_wm();
       partial.clear_sum_wm2();
       partial.clear_sum_wv();
       partial.clear_log_sum_wd();
       partial.clear_sum_wc();
+    } else {
+      partial.clear_sum_wp();
+      partial.clear_sum_wp2();
+      partial.clear_sum_wh();
+      partial.clear_votes();
+      partial.clear_draw_hits();
     }
   }
 }
+template <typename Message>
+void KeepOneSort(Message*) {}
+
 inline void Fix(v1::ShardResult* result, RandomMessage* random) {
   for (v1::PartialPrediction& partial : *result->mutable_partials()) {
     if (random->Below(2) == 0) partial.clear_num_classes();
   }
-  KeepOneSort(result);
 }
-template <typename Message>
-void KeepOneSort(Message*) {}
+inline void Fix(v1::PredictResponse* response, RandomMessage* random) {
+  if (random->Below(2) == 0) response->clear_num_classes();
+}
 template <typename Message>
 void Fix(Message*, RandomMessage*) {}
 
@@ -141,6 +183,7 @@ Message MappedMessage(uint64_t seed) {
   RandomMessage random(seed);
   auto message = random.Make<Message>();
   Fix(&message, &random);
+  KeepOneSort(&message);
   return message;
 }
 

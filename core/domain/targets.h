@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 #include <variant>
+#include <vector>
 
 #include "core/domain/dataset.h"
 
@@ -22,6 +23,9 @@ struct Classes {
 
 using Targets = std::variant<Numbers, Classes>;
 
+// The targets of rows, [n]: numbers, or labels.
+using TargetValues = std::variant<std::vector<float>, std::vector<int32_t>>;
+
 inline Targets TargetsOf(const Dataset& dataset) {
   if (dataset.target_type == TargetType::kFloat32) return Numbers();
   return Classes{dataset.num_classes};
@@ -31,6 +35,12 @@ inline Targets TargetsOf(const Dataset& dataset) {
 inline int64_t NumClasses(const Targets& targets) {
   const auto* classes = std::get_if<Classes>(&targets);
   return classes == nullptr ? 0 : classes->count;
+}
+
+// `count` zeros.
+inline TargetValues MakeTargetValues(const Targets& targets, size_t count) {
+  if (std::holds_alternative<Numbers>(targets)) return std::vector<float>(count);
+  return std::vector<int32_t>(count);
 }
 
 // As messages have them: the number of classes, 0 for numbers.

@@ -6,6 +6,10 @@
 
 namespace chainfleet {
 
+const char* WordsOf(const Targets& sort) {
+  return std::holds_alternative<Numbers>(sort) ? "float32 targets" : "int32 labels";
+}
+
 absl::Status DatasetShardFile::Damaged(const std::string& what) const {
   return absl::DataLossError(
       absl::StrCat("data set ", dataset_, ", object ", shard_.object.name, ": ", what, "; put the data set again"));
@@ -34,6 +38,11 @@ absl::StatusOr<TensorView> DatasetShardFile::Find(const std::string& tensor, Ten
   if (view != nullptr && view->type == type && view->shape == shape) return *view;
   return Damaged(
       absl::StrCat("no ", words, " for rows ", shard_.first_row, " to ", shard_.first_row + shard_.num_rows - 1));
+}
+
+absl::StatusOr<TensorView> DatasetShardFile::FindTargets(const Targets& sort) const {
+  const bool numbers = std::holds_alternative<Numbers>(sort);
+  return Find(numbers ? "targets" : "labels", numbers ? TensorType::kFloat32 : TensorType::kInt32, {}, WordsOf(sort));
 }
 
 }  // namespace chainfleet

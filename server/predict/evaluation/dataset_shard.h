@@ -6,11 +6,14 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "core/domain/dataset.h"
+#include "core/domain/targets.h"
 #include "core/store/blob_store/blob_store.h"
 #include "core/store/draw_codec/safetensors.h"
 
 namespace chainfleet {
+
+// "int32 labels" or "float32 targets".
+const char* WordsOf(const Targets& sort);
 
 // Movable. The views that it returns live as long as it does.
 class DatasetShardFile {
@@ -24,6 +27,8 @@ class DatasetShardFile {
   // `words` ("int32 labels").
   absl::StatusOr<TensorView> Find(const std::string& tensor, TensorType type, const std::vector<int64_t>& row_shape,
                                   const std::string& words) const;
+  // The same for the targets of its rows, which WordsOf names.
+  absl::StatusOr<TensorView> FindTargets(const Targets& sort) const;
 
  private:
   absl::Status Damaged(const std::string& what) const;

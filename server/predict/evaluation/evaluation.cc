@@ -5,7 +5,6 @@
 #include <iterator>
 #include <optional>
 #include <utility>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
@@ -14,7 +13,6 @@
 #include "server/predict/evaluation/label_reader.h"
 #include "server/predict/evaluation/non_finite_rows.h"
 #include "server/predict/evaluation/score_curve.h"
-#include "server/predict/evaluation/scored_numbers.h"
 #include "server/predict/evaluation/scored_rows.h"
 #include "server/predict/serving/draw_selection.h"
 #include "server/predict/serving/fan_out.h"
@@ -47,7 +45,7 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
     bool labelled = true;  // reads its labels or targets
     std::optional<Corruption> corruption = {};
     NonFiniteRows non_finite = {};
-    std::optional<std::variant<ScoredNumbers, ScoredRows>> rows = {};
+    std::optional<ScoredRows> rows = {};
     std::optional<ScoreCurve> curve = {};
   };
   struct Stage {
@@ -107,15 +105,14 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
   // Passes over the scored data set again, with the labels in memory; scored at once, because there may be many.
   void AddCorrupted(const Corruption& corruption) {
     rows_total_ += scored_.dataset.num_rows;
-    stages_.push_back(
-        {[this, corruption] {
-           corrupted_.emplace(Pass{.dataset = scored_.dataset, .corruption = corruption});
-           std::visit([this](const auto& rows) { Run(&*corrupted_, rows.targets()); }, *scored_.rows);
-         },
-         [this, corruption] {
-           const auto average = [this](const auto& rows) { return AverageOf(rows); };
-           result_.corrupted.push_back({corruption.name, corruption.severity, std::visit(average, *corrupted_->rows)});
-         }});
+    stages_.push_back({[this, corruption] {
+                         corrupted_.emplace(Pass{.dataset = scored_.dataset, .corruption = corruption});
+                         Run(&*corrupted_, scored_.rows->targets());
+                       },
+                       [this, corruption] {
+                         const Scores scores = ScoreAll(*corrupted_->rows, query_.ece_bins);
+                         result_.corrupted.push_back({corruption.name, corruption.severity, scores});
+                       }});
   }
 
   // Each stage computes one chain on each worker.
@@ -128,40 +125,27 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
 
   // Reads the labels or targets that the pass needs, then runs it.
   void Start(Pass* pass) {
-    if (!pass->labelled) return Run(pass, std::vector<int32_t>());
+    if (!pass->labelled) return Run(pass, std::nullopt);
     executor_->Schedule([this, pass, self = shared_from_this()] {
-      std::visit([&](const auto& learned) { Deliver(pass, ReadTargets(*blobs_, pass->dataset, learned)); },
-                 draws().plan->targets);
+      absl::StatusOr<TargetValues> read = ReadTargets(*blobs_, pass->dataset, draws().plan->targets);
+      strand().Schedule([this, pass, self, targets = std::move(read)]() mutable {
+        if (finished()) return;
+        if (!targets.ok()) return Finish(targets.status());
+        Run(pass, *std::move(targets));
+      });
     });
   }
 
-  template <typename T>
-  void Deliver(Pass* pass, absl::StatusOr<std::vector<T>> targets) {
-    strand().Schedule([this, pass, self = shared_from_this(), targets = std::move(targets)]() mutable {
-      if (finished()) return;
-      if (!targets.ok()) return Finish(targets.status());
-      Run(pass, *std::move(targets));
-    });
-  }
-
-  void Run(Pass* pass, std::vector<int32_t> labels) {
-    const int64_t num_classes = NumClasses(draws().plan->targets);
-    const auto& rows = std::get<ScoredRows>(pass->rows.emplace(std::in_place_type<ScoredRows>, kinds_,
-                                                               pass->dataset.num_rows, num_classes, std::move(labels)));
+  void Run(Pass* pass, std::optional<TargetValues> targets) {
+    const Targets& learned = draws().plan->targets;
+    const auto& rows = pass->rows.emplace(kinds_, pass->dataset.num_rows, learned, std::move(targets));
     if (pass == &scored_ && query_.curve_points > 0) {
       std::vector<int64_t> steps;
       for (const ChainDraws& chain : draws().chains) steps.push_back(NumDraws(chain));
-      pass->curve.emplace(std::move(steps), query_.curve_points, num_classes, rows.targets(), query_.ece_bins);
+      pass->curve.emplace(std::move(steps), query_.curve_points, rows.num_classes(), rows.labels(), query_.ece_bins);
     }
-    Run(pass, /*per_draw_scores=*/pass->labelled && !pass->corruption);
-  }
-
-  void Run(Pass* pass, std::vector<float> targets) {
-    pass->rows.emplace(std::in_place_type<ScoredNumbers>, kinds_, std::move(targets));
-    Run(pass, /*per_draw_scores=*/true);
-  }
-
-  void Run(Pass* pass, bool per_draw_scores) {
+    // The average of numbers rests on the densities of single draws.
+    const bool per_draw_scores = std::holds_alternative<Numbers>(learned) || (pass->labelled && !pass->corruption);
     FanOut::Plan plan;
     plan.trace_id = query_.trace_id;
     plan.kinds = kinds_;
@@ -204,7 +188,7 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
 
   void OnBlock(Pass* pass, const RowBlock& rows, const std::vector<PartialPrediction>& partials) {
     pass->non_finite.Add(rows, partials);
-    std::visit([&](auto& scored) { scored.Add(rows, partials); }, *pass->rows);
+    pass->rows->Add(rows, partials);
     if (pass->curve) pass->curve->Add(rows, partials);
     rows_done_ += rows.num_rows;
     progress_({rows_done_, rows_total_});
@@ -217,7 +201,7 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
   }
 
   void NoteDrawsUsed(const Pass& pass) {
-    const int64_t used = std::visit([](const auto& scored) { return scored.draws_used(); }, *pass.rows);
+    const int64_t used = pass.rows->draws_used();
     result_.draws_used = draws_known_ ? std::min(result_.draws_used, used) : used;
     draws_known_ = true;
   }
@@ -236,23 +220,16 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
   absl::StatusOr<Evaluation> Result() {
     CHAINFLEET_RETURN_IF_ERROR(CheckEnough(draws(), result_.draws_used, 1));
     std::ranges::sort(result_.flatness, {}, &Flatness::chain);
-    std::visit([this](const auto& rows) { Score(rows); }, *scored_.rows);
-    return std::move(result_);
-  }
-
-  Scores AverageOf(const ScoredNumbers& rows) const { return rows.Table().back(); }
-  Scores AverageOf(const ScoredRows& rows) const { return ScoreAll(rows, query_.ece_bins); }
-
-  void Score(const ScoredNumbers& rows) { result_.scores = rows.Table(); }
-
-  void Score(const ScoredRows& rows) {
-    const auto of = [](const Pass& pass) { return &std::get<ScoredRows>(*pass.rows); };
-    result_.scores = ScoreTable(rows, ood_ ? of(*ood_) : nullptr, query_.ece_bins);
+    const ScoredRows& rows = *scored_.rows;
+    result_.scores = ScoreTable(rows, ood_ ? &*ood_->rows : nullptr, query_.ece_bins);
     if (held_out_) {
-      std::ranges::move(CalibratedScores(rows, *of(*held_out_), query_.ece_bins), std::back_inserter(result_.scores));
+      std::ranges::move(CalibratedScores(rows, *held_out_->rows, query_.ece_bins), std::back_inserter(result_.scores));
     }
     if (scored_.curve) result_.curve = scored_.curve->Points();
-    result_.examples = ExampleRows(rows, query_.example_rows);
+    if (std::holds_alternative<Classes>(draws().plan->targets)) {
+      result_.examples = ExampleRows(rows, query_.example_rows);
+    }
+    return std::move(result_);
   }
 
   Executor* const executor_;

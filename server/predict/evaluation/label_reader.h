@@ -1,9 +1,6 @@
 // Reads the targets of a stored data set in the server: scores need no torch.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "core/base/status.h"
 #include "core/domain/targets.h"
 #include "core/store/blob_store/blob_store.h"
@@ -13,8 +10,6 @@ namespace chainfleet {
 // The targets [num_rows], in row order, for a job that learns `learned`. Blocks: run it on an Executor.
 // INVALID_ARGUMENT: targets of the other type, or a label outside the job's classes. DATA_LOSS: an object is gone or
 // does not match its record.
-absl::StatusOr<std::vector<int32_t>> ReadTargets(const BlobStore& blobs, const Dataset& dataset,
-                                                 const Classes& learned);
-absl::StatusOr<std::vector<float>> ReadTargets(const BlobStore& blobs, const Dataset& dataset, const Numbers& learned);
+absl::StatusOr<TargetValues> ReadTargets(const BlobStore& blobs, const Dataset& dataset, const Targets& learned);
 
 }  // namespace chainfleet

@@ -36,33 +36,25 @@ absl::Status Check(const Dataset& dataset, const std::vector<int64_t>& rows) {
   return absl::OkStatus();
 }
 
-template <typename T>
-void Take(const TensorView& from, int64_t row, std::vector<T>* to, size_t at) {
-  std::memcpy(to->data() + at, from.data + row * static_cast<int64_t>(sizeof(T)), sizeof(T));
-}
-
 // Reads the requested rows that are in this shard.
 absl::Status TakeShard(const BlobStore& blobs, const Dataset& dataset, const DatasetShard& shard,
                        const std::vector<int64_t>& rows, RowValues* taken) {
   CHAINFLEET_ASSIGN_OR_RETURN(const DatasetShardFile file, DatasetShardFile::Read(blobs, dataset, shard));
-  const bool bytes = dataset.input_type == InputType::kUint8, labels = dataset.target_type == TargetType::kLabels;
+  const bool bytes = dataset.input_type == InputType::kUint8;
   CHAINFLEET_ASSIGN_OR_RETURN(const TensorView inputs,
                               file.Find("inputs", bytes ? TensorType::kUint8 : TensorType::kFloat32,
                                         dataset.input_shape, bytes ? "uint8 inputs" : "float32 inputs"));
-  CHAINFLEET_ASSIGN_OR_RETURN(const TensorView targets,
-                              labels ? file.Find("labels", TensorType::kInt32, {}, "int32 labels")
-                                     : file.Find("targets", TensorType::kFloat32, {}, "float32 targets"));
+  CHAINFLEET_ASSIGN_OR_RETURN(const TensorView targets, file.FindTargets(TargetsOf(dataset)));
   const int64_t row_bytes = RowBytes(dataset);
   for (size_t i = 0; i < rows.size(); ++i) {
     const int64_t row = rows[i] - shard.first_row;
     if (row < 0 || row >= shard.num_rows) continue;
     std::memcpy(taken->inputs.data() + static_cast<int64_t>(i) * row_bytes, inputs.data + row * row_bytes,
                 static_cast<size_t>(row_bytes));
-    if (labels) {
-      Take(targets, row, &taken->labels, i);
-    } else {
-      Take(targets, row, &taken->targets, i);
-    }
+    const auto take = [&]<typename T>(std::vector<T>& values) {
+      std::memcpy(&values[i], targets.data + row * static_cast<int64_t>(sizeof(T)), sizeof(T));
+    };
+    std::visit(take, taken->targets);
   }
   return absl::OkStatus();
 }
@@ -74,11 +66,7 @@ absl::StatusOr<RowValues> ReadRows(const BlobStore& blobs, const Dataset& datase
   RowValues taken{.type = dataset.input_type, .shape = {static_cast<int64_t>(rows.size())}};
   taken.shape.insert(taken.shape.end(), dataset.input_shape.begin(), dataset.input_shape.end());
   taken.inputs.resize(rows.size() * static_cast<size_t>(RowBytes(dataset)));
-  if (dataset.target_type == TargetType::kLabels) {
-    taken.labels.resize(rows.size());
-  } else {
-    taken.targets.resize(rows.size());
-  }
+  taken.targets = MakeTargetValues(TargetsOf(dataset), rows.size());
   for (const DatasetShard& shard : dataset.shards) {
     const auto inside = [&](int64_t row) { return row >= shard.first_row && row - shard.first_row < shard.num_rows; };
     if (std::ranges::any_of(rows, inside)) {

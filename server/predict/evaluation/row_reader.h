@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "core/domain/dataset.h"
+#include "core/domain/targets.h"
 #include "core/store/blob_store/blob_store.h"
 
 namespace chainfleet {
@@ -14,16 +14,20 @@ namespace chainfleet {
 // n rows in the requested order, as stored: uint8 is not divided by 255, nothing is normalised.
 struct RowValues {
   InputType type = InputType::kUint8;
-  std::vector<int64_t> shape;   // [n, input_shape...]
-  std::string inputs;           // dense, row-major, little-endian
-  std::vector<int32_t> labels;  // [n], or empty
-  std::vector<float> targets;   // [n], or empty
+  std::vector<int64_t> shape;  // [n, input_shape...]
+  std::string inputs;          // dense, row-major, little-endian
+  TargetValues targets;
   static void Fields(auto& self, auto&& visit) {
     visit("type", self.type);
     visit("shape", self.shape);
     visit("inputs", self.inputs);
-    visit("labels", self.labels);
-    visit("targets", self.targets);
+    // Written, never read.
+    const std::vector<int32_t> no_labels;
+    const std::vector<float> no_numbers;
+    const auto* labels = std::get_if<std::vector<int32_t>>(&self.targets);
+    visit("labels", labels != nullptr ? *labels : no_labels);
+    const auto* numbers = std::get_if<std::vector<float>>(&self.targets);
+    visit("targets", numbers != nullptr ? *numbers : no_numbers);
   }
 };
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 #include <utility>
 
 #include "core/scores/classification.h"
+#include "server/predict/sums/member_sums.h"
 
 namespace chainfleet {
 namespace {
@@ -108,13 +108,8 @@ ScoreCurve::Sums ScoreCurve::Score(const RowBlock& rows, std::span<const double>
 }
 
 void ScoreCurve::Add(const RowBlock& rows, const std::vector<PartialPrediction>& partials) {
-  std::vector<const PartialPrediction*> sorted;
-  for (const PartialPrediction& partial : partials) {
-    if (partial.num_draws > 0) sorted.push_back(&partial);
-  }
-  std::ranges::sort(sorted, {}, [](const PartialPrediction* p) { return std::tie(p->chain, p->kind); });
   std::vector<RunningSum> running;
-  for (const PartialPrediction* partial : sorted) running.emplace_back(partial);
+  for (const PartialPrediction* partial : InOrder(PointersTo(partials))) running.emplace_back(partial);
   std::vector<Sums>& scored = early_[rows.first_row];
   for (const int64_t steps : steps_) {
     std::vector<double> mean(static_cast<size_t>(rows.num_rows * num_classes_));

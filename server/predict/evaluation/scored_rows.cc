@@ -6,7 +6,6 @@
 #include <limits>
 #include <numeric>
 #include <span>
-#include <tuple>
 #include <utility>
 
 #include "core/base/limits.h"
@@ -15,6 +14,7 @@
 #include "core/scores/entropy.h"
 #include "core/scores/histogram.h"
 #include "core/scores/ranking.h"
+#include "core/scores/regression.h"
 #include "core/scores/temperature.h"
 #include "server/predict/sums/aggregator.h"
 #include "server/predict/sums/member_sums.h"
@@ -22,35 +22,85 @@
 namespace chainfleet {
 namespace {
 
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
 double Mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-Scores ScoreSingles(const SingleDraws& single) {
-  Scores scores;
-  scores.what = "single " + ToString(single.kind);
-  scores.num_draws = single.num_draws;
-  scores.accuracy = single.hits / single.weighted_rows;
-  scores.nll = -single.log_likelihood / single.weighted_rows;
-  scores.brier = single.brier / single.weighted_rows;
-  scores.ece = scores.ece_equal_mass = std::numeric_limits<double>::quiet_NaN();
-  scores.mean_predictive_entropy = single.entropy / single.weighted_rows;
-  return scores;
+void Put(const RowBlock& rows, const std::vector<const PartialPrediction*>&, const Prediction& block, ClassRows* to) {
+  const auto put = [&](const std::vector<double>& values, int64_t width, std::vector<double>* all) {
+    if (!all->empty()) std::ranges::copy(values, all->begin() + rows.first_row * width);
+  };
+  put(block.scores.mean_probability, NumClasses(block.targets), &to->mean_probability);
+  put(block.scores.predictive_entropy, 1, &to->predictive_entropy);
+  put(block.scores.mutual_information, 1, &to->mutual_information);
+}
+
+void Put(const RowBlock& rows, const std::vector<const PartialPrediction*>& partials, const Prediction& block,
+         NumberRows* to) {
+  double weight = 0;
+  for (const PartialPrediction* partial : partials) weight += partial->sum_w;
+  for (size_t i = 0; i < block.scores.mean.size(); ++i) {
+    const size_t row = static_cast<size_t>(rows.first_row) + i;
+    double log_density = -std::numeric_limits<double>::infinity(), distribution = 0;
+    for (const PartialPrediction* partial : partials) {
+      log_density = LogAddExp(log_density, partial->numbers().log_sum_wd[i]);
+      distribution += partial->numbers().sum_wc[i];
+    }
+    to->mean[row] = block.scores.mean[i];
+    to->log_density[row] = log_density - std::log(weight);
+    to->distribution[row] = distribution / weight;
+  }
+}
+
+void AddErrors(const RowBlock& rows, const PartialPrediction& partial, const std::vector<int32_t>& labels,
+               SingleDraws* sums) {
+  const ClassSums& classes = partial.classes();
+  sums->hits += WeightedSum(classes.draw_hits, partial);
+  sums->entropy += std::accumulate(classes.sum_wh.begin(), classes.sum_wh.end(), 0.0);
+  // sum_k (p_k - [k = y])^2 = sum_k p_k^2 - 2 p_y + 1, weighted and summed over draws.
+  double brier = std::accumulate(classes.sum_wp2.begin(), classes.sum_wp2.end(), 0.0);
+  for (int64_t row = 0; row < rows.num_rows; ++row) {
+    const int64_t label = labels[static_cast<size_t>(rows.first_row + row)];
+    brier += partial.sum_w - 2 * classes.sum_wp[static_cast<size_t>(row * classes.num_classes + label)];
+  }
+  sums->brier += brier;
+}
+
+void AddErrors(const RowBlock& rows, const PartialPrediction& partial, const std::vector<float>& targets,
+               SingleDraws* sums) {
+  const NumberSums& numbers = partial.numbers();
+  for (size_t i = 0; i < numbers.sum_wm.size(); ++i) {
+    const double y = targets[static_cast<size_t>(rows.first_row) + i];
+    sums->squared_error += numbers.sum_wm2[i] - 2 * y * numbers.sum_wm[i] + y * y * partial.sum_w;
+  }
+}
+
+void ScoreSingles(const SingleDraws& single, const std::vector<int32_t>&, Scores* scores) {
+  scores->accuracy = single.hits / single.weighted_rows;
+  scores->brier = single.brier / single.weighted_rows;
+  scores->mean_predictive_entropy = single.entropy / single.weighted_rows;
+  scores->mean_mutual_information = 0;
+}
+
+void ScoreSingles(const SingleDraws& single, const std::vector<float>&, Scores* scores) {
+  scores->rmse = std::sqrt(std::max(single.squared_error, 0.0) / single.weighted_rows);
 }
 
 std::optional<double> IfKnown(double value) { return std::isnan(value) ? std::nullopt : std::optional(value); }
 
 // Scores confidence against the labels: calibration, and whether uncertain rows are the wrong ones.
-void ScoreConfidence(const PosteriorRows& posterior, const ScoredRows& rows, int ece_bins, Scores* scores) {
+void ScoreConfidence(const ClassRows& average, const ScoredRows& rows, int ece_bins, Scores* scores) {
   std::vector<double> confidence, entropy_if_wrong, entropy_if_right;
   std::vector<bool> correct;
   const size_t classes = static_cast<size_t>(rows.num_classes());
-  for (size_t row = 0; row < rows.targets().size(); ++row) {
-    const std::span<const double> p(posterior.mean_probability.data() + row * classes, classes);
+  for (size_t row = 0; row < rows.labels().size(); ++row) {
+    const std::span<const double> p(average.mean_probability.data() + row * classes, classes);
     const int64_t best = ArgMax(p);
     confidence.push_back(p[static_cast<size_t>(best)]);
-    correct.push_back(best == rows.targets()[row]);
-    (correct.back() ? entropy_if_right : entropy_if_wrong).push_back(posterior.predictive_entropy[row]);
+    correct.push_back(best == rows.labels()[row]);
+    (correct.back() ? entropy_if_right : entropy_if_wrong).push_back(average.predictive_entropy[row]);
   }
   const std::vector<ReliabilityBin> bins = ReliabilityBins(confidence, correct, ece_bins, Binning::kEqualWidth);
   for (const ReliabilityBin& bin : bins) {
@@ -65,28 +115,47 @@ void ScoreConfidence(const PosteriorRows& posterior, const ScoredRows& rows, int
 
 // Scores how well entropy separates the shifted set from the labelled one. REQUIRES: `scores` has the labelled set's
 // histogram.
-void ScoreShift(const PosteriorRows& posterior, const PosteriorRows& ood, double top, Scores* scores) {
-  scores->ood_auroc = Auroc(ood.predictive_entropy, posterior.predictive_entropy);
-  scores->ood_aupr = Aupr(ood.predictive_entropy, posterior.predictive_entropy);
-  scores->ood_auroc_mutual_information = Auroc(ood.mutual_information, posterior.mutual_information);
+void ScoreShift(const ClassRows& average, const ClassRows& ood, double top, Scores* scores) {
+  scores->ood_auroc = Auroc(ood.predictive_entropy, average.predictive_entropy);
+  scores->ood_aupr = Aupr(ood.predictive_entropy, average.predictive_entropy);
+  scores->ood_auroc_mutual_information = Auroc(ood.mutual_information, average.mutual_information);
   scores->ood_mean_predictive_entropy = Mean(ood.predictive_entropy);
   scores->ood_entropy_histogram = Histogram(ood.predictive_entropy, top, limits::kEntropyBins);
   scores->entropy_divergence = SymmetrisedDivergence(scores->entropy_histogram, scores->ood_entropy_histogram);
 }
 
-Scores ScorePosterior(const PosteriorRows& posterior, const ScoredRows& rows, const PosteriorRows* ood, int ece_bins) {
+// The scores that only classes have are NaN.
+Scores NamedScores(std::string what, int64_t num_draws) {
   Scores scores;
-  scores.what = posterior.what;
-  scores.num_draws = posterior.draws_used * static_cast<int64_t>(posterior.kinds.size());
-  scores.accuracy = Accuracy(posterior.mean_probability, rows.num_classes(), rows.targets());
-  scores.nll = NegativeLogLikelihood(posterior.mean_probability, rows.num_classes(), rows.targets());
-  scores.brier = BrierScore(posterior.mean_probability, rows.num_classes(), rows.targets());
-  ScoreConfidence(posterior, rows, ece_bins, &scores);
-  scores.mean_predictive_entropy = Mean(posterior.predictive_entropy);
-  scores.mean_mutual_information = Mean(posterior.mutual_information);
+  scores.what = std::move(what);
+  scores.num_draws = num_draws;
+  scores.accuracy = scores.brier = scores.ece = scores.ece_equal_mass = kNone;
+  scores.mean_predictive_entropy = scores.mean_mutual_information = kNone;
+  return scores;
+}
+
+void ScoreAverage(const ClassRows& average, const ScoredRows& rows, const PosteriorRows* ood, int ece_bins,
+                  Scores* scores) {
+  scores->accuracy = Accuracy(average.mean_probability, rows.num_classes(), rows.labels());
+  scores->nll = NegativeLogLikelihood(average.mean_probability, rows.num_classes(), rows.labels());
+  scores->brier = BrierScore(average.mean_probability, rows.num_classes(), rows.labels());
+  ScoreConfidence(average, rows, ece_bins, scores);
+  scores->mean_predictive_entropy = Mean(average.predictive_entropy);
+  scores->mean_mutual_information = Mean(average.mutual_information);
   const double top = std::log(static_cast<double>(std::max<int64_t>(rows.num_classes(), 2)));
-  scores.entropy_histogram = Histogram(posterior.predictive_entropy, top, limits::kEntropyBins);
-  if (ood != nullptr) ScoreShift(posterior, *ood, top, &scores);
+  scores->entropy_histogram = Histogram(average.predictive_entropy, top, limits::kEntropyBins);
+  if (ood != nullptr) ScoreShift(average, ood->classes(), top, scores);
+}
+
+void ScoreAverage(const NumberRows& average, const ScoredRows& rows, const PosteriorRows*, int, Scores* scores) {
+  scores->nll = -Mean(average.log_density);
+  scores->rmse = RootMeanSquareError(average.mean, std::get<std::vector<float>>(rows.targets()));
+  scores->coverage_90 = CentralCoverage(average.distribution, 0.9);
+}
+
+Scores ScorePosterior(const PosteriorRows& posterior, const ScoredRows& rows, const PosteriorRows* ood, int ece_bins) {
+  Scores scores = NamedScores(posterior.what, posterior.draws_used * static_cast<int64_t>(posterior.kinds.size()));
+  std::visit([&](const auto& average) { ScoreAverage(average, rows, ood, ece_bins, &scores); }, posterior.rows);
   return scores;
 }
 
@@ -94,36 +163,38 @@ Scores ScorePosterior(const PosteriorRows& posterior, const ScoredRows& rows, co
 
 void SingleDraws::Add(const SingleDraws& other) {
   num_draws = std::max(num_draws, other.num_draws);
+  weighted_rows += other.weighted_rows;
   log_likelihood += other.log_likelihood;
   hits += other.hits;
-  weighted_rows += other.weighted_rows;
   brier += other.brier;
   entropy += other.entropy;
+  squared_error += other.squared_error;
 }
 
-ScoredRows::ScoredRows(const std::vector<DrawKind>& kinds, int64_t num_rows, int64_t num_classes,
-                       std::vector<int32_t> labels)
-    : kinds_(kinds), num_classes_(num_classes), labels_(std::move(labels)) {
+ScoredRows::ScoredRows(const std::vector<DrawKind>& kinds, int64_t num_rows, const Targets& learned,
+                       std::optional<TargetValues> targets)
+    : kinds_(kinds), num_classes_(NumClasses(learned)), targets_(std::move(targets)) {
   for (const DrawKind kind : kinds) posteriors_.push_back({.what = ToString(kind), .kinds = {kind}});
   posteriors_.push_back({.what = "all", .kinds = kinds});
+  const std::vector<double> values(static_cast<size_t>(num_rows));
   for (PosteriorRows& posterior : posteriors_) {
-    if (!labels_.empty()) posterior.mean_probability.resize(static_cast<size_t>(num_rows * num_classes));
-    posterior.predictive_entropy.resize(static_cast<size_t>(num_rows));
-    posterior.mutual_information.resize(static_cast<size_t>(num_rows));
+    posterior.rows = NumberRows{values, values, values};
+    if (std::holds_alternative<Numbers>(learned)) continue;
+    const auto probabilities = static_cast<size_t>(targets_ ? num_rows * num_classes_ : 0);
+    posterior.rows = ClassRows{std::vector<double>(probabilities), values, values};
   }
 }
 
 void ScoredRows::Add(const RowBlock& rows, const std::vector<PartialPrediction>& partials) {
-  std::vector<const PartialPrediction*> sorted;
-  for (const PartialPrediction& partial : partials) sorted.push_back(&partial);
-  std::ranges::sort(sorted, {}, [](const PartialPrediction* p) { return std::tie(p->chain, p->kind); });
+  const std::vector<const PartialPrediction*> sorted = InOrder(PointersTo(partials));
   for (PosteriorRows& posterior : posteriors_) AddToPosterior(rows, sorted, &posterior);
-  if (labels_.empty()) return;
+  if (!targets_) return;
   for (const PartialPrediction* partial : sorted) {
     SingleDraws& block = singles_[partial->kind][rows.first_row];
-    const int64_t draws = block.num_draws + partial->num_draws;
-    block.Add(SumSingles(rows, *partial));
-    block.num_draws = draws;
+    block.num_draws += partial->num_draws;
+    block.weighted_rows += partial->sum_w * static_cast<double>(rows.num_rows);
+    block.log_likelihood += WeightedSum(partial->draw_log_likelihood, *partial);
+    std::visit([&](const auto& targets) { AddErrors(rows, *partial, targets, &block); }, *targets_);
   }
 }
 
@@ -132,31 +203,10 @@ void ScoredRows::AddToPosterior(const RowBlock& rows, const std::vector<const Pa
   std::vector<const PartialPrediction*> chosen;
   std::ranges::copy_if(partials, std::back_inserter(chosen),
                        [&](const auto* p) { return std::ranges::count(posterior->kinds, p->kind) > 0; });
-  const Prediction block = Average(std::move(chosen), /*with_errors=*/false);
-  posterior->draws_used =
-      posterior->draws_used < 0 ? block.draws_used : std::min(posterior->draws_used, block.draws_used);
-  if (!labels_.empty()) {
-    std::ranges::copy(block.scores.mean_probability,
-                      posterior->mean_probability.begin() + rows.first_row * num_classes_);
-  }
-  std::ranges::copy(block.scores.predictive_entropy, posterior->predictive_entropy.begin() + rows.first_row);
-  std::ranges::copy(block.scores.mutual_information, posterior->mutual_information.begin() + rows.first_row);
-}
-
-SingleDraws ScoredRows::SumSingles(const RowBlock& rows, const PartialPrediction& partial) const {
-  SingleDraws sums;
-  sums.log_likelihood = WeightedSum(partial.draw_log_likelihood, partial);
-  sums.hits = WeightedSum(partial.classes().draw_hits, partial);
-  sums.weighted_rows = partial.sum_w * static_cast<double>(rows.num_rows);
-  const ClassSums& classes = partial.classes();
-  for (const double value : classes.sum_wh) sums.entropy += value;
-  // sum_k (p_k - [k = y])^2 = sum_k p_k^2 - 2 p_y + 1, weighted and summed over draws.
-  for (const double value : classes.sum_wp2) sums.brier += value;
-  for (int64_t row = 0; row < rows.num_rows; ++row) {
-    const int64_t label = labels_[static_cast<size_t>(rows.first_row + row)];
-    sums.brier += partial.sum_w - 2 * classes.sum_wp[static_cast<size_t>(row * num_classes_ + label)];
-  }
-  return sums;
+  const Prediction block = Average(chosen, /*with_errors=*/false);
+  int64_t& used = posterior->draws_used;
+  used = used < 0 ? block.draws_used : std::min(used, block.draws_used);
+  std::visit([&](auto& average) { Put(rows, chosen, block, &average); }, posterior->rows);
 }
 
 std::vector<SingleDraws> ScoredRows::Singles() const {
@@ -181,9 +231,9 @@ Scores ScoreAll(const ScoredRows& rows, int ece_bins) {
 }
 
 std::vector<ExampleRow> ExampleRows(const ScoredRows& rows, int64_t count) {
-  const PosteriorRows& all = rows.posteriors().back();
+  const ClassRows& all = rows.posteriors().back().classes();
   const auto entropy = [&](int64_t row) { return all.predictive_entropy[static_cast<size_t>(row)]; };
-  std::vector<int64_t> order(rows.targets().size());
+  std::vector<int64_t> order(rows.labels().size());
   std::iota(order.begin(), order.end(), int64_t{0});
   std::erase_if(order, [&](int64_t row) { return std::isnan(entropy(row)); });  // NaN has no rank
   const int64_t num_rows = static_cast<int64_t>(order.size());
@@ -199,7 +249,7 @@ std::vector<ExampleRow> ExampleRows(const ScoredRows& rows, int64_t count) {
     const std::span<const double> p(all.mean_probability.data() + static_cast<size_t>(row) * width, width);
     const int64_t best = ArgMax(p);
     examples.push_back({.row = row,
-                        .label = rows.targets()[static_cast<size_t>(row)],
+                        .label = rows.labels()[static_cast<size_t>(row)],
                         .predicted = static_cast<int32_t>(best),
                         .max_probability = p[static_cast<size_t>(best)],
                         .predictive_entropy = entropy(row),
@@ -210,7 +260,11 @@ std::vector<ExampleRow> ExampleRows(const ScoredRows& rows, int64_t count) {
 
 std::vector<Scores> ScoreTable(const ScoredRows& rows, const ScoredRows* ood, int ece_bins) {
   std::vector<Scores> table;
-  for (const SingleDraws& single : rows.Singles()) table.push_back(ScoreSingles(single));
+  for (const SingleDraws& single : rows.Singles()) {
+    Scores& scores = table.emplace_back(NamedScores("single " + ToString(single.kind), single.num_draws));
+    scores.nll = -single.log_likelihood / single.weighted_rows;
+    std::visit([&](const auto& targets) { ScoreSingles(single, targets, &scores); }, rows.targets());
+  }
   for (size_t i = 0; i < rows.posteriors().size(); ++i) {
     table.push_back(ScorePosterior(rows.posteriors()[i], rows, ood ? &ood->posteriors()[i] : nullptr, ece_bins));
   }
@@ -221,16 +275,18 @@ std::vector<Scores> CalibratedScores(const ScoredRows& rows, const ScoredRows& h
   const int64_t classes = rows.num_classes();
   std::vector<Scores> table;
   for (size_t i = 0; i < rows.posteriors().size(); ++i) {
-    const double temperature = FitTemperature(held_out.posteriors()[i].mean_probability, classes, held_out.targets());
+    const std::vector<double>& fitted = held_out.posteriors()[i].classes().mean_probability;
+    const double temperature = FitTemperature(fitted, classes, held_out.labels());
     PosteriorRows scaled = rows.posteriors()[i];
     scaled.what = "calibrated " + scaled.what;
-    scaled.mean_probability = ScaleTemperature(scaled.mean_probability, classes, temperature);
-    for (size_t row = 0; row < scaled.predictive_entropy.size(); ++row) {
+    ClassRows& average = std::get<ClassRows>(scaled.rows);
+    average.mean_probability = ScaleTemperature(average.mean_probability, classes, temperature);
+    for (size_t row = 0; row < average.predictive_entropy.size(); ++row) {
       const size_t width = static_cast<size_t>(classes);
-      scaled.predictive_entropy[row] = Entropy({scaled.mean_probability.data() + row * width, width});
+      average.predictive_entropy[row] = Entropy({average.mean_probability.data() + row * width, width});
     }
     Scores& scores = table.emplace_back(ScorePosterior(scaled, rows, nullptr, ece_bins));
-    scores.mean_mutual_information = std::numeric_limits<double>::quiet_NaN();
+    scores.mean_mutual_information = kNone;
     scores.temperature = temperature;
   }
   return table;

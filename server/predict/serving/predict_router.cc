@@ -157,8 +157,7 @@ class PredictCall final : public PinnedCall<Prediction> {
 
   Prediction AverageBlock(const BlockSums& sums) {
     const absl::Duration before = clock_->Monotonic();
-    std::vector<const PartialPrediction*> pointers;
-    for (const PartialPrediction& partial : sums.whole) pointers.push_back(&partial);
+    const std::vector<const PartialPrediction*> pointers = PointersTo(sums.whole);
     Prediction block = Average(pointers, query_.with_errors);
     if (!sums.parts.empty()) block.errors = BatchMeansErrors(sums.parts);
     if (query_.members) block.members = MembersOf(pointers);

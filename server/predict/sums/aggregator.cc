@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 #include <utility>
 
+#include "server/predict/sums/member_sums.h"
 #include "server/predict/sums/score_sums.h"
 
 namespace chainfleet {
@@ -81,9 +81,8 @@ PredictiveScores JackknifeErrors(const std::vector<ScoreSums>& chains, const Pre
 Prediction Average(std::vector<const PartialPrediction*> partials, bool with_errors) {
   Prediction average;
   if (!partials.empty()) average.targets = partials.front()->targets();
-  std::erase_if(partials, [](const PartialPrediction* p) { return p->num_draws == 0; });
+  partials = InOrder(std::move(partials));
   if (partials.empty()) return average;
-  std::ranges::sort(partials, {}, [](const PartialPrediction* p) { return std::tie(p->chain, p->kind); });
   const std::vector<ScoreSums> chains = SumByChain(partials);
   ScoreSums total;
   for (const ScoreSums& chain : chains) {

@@ -19,12 +19,23 @@ void PutInFront(const std::vector<T>& older, std::vector<T>* newer) {
 
 }  // namespace
 
+std::vector<const PartialPrediction*> PointersTo(const std::vector<PartialPrediction>& partials) {
+  std::vector<const PartialPrediction*> pointers;
+  for (const PartialPrediction& partial : partials) pointers.push_back(&partial);
+  return pointers;
+}
+
+std::vector<const PartialPrediction*> InOrder(std::vector<const PartialPrediction*> partials) {
+  std::erase_if(partials, [](const PartialPrediction* p) { return p->num_draws == 0; });
+  std::ranges::sort(partials, {}, [](const PartialPrediction* p) { return std::tie(p->chain, p->kind); });
+  return partials;
+}
+
 std::vector<const Members*> OrderedMembers(const std::vector<const PartialPrediction*>& partials) {
   std::vector<const Members*> members;
-  for (const PartialPrediction* partial : partials) {
-    if (partial->members && partial->num_draws > 0) members.push_back(&*partial->members);
+  for (const PartialPrediction* partial : InOrder(partials)) {
+    if (partial->members) members.push_back(&*partial->members);
   }
-  std::ranges::sort(members, {}, [](const Members* m) { return std::tie(m->chain, m->kind); });
   return members;
 }
 

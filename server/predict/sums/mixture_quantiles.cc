@@ -85,9 +85,7 @@ std::vector<double> MeanErrors(const std::vector<Stretch>& stretches, bool one_c
   std::vector<PartialPrediction> sums;
   for (const Stretch& stretch : stretches) sums.push_back(stretch.sums);
   if (one_chain) return BatchMeansErrors(sums).mean;
-  std::vector<const PartialPrediction*> pointers;
-  for (const PartialPrediction& sum : sums) pointers.push_back(&sum);
-  return Average(pointers, /*with_errors=*/true).errors.mean;
+  return Average(PointersTo(sums), /*with_errors=*/true).errors.mean;
 }
 
 }  // namespace

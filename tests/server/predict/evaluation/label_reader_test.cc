@@ -45,7 +45,8 @@ struct Stored {
 
 TEST(ReadTargets, JoinsTheShardsInRowOrder) {
   const Stored stored({{3, 1}, {4}, {1, 5, 9}});
-  EXPECT_THAT(*ReadTargets(stored.blobs, stored.dataset, Classes{10}), ElementsAre(3, 1, 4, 1, 5, 9));
+  EXPECT_THAT(std::get<std::vector<int32_t>>(*ReadTargets(stored.blobs, stored.dataset, Classes{10})),
+              ElementsAre(3, 1, 4, 1, 5, 9));
 }
 
 TEST(ReadTargets, NamesTheRowOfALabelTheJobHasNoClassFor) {

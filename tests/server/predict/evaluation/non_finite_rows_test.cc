@@ -9,7 +9,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/predict/evaluation/score_curve.h"
-#include "server/predict/evaluation/scored_numbers.h"
 #include "server/predict/evaluation/scored_rows.h"
 #include "tests/server/predict/fake_serving.h"
 
@@ -98,7 +97,7 @@ TEST(NonFiniteRows, OfNumbersADensityOfZeroIsFine) {
 // The functions below it answer as well, for whoever asks them first.
 TEST(NonFiniteRows, EveryScoreOfSuchRowsComesToAnEnd) {
   const std::vector<int32_t> labels = {0, 1, 0, 1};
-  ScoredRows rows({kTheta, kThetaA}, 4, 2, labels), ood({kTheta, kThetaA}, 4, 2, {});
+  ScoredRows rows({kTheta, kThetaA}, 4, Classes{2}, labels), ood({kTheta, kThetaA}, 4, Classes{2}, {});
   rows.Add({0, 4}, Sums({0, 1, 2, 3}, labels));
   ood.Add({0, 4}, Sums({0, 1, 2, 3}, labels));
   const std::vector<Scores> table = ScoreTable(rows, &ood, 15);
@@ -132,9 +131,9 @@ TEST(NonFiniteRows, ScoresOfSuchNumbersComeToAnEnd) {
   const auto says = [](const ChainId&, DrawKind, int64_t, int64_t row) {
     return row == 0 ? std::vector<double>{1, 4} : std::vector<double>{kNaN, kNaN};
   };
-  ScoredNumbers numbers({kTheta}, targets);
+  ScoredRows numbers({kTheta}, 2, Numbers(), targets);
   numbers.Add({0, 2}, {testing::SumNumberDraws({"job-aaaaaa", 0}, kTheta, {{0, 1}}, {0, 1}, says, &targets)});
-  for (const Scores& scores : numbers.Table()) {
+  for (const Scores& scores : ScoreTable(numbers, nullptr, 15)) {
     EXPECT_TRUE(std::isnan(scores.nll) && std::isnan(*scores.rmse)) << scores.what;
     EXPECT_TRUE(std::isnan(scores.coverage_90.value_or(kNaN)));
   }

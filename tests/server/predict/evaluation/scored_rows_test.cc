@@ -41,30 +41,32 @@ std::vector<PartialPrediction> Sums(const std::vector<int64_t>& rows, const std:
 
 TEST(ScoredRows, PutsBlocksInTheirPlaceWhateverCameFirst) {
   const std::vector<int32_t> labels = {0, 1, 0};
-  ScoredRows forwards(kBoth, 3, 2, labels), backwards(kBoth, 3, 2, labels);
+  ScoredRows forwards(kBoth, 3, Classes{2}, labels), backwards(kBoth, 3, Classes{2}, labels);
   forwards.Add({0, 2}, Sums({0, 1}, kBoth, &labels));
   forwards.Add({2, 1}, Sums({2}, kBoth, &labels));
   backwards.Add({2, 1}, Sums({2}, {kThetaA, kTheta}, &labels));
   backwards.Add({0, 2}, Sums({0, 1}, {kThetaA, kTheta}, &labels));
   ASSERT_THAT(forwards.posteriors(), SizeIs(3));
-  const PosteriorRows& theta = forwards.posteriors()[0];
-  EXPECT_EQ(theta.what, "theta");
+  const ClassRows& theta = forwards.posteriors()[0].classes();
+  EXPECT_EQ(forwards.posteriors()[0].what, "theta");
   for (const auto& [row, p] : {std::pair{0, 0.8}, {1, 0.25}, {2, 0.65}}) {
     EXPECT_NEAR(theta.mean_probability[static_cast<size_t>(2 * row)], p, 1e-15) << row;
     EXPECT_NEAR(theta.predictive_entropy[static_cast<size_t>(row)], -p * std::log(p) - (1 - p) * std::log(1 - p),
                 1e-15);
   }
   EXPECT_EQ(forwards.posteriors()[2].what, "all");
-  EXPECT_NEAR(forwards.posteriors()[2].mean_probability[0], 0.65, 1e-15);
+  EXPECT_NEAR(forwards.posteriors()[2].classes().mean_probability[0], 0.65, 1e-15);
   for (size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(forwards.posteriors()[i].mean_probability, backwards.posteriors()[i].mean_probability);
-    EXPECT_EQ(forwards.posteriors()[i].mutual_information, backwards.posteriors()[i].mutual_information);
+    EXPECT_EQ(forwards.posteriors()[i].classes().mean_probability,
+              backwards.posteriors()[i].classes().mean_probability);
+    EXPECT_EQ(forwards.posteriors()[i].classes().mutual_information,
+              backwards.posteriors()[i].classes().mutual_information);
   }
 }
 
 TEST(ScoredRows, ScoresSingleDrawsByTheirWeights) {
   const std::vector<int32_t> labels = {0, 1, 0};
-  ScoredRows rows(kBoth, 3, 2, labels);
+  ScoredRows rows(kBoth, 3, Classes{2}, labels);
   rows.Add({0, 2}, Sums({0, 1}, kBoth, &labels));
   rows.Add({2, 1}, Sums({2}, kBoth, &labels));
   const std::vector<Scores> table = ScoreTable(rows, nullptr, 10);
@@ -87,7 +89,7 @@ TEST(ScoredRows, WeighsTheHitsAndLikelihoodsOfSingleDrawsAsTheAverageDoes) {
   };
   const std::vector<int32_t> labels = {0};
   PartialPrediction sums = testing::SumDraws({"job-aaaaaa", 0}, kTheta, {{0, 3}, {1, 1}}, {0}, 2, says, &labels);
-  ScoredRows weighted({kTheta}, 1, 2, labels), alike({kTheta}, 1, 2, labels);
+  ScoredRows weighted({kTheta}, 1, Classes{2}, labels), alike({kTheta}, 1, Classes{2}, labels);
   weighted.Add({0, 1}, {sums});
   EXPECT_EQ(ScoreTable(weighted, nullptr, 10)[0].accuracy, 0.75);
   EXPECT_NEAR(ScoreTable(weighted, nullptr, 10)[0].nll, -(3 * std::log(0.9) + std::log(0.2)) / 4, 1e-14);
@@ -103,7 +105,8 @@ std::vector<double> Listed(const ChainId&, DrawKind, int64_t, int64_t row) {
 }
 
 ScoredRows ListedRows(std::vector<int64_t> rows, const std::vector<int32_t>& labels) {
-  ScoredRows scored({kTheta}, static_cast<int64_t>(rows.size()), 2, labels);
+  ScoredRows scored({kTheta}, static_cast<int64_t>(rows.size()), Classes{2},
+                    labels.empty() ? std::nullopt : std::optional<TargetValues>(labels));
   const auto num_rows = static_cast<int64_t>(rows.size());
   scored.Add({0, num_rows}, {testing::SumDraws({"job-aaaaaa", 0}, kTheta, {{0, 1}}, rows, 2, Listed,
                                                labels.empty() ? nullptr : &labels)});
@@ -177,7 +180,7 @@ TEST(ScoredRows, SinglesHaveTheSameBitsWhateverBlockCameFirst) {
   };
   std::vector<double> scores;
   for (const std::vector<int64_t>& order : {std::vector<int64_t>{0, 100, 200}, {200, 0, 100}, {100, 200, 0}}) {
-    ScoredRows rows({kTheta}, 300, 2, labels);
+    ScoredRows rows({kTheta}, 300, Classes{2}, labels);
     for (const int64_t first : order) rows.Add({first, 100}, block(first));
     const SingleDraws single = rows.Singles()[0];
     if (scores.empty()) scores = {single.log_likelihood, single.brier, single.entropy};
@@ -191,7 +194,7 @@ TEST(ScoredRows, RestsOnTheFewestDrawsOfAnyBlock) {
   const std::vector<PartialPrediction> one = {
       testing::SumDraws({"job-aaaaaa", 0}, kTheta, {{1, 1}}, {2}, 2, ByHand, &labels)};
   for (const bool fewest_first : {true, false}) {
-    ScoredRows rows({kTheta}, 3, 2, labels);
+    ScoredRows rows({kTheta}, 3, Classes{2}, labels);
     EXPECT_EQ(rows.draws_used(), 0) << "nothing came yet";
     if (fewest_first) rows.Add({2, 1}, one);
     rows.Add({0, 2}, both);
@@ -205,23 +208,23 @@ TEST(ScoredRows, RestsOnTheFewestDrawsOfAnyBlock) {
 }
 
 TEST(ScoredRows, WithoutAnyDrawHaveNone) {
-  ScoredRows rows({kTheta}, 2, 2, {0, 1});
+  ScoredRows rows({kTheta}, 2, Classes{2}, std::vector<int32_t>{0, 1});
   rows.Add({0, 2}, {});
   EXPECT_EQ(rows.draws_used(), 0);
   EXPECT_EQ(rows.Singles()[0].num_draws, 0);
 }
 
 TEST(ScoredRows, WithoutLabelsKeepOnlyWhatTheShiftedSetNeeds) {
-  ScoredRows rows({kTheta}, 3, 2, {});
+  ScoredRows rows({kTheta}, 3, Classes{2}, {});
   rows.Add({0, 3}, Sums({0, 1, 2}, {kTheta}, nullptr));
-  EXPECT_THAT(rows.posteriors()[0].mean_probability, IsEmpty());
-  EXPECT_THAT(rows.posteriors()[0].predictive_entropy, SizeIs(3));
+  EXPECT_THAT(rows.posteriors()[0].classes().mean_probability, IsEmpty());
+  EXPECT_THAT(rows.posteriors()[0].classes().predictive_entropy, SizeIs(3));
   EXPECT_EQ(rows.Singles()[0].num_draws, 0);
 }
 
 TEST(ScoreTable, TellsTheShiftedSetApartByEachEntropy) {
   const std::vector<int32_t> labels = {0, 0, 0};  // of every row
-  ScoredRows rows({kTheta}, 1, 2, {labels[2]}), ood({kTheta}, 2, 2, {});
+  ScoredRows rows({kTheta}, 1, Classes{2}, std::vector<int32_t>{labels[2]}), ood({kTheta}, 2, Classes{2}, {});
   // Both shifted rows have means (.8 and .25) surer than .65, but draws that disagree more.
   rows.Add({0, 1}, Sums({2}, {kTheta}, &labels));
   ood.Add({0, 2}, Sums({0, 1}, {kTheta}, nullptr));
@@ -235,7 +238,7 @@ TEST(ScoreTable, TellsTheShiftedSetApartByEachEntropy) {
 
 TEST(ScoreTable, CalibratesTheAveragesInTheBinsAsked) {
   const std::vector<int32_t> labels = {0, 0, 0};
-  ScoredRows rows({kTheta}, 3, 2, labels);
+  ScoredRows rows({kTheta}, 3, Classes{2}, labels);
   rows.Add({0, 3}, Sums({0, 1, 2}, {kTheta}, &labels));  // sure by .8, .75 (wrongly) and .65
   EXPECT_NEAR(ScoreTable(rows, nullptr, 1)[1].ece, std::abs(2.2 / 3 - 2.0 / 3), 1e-14);
   EXPECT_NEAR(ScoreTable(rows, nullptr, 100)[1].ece, (0.2 + 0.75 + 0.35) / 3, 1e-14);

@@ -40,7 +40,7 @@ int64_t EstimateDrawBytes(const JobPlan& plan) {
   const auto kinds = static_cast<int64_t>(KindsOf(plan.spec).size());
   if (plan.module) return SaturatingMultiply(kinds, plan.module->object.size_bytes);
   const Dataset data = plan.dataset.value_or(Dataset());
-  const auto parameters = InferParameters(plan.spec.model, data.input_shape, data.num_classes);
+  const auto parameters = InferParameters(plan.spec.model, data.input_shape, NumClasses(data.targets));
   if (!parameters.ok()) return 0;
   return SaturatingMultiply(kinds * static_cast<int64_t>(sizeof(float)), NumParameters(*parameters));
 }

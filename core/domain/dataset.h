@@ -7,15 +7,13 @@
 
 #include "absl/time/time.h"
 #include "core/domain/draw.h"
+#include "core/domain/targets.h"
 #include "core/domain/tenant.h"
 
 namespace chainfleet {
 
 // Inputs of a shard are stored as they came; uint8 counts as x / 255 wherever it is used as a number.
 enum class InputType { kUint8 = 0, kFloat32 = 1 };
-
-// The type of target that a row has: a class, or a number.
-enum class TargetType { kLabels = 0, kFloat32 = 1 };
 
 // Rows [first_row, first_row + num_rows) in one safetensors object: "inputs" [rows, input_shape...] and "labels" int32
 // [rows], or "targets" float32 [rows].
@@ -61,8 +59,7 @@ struct Dataset {
   InputType input_type = InputType::kUint8;
   std::vector<int64_t> input_shape;  // {1, 28, 28}
   int64_t num_rows = 0;
-  TargetType target_type = TargetType::kLabels;
-  int64_t num_classes = 0;      // 0 for float32 targets
+  Targets targets = Classes();
   Normalisation normalisation;  // of this data set's rows; a job records that of its training set
   TargetUnits target_units;     // likewise
   std::vector<DatasetShard> shards;
@@ -74,8 +71,7 @@ struct Dataset {
     visit("input_type", self.input_type);
     visit("input_shape", self.input_shape);
     visit("num_rows", self.num_rows);
-    visit("target_type", self.target_type, OrDefault());
-    visit("num_classes", self.num_classes);
+    VisitTypedTargets(self.targets, visit);
     visit("normalisation", self.normalisation, Required());
     visit("target_units", self.target_units, OrDefault());
     visit("shards", self.shards, Required());

@@ -337,21 +337,20 @@ std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_exa
 std::vector<FieldViolation> ValidateTargets(const ModelSpec& model, const Dataset& dataset) {
   if (model.is_network()) return ValidateTargets(LikelihoodOf(model), model.likelihood.has_value(), dataset);
   const auto refuse = [&](const std::string& wanted) {
-    return Violations{{"dataset.name", absl::StrCat(dataset.name, " has ",
-                                                    dataset.target_type == TargetType::kFloat32
-                                                        ? "float32 targets"
-                                                        : absl::StrCat("labels of ", dataset.num_classes, " classes"),
-                                                    "; ", wanted)}};
+    const auto* classes = std::get_if<Classes>(&dataset.targets);
+    return Violations{
+        {"dataset.name", absl::StrCat(dataset.name, " has ", WordsOf(dataset.targets),
+                                      classes ? absl::StrCat(" of ", classes->count, " classes") : "", "; ", wanted)}};
   };
   const auto* potential = std::get_if<PotentialKind>(&model.kind);
   if (std::holds_alternative<LinearRegressionPotential>(*potential)) {
-    if (dataset.target_type == TargetType::kFloat32) return {};
+    if (std::holds_alternative<Numbers>(dataset.targets)) return {};
     return refuse("linear_regression learns numbers: put it with --target-type float32");
   }
-  if (dataset.target_type != TargetType::kLabels) {
+  if (std::holds_alternative<Numbers>(dataset.targets)) {
     return refuse("the model learns classes: put it with --target-type label");
   }
-  if (dataset.num_classes != 2) return refuse("logistic_regression learns two");
+  if (dataset.targets != Targets(Classes{2})) return refuse("logistic_regression learns two");
   return {};
 }
 
@@ -373,7 +372,7 @@ absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset) {
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForData(spec, dataset != nullptr ? dataset->num_rows : 1)));
   const std::vector<int64_t> input_shape = dataset != nullptr ? dataset->input_shape : std::vector<int64_t>{};
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForImages(spec.augmentation, input_shape)));
-  const int64_t num_classes = dataset != nullptr ? dataset->num_classes : 0;
+  const int64_t num_classes = dataset != nullptr ? NumClasses(dataset->targets) : 0;
   CHAINFLEET_ASSIGN_OR_RETURN(const auto parameters, InferParameters(spec.model, input_shape, num_classes));
   if (spec.model.is_network() && !spec.model.has_layers()) return absl::OkStatus();
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForLayers(spec.prior, parameters)));

@@ -27,7 +27,7 @@ std::vector<FieldViolation> Validate(const LikelihoodKind& likelihood) {
 }
 
 std::vector<FieldViolation> ValidateTargets(const LikelihoodKind& likelihood, bool given, const Dataset& dataset) {
-  const bool numbers = dataset.target_type == TargetType::kFloat32;
+  const bool numbers = std::holds_alternative<Numbers>(dataset.targets);
   const bool gaussian = std::holds_alternative<GaussianLikelihood>(likelihood) ||
                         std::holds_alternative<HeteroscedasticGaussianLikelihood>(likelihood);
   const std::string path =
@@ -42,11 +42,11 @@ std::vector<FieldViolation> ValidateTargets(const LikelihoodKind& likelihood, bo
                                 " has float32 targets: put it with --target-type label")}};
   }
   if (!numbers && gaussian) {
-    return {{path, absl::StrCat("learns numbers, data set ", dataset.name, " has labels of ", dataset.num_classes,
-                                " classes: put it with --target-type float32")}};
+    return {{path, absl::StrCat("learns numbers, data set ", dataset.name, " has labels of ",
+                                NumClasses(dataset.targets), " classes: put it with --target-type float32")}};
   }
-  if (std::holds_alternative<BernoulliLikelihood>(likelihood) && dataset.num_classes != 2) {
-    return {{path, absl::StrCat("is for two classes, data set ", dataset.name, " has ", dataset.num_classes)}};
+  if (std::holds_alternative<BernoulliLikelihood>(likelihood) && dataset.targets != Targets(Classes{2})) {
+    return {{path, absl::StrCat("is for two classes, data set ", dataset.name, " has ", NumClasses(dataset.targets))}};
   }
   return {};
 }

@@ -107,20 +107,45 @@ struct ShardRequest {
   }
 };
 
+struct NumberMembers {
+  std::vector<float> mean, variance;  // [S, n]
+  static constexpr RowArray<NumberMembers, float> kArrays[] = {{"mean", &NumberMembers::mean},
+                                                               {"variance", &NumberMembers::variance}};
+  static void Fields(auto& self, auto&& visit) { VisitArrays(self, visit); }
+};
+
+struct ClassMembers {
+  std::vector<float> probabilities;  // [S, n, K]
+  static constexpr RowArray<ClassMembers, float> kArrays[] = {{"probabilities", &ClassMembers::probabilities, true}};
+  static void Fields(auto& self, auto&& visit) { VisitArrays(self, visit); }
+};
+
 // What each of S draws says of n inputs; float32, draws-major.
 struct Members {
+  using Outputs = std::variant<NumberMembers, ClassMembers>;
   ChainId chain;
   DrawKind kind = DrawKind::kTheta;
-  std::vector<double> weights;        // [S]
-  std::vector<float> probabilities;   // [S, n, K]; empty for float32 targets
-  std::vector<float> mean, variance;  // [S, n] of float32 targets; empty else
+  std::vector<double> weights;  // [S]
+  Outputs outputs;
+
+  // REQUIRES: outputs of this sort.
+  const NumberMembers& numbers() const { return std::get<NumberMembers>(outputs); }
+  const ClassMembers& classes() const { return std::get<ClassMembers>(outputs); }
+  // Drops outputs of the other sort: a message tells the sort only where the members are.
+  void Keep(const Targets& targets) {
+    if (outputs.index() != targets.index()) outputs = EmptyOf<Outputs>(targets);
+  }
   static void Fields(auto& self, auto&& visit) {
     visit("chain", self.chain);
     visit("kind", self.kind);
     visit("weights", self.weights);
-    visit("probabilities", self.probabilities);
-    visit("mean", self.mean);
-    visit("variance", self.variance);
+    ForEachAlternative<Outputs>([&]<typename T>(T other) {
+      auto* const held = std::get_if<T>(&self.outputs);
+      T::Fields(held != nullptr ? *held : other, visit);
+      if constexpr (!std::is_const_v<std::remove_reference_t<decltype(self)>>) {
+        if (!(other.*T::kArrays[0].values).empty()) self.outputs = std::move(other);
+      }
+    });
   }
 };
 
@@ -131,13 +156,11 @@ struct NumberSums {
   std::vector<double> log_sum_wd;               // [n] the sum's logarithm, empty unless asked
   std::vector<double> sum_wc;                   // [n] empty unless asked
 
-  static constexpr std::vector<double> NumberSums::*kRowSums[] = {&NumberSums::sum_wm, &NumberSums::sum_wm2,
-                                                                  &NumberSums::sum_wv};
+  static constexpr RowArray<NumberSums> kArrays[] = {
+      {"sum_wm", &NumberSums::sum_wm}, {"sum_wm2", &NumberSums::sum_wm2}, {"sum_wv", &NumberSums::sum_wv}};
   Targets targets() const { return Numbers(); }
   static void Fields(auto& self, auto&& visit) {
-    visit("sum_wm", self.sum_wm);
-    visit("sum_wm2", self.sum_wm2);
-    visit("sum_wv", self.sum_wv);
+    VisitArrays(self, visit);
     visit("log_sum_wd", self.log_sum_wd);
     visit("sum_wc", self.sum_wc);
   }
@@ -152,14 +175,13 @@ struct ClassSums {
   std::vector<double> votes;       // [n, K], w of the draws whose largest class it is
   std::vector<int64_t> draw_hits;  // [S] rows whose largest class is the label, empty unless asked
 
-  static constexpr std::vector<double> ClassSums::*kRowSums[] = {&ClassSums::sum_wp, &ClassSums::sum_wp2,
-                                                                 &ClassSums::sum_wh, &ClassSums::votes};
+  static constexpr RowArray<ClassSums> kArrays[] = {{"sum_wp", &ClassSums::sum_wp, true},
+                                                    {"sum_wp2", &ClassSums::sum_wp2, true},
+                                                    {"sum_wh", &ClassSums::sum_wh},
+                                                    {"votes", &ClassSums::votes, true}};
   Targets targets() const { return Classes{num_classes}; }
   static void Fields(auto& self, auto&& visit) {
-    visit("sum_wp", self.sum_wp);
-    visit("sum_wp2", self.sum_wp2);
-    visit("sum_wh", self.sum_wh);
-    visit("votes", self.votes);
+    VisitArrays(self, visit);
     visit("draw_hits", self.draw_hits);
   }
 };
@@ -191,15 +213,13 @@ struct PartialPrediction {
     if constexpr (!std::is_const_v<std::remove_reference_t<decltype(self)>>) self.sums = EmptySums(targets);
     visit("sum_w", self.sum_w);
     visit("sum_w2", self.sum_w2);
-    ClassSums no_classes;
-    auto* const classes = std::get_if<ClassSums>(&self.sums);
-    ClassSums::Fields(classes != nullptr ? *classes : no_classes, visit);
-    NumberSums no_numbers;
-    auto* const numbers = std::get_if<NumberSums>(&self.sums);
-    NumberSums::Fields(numbers != nullptr ? *numbers : no_numbers, visit);
+    VisitSorts(self.sums, visit);
     visit("draw_log_likelihood", self.draw_log_likelihood);
     visit("draw_weights", self.draw_weights);
     visit("members", self.members);
+    if constexpr (!std::is_const_v<std::remove_reference_t<decltype(self)>>) {
+      if (self.members) self.members->Keep(targets);
+    }
   }
 
   Targets targets() const {
@@ -235,7 +255,7 @@ struct Prediction {
   int64_t num_rows = 0;
   Targets targets;
   PredictiveScores scores;
-  PredictiveScores errors;              // Monte Carlo standard error of each score (server/predict); all empty: unknown
+  PredictiveScores errors;              // Monte Carlo standard error of each score (server/predict); none: unknown
   std::vector<double> quantiles;        // [n, Q] of the mixture of the draws' distributions, if asked
   std::vector<double> quantile_errors;  // of each, [n, Q]; empty: unknown; NaN where the mixture has no density
   std::vector<Members> members;         // by (chain, kind), if asked
@@ -247,11 +267,16 @@ struct Prediction {
     visit("draws_in_version", self.draws_in_version);
     visit("num_rows", self.num_rows);
     VisitTargets(self.targets, visit);
+    constexpr bool kReads = !std::is_const_v<std::remove_reference_t<decltype(self)>>;
+    if constexpr (kReads) self.scores.of = self.errors.of = EmptyOf<decltype(self.scores.of)>(self.targets);
     visit("scores", self.scores);
     visit("errors", self.errors, IfAny());
     visit("quantiles", self.quantiles);
     visit("quantile_errors", self.quantile_errors);
     visit("members", self.members);
+    if constexpr (kReads) {
+      for (Members& members : self.members) members.Keep(self.targets);
+    }
   }
 };
 

@@ -7,26 +7,30 @@
 namespace chainfleet {
 namespace {
 
-void Append(const PredictiveScores& from, const Targets& targets, PredictiveScores* to) {
-  for (const ScoreField& field : ScoresOfTarget(targets)) {
-    const std::vector<double>& more = from.*field.values;
-    (to->*field.values).insert((to->*field.values).end(), more.begin(), more.end());
-  }
+void Append(const PredictiveScores& from, PredictiveScores* to) {
+  const auto append = [&]<typename S>(S& scores) {
+    const auto* const block = std::get_if<S>(&from.of);  // null for a block without draws
+    for (const auto& array : S::kArrays) {
+      if (block == nullptr) continue;
+      const std::vector<double>& more = block->*array.values;
+      (scores.*array.values).insert((scores.*array.values).end(), more.begin(), more.end());
+    }
+  };
+  std::visit(append, to->of);
 }
 
 PredictiveScores RowsOf(const PredictiveScores& whole, int64_t first, int64_t count, const Targets& targets) {
-  PredictiveScores rows;
-  for (const ScoreField& field : ScoresOfTarget(targets)) {
-    const std::vector<double>& values = whole.*field.values;
-    const int64_t width = field.per_class ? NumClasses(targets) : 1;
-    if (values.empty()) continue;
-    (rows.*field.values).assign(values.begin() + first * width, values.begin() + (first + count) * width);
-  }
-  return rows;
-}
-
-bool Known(const Prediction& prediction) {
-  return !prediction.errors.mean_probability.empty() || !prediction.errors.mean.empty();
+  const auto cut = [&]<typename S>(const S& scores) {
+    S rows;
+    for (const auto& array : S::kArrays) {
+      const std::vector<double>& values = scores.*array.values;
+      const int64_t width = array.per_class ? NumClasses(targets) : 1;
+      if (values.empty()) continue;
+      (rows.*array.values).assign(values.begin() + first * width, values.begin() + (first + count) * width);
+    }
+    return PredictiveScores{std::move(rows)};
+  };
+  return std::visit(cut, whole.of);
 }
 
 // Turns [S, n] into [S, n + more], in units of values per row.
@@ -49,12 +53,15 @@ void AppendMembers(const Prediction& block, Prediction* whole) {
   std::erase_if(whole->members, [&](Members& members) {
     const auto more = std::ranges::find_if(block.members, [&](const Members& other) {
       return other.chain == members.chain && other.kind == members.kind &&
-             other.weights.size() == members.weights.size();
+             other.weights.size() == members.weights.size() && other.outputs.index() == members.outputs.index();
     });
     if (more == block.members.end()) return true;
-    for (const auto values : {&Members::probabilities, &Members::mean, &Members::variance}) {
-      AppendWithinDraws((*more).*values, members.weights.size(), &(members.*values));
-    }
+    const auto append = [&]<typename T>(T& outputs) {
+      for (const auto& array : T::kArrays) {
+        AppendWithinDraws(std::get<T>(more->outputs).*array.values, members.weights.size(), &(outputs.*array.values));
+      }
+    };
+    std::visit(append, members.outputs);
     return false;
   });
 }
@@ -67,12 +74,12 @@ void AppendRows(Prediction block, Prediction* whole) {
     return;
   }
   whole->draws_used = std::min(whole->draws_used, block.draws_used);
-  if (Known(*whole) && Known(block)) {
-    Append(block.errors, whole->targets, &whole->errors);
+  if (whole->errors.any() && block.errors.any()) {
+    Append(block.errors, &whole->errors);
   } else {
     whole->errors = {};
   }
-  Append(block.scores, whole->targets, &whole->scores);
+  Append(block.scores, &whole->scores);
   whole->quantiles.insert(whole->quantiles.end(), block.quantiles.begin(), block.quantiles.end());
   std::vector<double>& errors = whole->quantile_errors;
   if (block.quantile_errors.empty()) errors.clear();

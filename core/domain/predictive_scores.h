@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <iterator>
 #include <variant>
 #include <vector>
 
@@ -10,62 +9,62 @@
 
 namespace chainfleet {
 
-// Rows-major float64, entropies in nats, of n rows and K classes. p: class probabilities of a draw; m, v: mean and
-// variance of a draw for float32 targets. Means over draws count their weights. Arrays that do not exist for
-// the kind of target are empty.
-struct PredictiveScores {
+// Rows-major float64 of n rows. m, v: mean and variance of a draw. Means over draws count their weights.
+struct NumberScores {
+  std::vector<double> mean;                // [n] mean of m
+  std::vector<double> variance_aleatoric;  // [n] mean of v
+  std::vector<double> variance_epistemic;  // [n] variance of m
+
+  static constexpr RowArray<NumberScores> kArrays[] = {{"mean", &NumberScores::mean},
+                                                       {"variance_aleatoric", &NumberScores::variance_aleatoric},
+                                                       {"variance_epistemic", &NumberScores::variance_epistemic}};
+  static void Fields(auto& self, auto&& visit) { VisitArrays(self, visit); }
+};
+
+// The same of labels of K classes. p: class probabilities of a draw; entropies are in nats.
+struct ClassScores {
   std::vector<double> mean_probability;    // [n, K]
   std::vector<double> log_probability;     // [n, K] its logarithm
   std::vector<double> max_probability;     // [n] its largest
   std::vector<double> predictive_entropy;  // [n] H of the mean
   std::vector<double> expected_entropy;    // [n] mean of H(p)
   std::vector<double> mutual_information;  // [n] their difference
-  std::vector<double>
-      variation_ratio;       // [n] 1 - share of draws whose likeliest class is the most frequent (Freeman 1965)
-  std::vector<double> mean;  // [n] mean of m
-  std::vector<double> variance_aleatoric;  // [n] mean of v
-  std::vector<double> variance_epistemic;  // [n] variance of m
-  bool any() const { return !mean_probability.empty() || !mean.empty(); }
-  static void Fields(auto& self, auto&& visit) {
-    visit("mean_probability", self.mean_probability);
-    visit("log_probability", self.log_probability);
-    visit("max_probability", self.max_probability);
-    visit("predictive_entropy", self.predictive_entropy);
-    visit("expected_entropy", self.expected_entropy);
-    visit("mutual_information", self.mutual_information);
-    visit("variation_ratio", self.variation_ratio);
-    visit("mean", self.mean);
-    visit("variance_aleatoric", self.variance_aleatoric);
-    visit("variance_epistemic", self.variance_epistemic);
+  // [n] 1 - share of draws whose likeliest class is the most frequent (Freeman 1965)
+  std::vector<double> variation_ratio;
+
+  static constexpr RowArray<ClassScores> kArrays[] = {{"mean_probability", &ClassScores::mean_probability, true},
+                                                      {"log_probability", &ClassScores::log_probability, true},
+                                                      {"max_probability", &ClassScores::max_probability},
+                                                      {"predictive_entropy", &ClassScores::predictive_entropy},
+                                                      {"expected_entropy", &ClassScores::expected_entropy},
+                                                      {"mutual_information", &ClassScores::mutual_information},
+                                                      {"variation_ratio", &ClassScores::variation_ratio}};
+  static void Fields(auto& self, auto&& visit) { VisitArrays(self, visit); }
+};
+
+struct PredictiveScores {
+  std::variant<NumberScores, ClassScores> of;
+
+  // REQUIRES: scores of this sort.
+  NumberScores& numbers() { return std::get<NumberScores>(of); }
+  const NumberScores& numbers() const { return std::get<NumberScores>(of); }
+  ClassScores& classes() { return std::get<ClassScores>(of); }
+  const ClassScores& classes() const { return std::get<ClassScores>(of); }
+
+  bool any() const {
+    return std::visit([](const auto& scores) { return !(scores.*scores.kArrays[0].values).empty(); }, of);
   }
+  static void Fields(auto& self, auto&& visit) { VisitSorts(self.of, visit); }
 };
 
-// One score's name, as outputs and files call it, and its place.
-struct ScoreField {
-  const char* name;
-  std::vector<double> PredictiveScores::*values;
-  bool per_class;  // [n, K], else [n]
-};
-
-inline constexpr ScoreField kClassScores[] = {
-    {"mean_probability", &PredictiveScores::mean_probability, true},
-    {"log_probability", &PredictiveScores::log_probability, true},
-    {"max_probability", &PredictiveScores::max_probability, false},
-    {"predictive_entropy", &PredictiveScores::predictive_entropy, false},
-    {"expected_entropy", &PredictiveScores::expected_entropy, false},
-    {"mutual_information", &PredictiveScores::mutual_information, false},
-    {"variation_ratio", &PredictiveScores::variation_ratio, false},
-};
-inline constexpr ScoreField kNumberScores[] = {
-    {"mean", &PredictiveScores::mean, false},
-    {"variance_aleatoric", &PredictiveScores::variance_aleatoric, false},
-    {"variance_epistemic", &PredictiveScores::variance_epistemic, false},
-};
-
-// The scores of a network that learns these.
-inline std::vector<ScoreField> ScoresOfTarget(const Targets& targets) {
-  if (std::holds_alternative<Numbers>(targets)) return {std::begin(kNumberScores), std::end(kNumberScores)};
-  return {std::begin(kClassScores), std::end(kClassScores)};
+// The scores of a network that learns these: all of them, and how many values a row has.
+inline std::vector<ArrayName> ScoresOfTarget(const Targets& targets) {
+  return ArraysOf<decltype(PredictiveScores::of)>(targets);
+}
+inline int64_t ScoreValues(const Targets& targets) {
+  int64_t values = 0;
+  for (const ArrayName& score : ScoresOfTarget(targets)) values += score.per_class ? NumClasses(targets) : 1;
+  return values;
 }
 
 }  // namespace chainfleet

@@ -12,16 +12,6 @@
 namespace chainfleet {
 namespace {
 
-// One array of single draws, and the numbers it has for a row of a draw: K, or one.
-struct MemberField {
-  const char* name;
-  std::vector<float> Members::*values;
-  bool of_classes;
-};
-constexpr MemberField kMemberFields[] = {{"member_probabilities", &Members::probabilities, true},
-                                         {"member_mean", &Members::mean, false},
-                                         {"member_variance", &Members::variance, false}};
-
 template <typename T>
 void AddRaw(const std::string& name, const char* datatype, const std::vector<int64_t>& shape,
             const std::vector<T>& values, inference::ModelInferResponse* response) {
@@ -38,14 +28,19 @@ std::vector<double> KnownOrNaN(const std::vector<double>& errors, size_t size) {
 }
 
 void AddScore(const Prediction& prediction, const std::string& name, inference::ModelInferResponse* response) {
-  const std::string of(absl::StripSuffix(name, kErrorSuffix));
-  const auto fields = ScoresOfTarget(prediction.targets);
-  const auto field = std::ranges::find(fields, of, [](const ScoreField& f) { return std::string(f.name); });
   const bool of_error = absl::EndsWith(name, kErrorSuffix);
-  const std::vector<double>& score = prediction.scores.*field->values;
-  std::vector<int64_t> shape = {prediction.num_rows};
-  if (field->per_class) shape.push_back(NumClasses(prediction.targets));
-  AddRaw(name, "FP64", shape, of_error ? KnownOrNaN(prediction.errors.*field->values, score.size()) : score, response);
+  const auto add = [&]<typename S>(const S& scores) {
+    for (const auto& array : S::kArrays) {
+      if (absl::StripSuffix(name, kErrorSuffix) != array.name) continue;
+      const std::vector<double>& score = scores.*array.values;
+      std::vector<int64_t> shape = {prediction.num_rows};
+      if (array.per_class) shape.push_back(NumClasses(prediction.targets));
+      const auto* const errors = std::get_if<S>(&prediction.errors.of);  // of the other sort if they are unknown
+      const std::vector<double> known = errors != nullptr ? errors->*array.values : std::vector<double>();
+      AddRaw(name, "FP64", shape, of_error ? KnownOrNaN(known, score.size()) : score, response);
+    }
+  };
+  std::visit(add, prediction.scores.of);
 }
 
 void AddQuantiles(const Prediction& prediction, const std::string& name, inference::ModelInferResponse* response) {
@@ -56,23 +51,25 @@ void AddQuantiles(const Prediction& prediction, const std::string& name, inferen
 }
 
 // Ours are draws-major, outputs rows-major as the protocol batches them.
-void AddMembers(const Prediction& prediction, const MemberField& field, inference::ModelInferResponse* response) {
-  const int64_t rows = prediction.num_rows, width = field.of_classes ? NumClasses(prediction.targets) : 1;
+template <typename Outputs>
+void AddMembers(const Prediction& prediction, const RowArray<Outputs, float>& array,
+                inference::ModelInferResponse* response) {
+  const int64_t rows = prediction.num_rows, width = array.per_class ? NumClasses(prediction.targets) : 1;
   int64_t num_draws = 0;
   for (const Members& members : prediction.members) num_draws += static_cast<int64_t>(members.weights.size());
   std::vector<float> values;
   values.reserve(static_cast<size_t>(rows * num_draws * width));
   for (int64_t row = 0; row < rows; ++row) {
     for (const Members& members : prediction.members) {
-      const std::vector<float>& of = members.*field.values;
+      const std::vector<float>& of = std::get<Outputs>(members.outputs).*array.values;
       for (auto at = of.begin() + row * width; at < of.end(); at += std::min(rows * width, of.end() - at)) {
         values.insert(values.end(), at, at + width);
       }
     }
   }
   std::vector<int64_t> shape = {rows, num_draws};
-  if (field.of_classes) shape.push_back(width);
-  AddRaw(field.name, "FP32", shape, values, response);
+  if (array.per_class) shape.push_back(width);
+  AddRaw(absl::StrCat(kMemberPrefix, array.name), "FP32", shape, values, response);
 }
 
 }  // namespace
@@ -88,18 +85,17 @@ std::vector<InferenceTensor> InferenceOutputs(const Targets& targets) {
   const int64_t num_classes = NumClasses(targets);
   std::vector<InferenceTensor> outputs;
   for (const char* suffix : {"", kErrorSuffix}) {
-    for (const ScoreField& field : ScoresOfTarget(targets)) {
-      const auto row_shape = field.per_class ? std::vector<int64_t>{num_classes} : std::vector<int64_t>{};
-      outputs.push_back({absl::StrCat(field.name, suffix), "FP64", row_shape});
+    for (const auto& [score, per_class] : ScoresOfTarget(targets)) {
+      const auto row_shape = per_class ? std::vector<int64_t>{num_classes} : std::vector<int64_t>{};
+      outputs.push_back({absl::StrCat(score, suffix), "FP64", row_shape});
     }
   }
   for (const char* name : {kQuantiles, kQuantileErrors}) {
     if (numbers) outputs.push_back({name, "FP64", {-1}});
   }
-  for (const MemberField& field : kMemberFields) {
-    if (field.of_classes == numbers) continue;
-    const auto row_shape = field.of_classes ? std::vector<int64_t>{-1, num_classes} : std::vector<int64_t>{-1};
-    outputs.push_back({field.name, "FP32", row_shape});
+  for (const auto& [output, per_class] : ArraysOf<Members::Outputs>(targets)) {
+    const auto row_shape = per_class ? std::vector<int64_t>{-1, num_classes} : std::vector<int64_t>{-1};
+    outputs.push_back({absl::StrCat(kMemberPrefix, output), "FP32", row_shape});
   }
   return outputs;
 }
@@ -148,9 +144,13 @@ absl::Status CheckOutputs(const std::vector<std::string>& outputs, const Targets
 
 // The protocol lets contents differ from the request's order; ours are in it.
 void AddOutput(const Prediction& prediction, const std::string& name, inference::ModelInferResponse* response) {
-  const auto* member = std::ranges::find(kMemberFields, name, [](const MemberField& f) { return std::string(f.name); });
-  if (member != std::end(kMemberFields)) return AddMembers(prediction, *member, response);
   if (IsOfQuantiles(name)) return AddQuantiles(prediction, name, response);
+  const auto add_members = [&]<typename Outputs>(const Outputs&) {
+    for (const auto& array : Outputs::kArrays) {
+      if (name == absl::StrCat(kMemberPrefix, array.name)) AddMembers(prediction, array, response);
+    }
+  };
+  std::visit(add_members, EmptyOf<Members::Outputs>(prediction.targets));
   AddScore(prediction, name, response);
 }
 

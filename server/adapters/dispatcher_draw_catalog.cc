@@ -21,7 +21,7 @@ std::shared_ptr<const PredictPlan> PlanOf(const JobBrief& job) {
   if (job.plan->module) plan->module = job.plan->module->object;
   if (job.plan->dataset) {
     plan->input_shape = job.plan->dataset->input_shape;
-    plan->targets = TargetsOf(*job.plan->dataset);
+    plan->targets = job.plan->dataset->targets;
   }
   return plan;
 }

@@ -71,13 +71,14 @@ TargetUnits Measure(const std::vector<float>& targets) {
   return {moments.mean(), moments.stddev()};
 }
 
-TensorView TensorOf(const std::vector<int32_t>& labels, int64_t first_row, int64_t num_rows) {
-  return {"labels", TensorType::kInt32, {num_rows}, reinterpret_cast<const char*>(&labels[first_row]), num_rows * 4};
-}
-
-TensorView TensorOf(const std::vector<float>& targets, int64_t first_row, int64_t num_rows) {
-  return {
-      "targets", TensorType::kFloat32, {num_rows}, reinterpret_cast<const char*>(&targets[first_row]), num_rows * 4};
+template <typename T>
+TensorView TensorOf(const std::vector<T>& targets, int64_t first_row, int64_t num_rows) {
+  constexpr bool kLabels = std::is_same_v<T, int32_t>;
+  return {kLabels ? "labels" : "targets",
+          kLabels ? TensorType::kInt32 : TensorType::kFloat32,
+          {num_rows},
+          reinterpret_cast<const char*>(&targets[first_row]),
+          num_rows * static_cast<int64_t>(sizeof(T))};
 }
 
 std::string EncodeShard(const DecodedDataset& data, InputType type, int64_t first_row, int64_t num_rows) {
@@ -198,9 +199,8 @@ absl::StatusOr<CutDataset> Cut(const DatasetUpload& upload, const std::string& s
              .input_type = data.is_uint8 ? InputType::kUint8 : InputType::kFloat32,
              .input_shape = data.input_shape,
              .num_rows = data.num_rows,
-             .target_type =
-                 std::holds_alternative<std::vector<float>>(data.targets) ? TargetType::kFloat32 : TargetType::kLabels,
-             .num_classes = data.num_classes,
+             .targets = std::holds_alternative<std::vector<float>>(data.targets) ? Targets(Numbers())
+                                                                                 : Classes{data.num_classes},
              .normalisation = Measure(data),
              .target_units = std::visit([](const auto& targets) { return Measure(targets); }, data.targets)};
   const int64_t row_bytes =

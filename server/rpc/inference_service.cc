@@ -95,7 +95,7 @@ void DescribeScale(const JobPlan& plan, inference::ModelMetadataResponse* metada
   exactly(&properties["x.scale"], plan.dataset->input_type == InputType::kUint8 ? 1.0 / 255 : 1);
   properties["x.mean"] = absl::StrJoin(plan.normalisation.Spelled().mean, ",", exactly);
   properties["x.stddev"] = absl::StrJoin(plan.normalisation.Spelled().stddev, ",", exactly);
-  if (plan.dataset->target_type != TargetType::kFloat32) return;
+  if (!std::holds_alternative<Numbers>(plan.dataset->targets)) return;
   exactly(&properties["y.mean"], plan.target_units.mean);
   exactly(&properties["y.stddev"], plan.target_units.stddev);
 }
@@ -186,7 +186,7 @@ absl::StatusOr<InferenceService::Model> InferenceService::Find(const Context& co
     return absl::NotFoundError(absl::StrCat("unknown version '", version, "' of model '", name, "'"));
   }
   const int64_t number = draws->version == nullptr ? *wanted : draws->version->number;
-  return Model{job, number, TargetsOf(*job.plan->dataset), draws->version};
+  return Model{job, number, job.plan->dataset->targets, draws->version};
 }
 
 InferenceService::Reactor* InferenceService::ServerLive(Context* context, const inference::ServerLiveRequest*,

@@ -20,7 +20,7 @@ v1::Job::Report CommonReport(const JobPlan& plan) {
   const int64_t num_examples = NumExamples(plan);
   const auto parameters =
       InferParameters(plan.spec.model, plan.dataset ? plan.dataset->input_shape : std::vector<int64_t>(),
-                      plan.dataset ? plan.dataset->num_classes : 0);
+                      plan.dataset ? NumClasses(plan.dataset->targets) : 0);
   v1::Job::Report report;
   report.set_num_examples(num_examples);
   report.set_num_parameters(parameters.ok() ? NumParameters(*parameters) : 0);
@@ -100,7 +100,7 @@ v1::Job RenderJob(const JobView& view, bool with_chains) {
     const std::vector<int64_t>& shape = view.plan->dataset->input_shape;
     job.mutable_inputs()->mutable_shape()->Add(shape.begin(), shape.end());
     *job.mutable_inputs()->mutable_normalisation() = ToProto(view.plan->normalisation.Spelled());
-    if (view.plan->dataset->target_type == TargetType::kFloat32) {
+    if (std::holds_alternative<Numbers>(view.plan->dataset->targets)) {
       *job.mutable_inputs()->mutable_target_units() = ToProto(view.plan->target_units);
     }
   }

@@ -114,7 +114,7 @@ absl::StatusOr<JobSpec> JobService::ReadSpec(const v1::JobSpec& proto) const {
   PresetData data;
   if (!proto.dataset().name().empty()) {
     CHAINFLEET_ASSIGN_OR_RETURN(const Dataset dataset, parts_.catalog->datasets().Get(proto.dataset().name()));
-    data = {dataset.num_rows, dataset.num_classes};
+    data = {dataset.num_rows, NumClasses(dataset.targets)};
   }
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::JobSpec full, ExpandPreset(proto, data));
   return FromProto(full);

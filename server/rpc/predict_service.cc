@@ -115,7 +115,7 @@ grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::Pr
     if (!inputs.ok()) return failure.Fail(answer, inputs.status());
     if (const std::optional<Dataset>& dataset = draws->job.plan->dataset; dataset && !inputs->shape.empty()) {
       const absl::Status fits =
-          CheckReplyBytes(inputs->shape.front(), ScoreBytes(TargetsOf(*dataset), request->quantiles_size()));
+          CheckReplyBytes(inputs->shape.front(), ScoreBytes(dataset->targets, request->quantiles_size()));
       if (!fits.ok()) return failure.Fail(answer, fits);
       const absl::Status scale = CheckScale(*inputs, dataset->input_type, draws->job.id);
       if (!scale.ok()) return failure.Fail(answer, scale);

@@ -68,9 +68,10 @@ void RunEager(benchmark::State& state, const std::string& model, bool anchor) {
   at::set_num_threads(static_cast<int>(state.range(1)));
   const Dataset& data = Images()->description();
   const ModelSpec spec{BuiltinModel{model, {}}};
-  const auto layout = std::make_shared<const Layout>(*InferParameters(spec, data.input_shape, data.num_classes));
-  const auto potential = MakeEagerPotential(*InferNetwork(spec, data.input_shape, data.num_classes), layout, Images(),
-                                            {data.normalisation, {}, 25}, Device(), ChainBatching::kTogether);
+  const auto layout =
+      std::make_shared<const Layout>(*InferParameters(spec, data.input_shape, NumClasses(data.targets)));
+  const auto potential = MakeEagerPotential(*InferNetwork(spec, data.input_shape, NumClasses(data.targets)), layout,
+                                            Images(), {data.normalisation, {}, 25}, Device(), ChainBatching::kTogether);
   const MinibatchPlan minibatches(Minibatches::kReshuffle, data.num_rows, kBatch);
   std::vector<ThetaArena> theta, theta_a, gradient;
   for (int64_t c = 0; c < chains; ++c) {

@@ -54,7 +54,7 @@ Alternative Stepping(const Setting& setting, const std::shared_ptr<const Residen
 struct UpdateMemory {
   UpdateMemory(const Setting& setting, const Dataset& data)
       : layout(std::make_shared<const Layout>(
-            *InferParameters(ModelSpec{BuiltinModel{setting.model, {}}}, data.input_shape, data.num_classes))),
+            *InferParameters(ModelSpec{BuiltinModel{setting.model, {}}}, data.input_shape, NumClasses(data.targets)))),
         theta(layout, Device()),
         theta_a(layout, Device()),
         gradient(layout, Device()) {

@@ -26,21 +26,21 @@ void Require(bool holds, const char* what) {
 }
 
 Dataset DatasetOf(uint8_t choice) {
-  Dataset dataset{.name = "data", .input_shape = {13}, .num_rows = 100, .num_classes = 2};
+  Dataset dataset{.name = "data", .input_shape = {13}, .num_rows = 100, .targets = chainfleet::Classes{2}};
   if ((choice & 3) == 1) dataset.input_shape = {3, 32, 32};
   if ((choice & 3) == 2) dataset.input_shape = {65536, 1024, 1024};
   if ((choice & 4) != 0) dataset.num_rows = int64_t{1} << 40;
-  if ((choice & 8) != 0) dataset.num_classes = 65536;
+  if ((choice & 8) != 0) dataset.targets = chainfleet::Classes{65536};
   if ((choice & 16) != 0) {
-    dataset.target_type = chainfleet::TargetType::kFloat32;
-    dataset.num_classes = 0;
+    dataset.targets = chainfleet::Numbers();
   }
   return dataset;
 }
 
 void CheckAccepted(const JobSpec& spec, const Dataset* dataset) {
-  const int64_t bytes = dataset != nullptr ? EstimateChainBytes(spec, dataset->input_shape, dataset->num_classes)
-                                           : EstimateChainBytes(spec, {}, 0);
+  const int64_t bytes = dataset != nullptr
+                            ? EstimateChainBytes(spec, dataset->input_shape, chainfleet::NumClasses(dataset->targets))
+                            : EstimateChainBytes(spec, {}, 0);
   Require(bytes >= 0, "an estimate is not negative");
   Require(bytes <= chainfleet::limits::kMaxChainBytes, "a chain takes no more memory than allowed");
   const chainfleet::StepPlan plan = PlanSteps(spec, dataset != nullptr ? dataset->num_rows : 1);

@@ -86,7 +86,7 @@ std::shared_ptr<const ResidentDataset> ChangedBefore(const ResidentDataset& data
     const ImageChange change = DrawImageChange(kAugmentation, step.key, step.step, static_cast<uint32_t>(i % kBatch));
     const std::vector<float> changed = Changed(kShape, change, image.data());
     inputs.insert(inputs.end(), changed.begin(), changed.end());
-    labels.push_back(data.labels()[ids[i]]);
+    labels.push_back(std::get<std::vector<int32_t>>(data.targets())[ids[i]]);
   }
   return ImagesLike(dataset, inputs, labels);
 }

@@ -23,11 +23,11 @@ Reference EvaluateInDouble(const std::string& model, const ResidentDataset& data
                            const int64_t* ids, int64_t n) {
   const Dataset& description = data.description();
   const NetworkShape network =
-      *InferNetwork({BuiltinModel{model, {}}}, description.input_shape, description.num_classes);
+      *InferNetwork({BuiltinModel{model, {}}}, description.input_shape, NumClasses(description.targets));
   std::vector<double> x;
   std::vector<int64_t> labels;
   for (int64_t i = 0; i < n; ++i) {
-    labels.push_back(data.labels()[ids[i]]);
+    labels.push_back(std::get<std::vector<int32_t>>(data.targets())[ids[i]]);
     for (int64_t f = 0; f < data.row_size(); ++f) {
       const double value = static_cast<uint8_t>(data.input_bytes()[ids[i] * data.row_size() + f]);
       x.push_back((value / 255 - description.normalisation.mean[0]) / description.normalisation.stddev[0]);

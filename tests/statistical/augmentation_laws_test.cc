@@ -100,7 +100,7 @@ std::shared_ptr<const ResidentDataset> AllOutcomes(const ResidentDataset& data) 
       const ImageChange change = {outcome % 3 - 1, outcome / 3 % 3 - 1, outcome >= 9};
       ChangeImage(kShape[0], kShape[1], kShape[2], change, stored.data(), changed.data());
       inputs.insert(inputs.end(), changed.begin(), changed.end());
-      labels.push_back(data.labels()[i]);
+      labels.push_back(std::get<std::vector<int32_t>>(data.targets())[i]);
     }
   }
   return ImagesLike(dataset, inputs, labels);

@@ -81,10 +81,10 @@ TEST(MinibatchScaling, EagerNetworkIsUnbiasedOverAllBatches) {
   for (const char* model : {"softmax_regression", "mlp", "lenet5"}) {
     SCOPED_TRACE(model);
     const ModelSpec spec{BuiltinModel{model, {}}};
-    const auto layout =
-        std::make_shared<const Layout>(*InferParameters(spec, description.input_shape, description.num_classes));
-    ExpectUnbiased(*MakeEagerPotential(*InferNetwork(spec, description.input_shape, description.num_classes), layout,
-                                       data, {description.normalisation, {}, kPrecision}, Device(),
+    const auto layout = std::make_shared<const Layout>(
+        *InferParameters(spec, description.input_shape, NumClasses(description.targets)));
+    ExpectUnbiased(*MakeEagerPotential(*InferNetwork(spec, description.input_shape, NumClasses(description.targets)),
+                                       layout, data, {description.normalisation, {}, kPrecision}, Device(),
                                        ChainBatching::kTogether));
   }
 }

@@ -26,7 +26,7 @@ inline BothWays Predictors(const ModelSpec& model, const Dataset& data, Device d
   plan->job = "parity-aaaaaa";
   plan->model = model;
   plan->input_shape = data.input_shape;
-  plan->targets = TargetsOf(data);
+  plan->targets = data.targets;
   plan->normalisation = data.normalisation;
   const auto served = MakeServedModel(plan, nullptr);
   CHAINFLEET_CHECK(served.ok()) << served.status().ToString();
@@ -75,9 +75,13 @@ inline void ExpectSameVotes(const ClassSums& here, const ClassSums& there) {
 
 inline void ExpectSameMembers(const Members& here, const Members& there) {
   EXPECT_EQ(here.weights, there.weights);
-  ExpectClose(here.probabilities, there.probabilities, "a draw's probability");
-  ExpectClose(here.mean, there.mean, "a draw's mean");
-  ExpectClose(here.variance, there.variance, "a draw's variance");
+  ASSERT_EQ(here.outputs.index(), there.outputs.index());
+  const auto expect = [&]<typename T>(const T& outputs) {
+    for (const auto& array : T::kArrays) {
+      ExpectClose(outputs.*array.values, std::get<T>(there.outputs).*array.values, array.name);
+    }
+  };
+  std::visit(expect, here.outputs);
 }
 
 inline void ExpectSameSums(const ClassSums& here, const ClassSums& there) {

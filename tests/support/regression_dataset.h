@@ -59,8 +59,7 @@ inline std::shared_ptr<const ResidentDataset> Resident(const Table& table) {
                   .input_type = InputType::kFloat32,
                   .input_shape = {table.width},
                   .num_rows = rows,
-                  .target_type = labels ? TargetType::kLabels : TargetType::kFloat32,
-                  .num_classes = labels ? 2 : 0,
+                  .targets = labels ? Targets(Classes{2}) : Numbers(),
                   .normalisation = table.normalisation,
                   .shards = {{0, rows, {}}}};
   auto resident = ResidentDataset::Create(dataset, {shard});

@@ -33,7 +33,7 @@ inline std::shared_ptr<const ResidentDataset> SyntheticImages(int64_t num_rows,
   dataset.name = "synthetic";
   dataset.input_shape = input_shape;
   dataset.num_rows = num_rows;
-  dataset.num_classes = num_classes;
+  dataset.targets = Classes{num_classes};
   dataset.normalisation = {{0.5}, {0.29}};
   dataset.shards = {{0, num_rows, {}}};
   auto resident = ResidentDataset::Create(dataset, {shard});

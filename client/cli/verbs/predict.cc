@@ -63,14 +63,13 @@ v1::PredictRequest RequestOf(const PredictOptions& options, const Array& inputs)
 
 // The number of rows for a request like the one of `reply`.
 int64_t RowsPerRequest(const Prediction& reply, int64_t row_bytes) {
-  int64_t reply_row_bytes = 0;
-  for (const ScoreField& field : ScoresOfTarget(reply.targets)) {
-    reply_row_bytes += 2 * static_cast<int64_t>(sizeof(double)) * (field.per_class ? NumClasses(reply.targets) : 1);
-  }
+  int64_t reply_row_bytes = 2 * static_cast<int64_t>(sizeof(double)) * ScoreValues(reply.targets);
   reply_row_bytes += static_cast<int64_t>(2 * reply.quantiles.size() * sizeof(double)) / reply.num_rows;
   for (const Members& members : reply.members) {
-    const size_t values = members.probabilities.size() + members.mean.size() + members.variance.size();
-    reply_row_bytes += static_cast<int64_t>(values * sizeof(float)) / reply.num_rows;
+    const auto add = [&](const char*, const std::vector<float>& values) {
+      reply_row_bytes += static_cast<int64_t>(values.size() * sizeof(float)) / reply.num_rows;
+    };
+    std::visit([&](const auto& outputs) { VisitArrays(outputs, add); }, members.outputs);
   }
   return std::max<int64_t>(1, std::min(kRequestBytes / row_bytes, kReplyBytes / reply_row_bytes));
 }
@@ -109,17 +108,19 @@ Array ArrayOf(const std::vector<T>& values, std::vector<int64_t> shape) {
           std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T))};
 }
 
-bool HasErrors(const Prediction& all) { return !all.errors.mean_probability.empty() || !all.errors.mean.empty(); }
-
-// Adds every array of `scores` under its name plus `suffix`: [n] or [n, K].
-void AddArrays(const Prediction& all, const PredictiveScores& scores, const std::string& suffix,
-               std::map<std::string, Array>* arrays) {
-  for (const ScoreField& field : ScoresOfTarget(all.targets)) {
-    if ((scores.*field.values).empty()) continue;
-    std::vector<int64_t> shape = {all.num_rows};
-    if (field.per_class) shape.push_back(NumClasses(all.targets));
-    (*arrays)[field.name + suffix] = ArrayOf(scores.*field.values, shape);
-  }
+// Adds every array of `sorts` as prefix, name and suffix: [rows...], or [rows..., K].
+template <typename Sorts>
+void AddArrays(const Sorts& sorts, const std::string& prefix, const std::string& suffix,
+               const std::vector<int64_t>& rows, const Targets& targets, std::map<std::string, Array>* arrays) {
+  const auto add = [&](const auto& of) {
+    for (const auto& array : of.kArrays) {
+      if ((of.*array.values).empty()) continue;
+      std::vector<int64_t> shape = rows;
+      if (array.per_class) shape.push_back(NumClasses(targets));
+      (*arrays)[absl::StrCat(prefix, array.name, suffix)] = ArrayOf(of.*array.values, shape);
+    }
+  };
+  std::visit(add, sorts);
 }
 
 // Adds, for each chain and kind, member_KIND_CHAIN_weights [S], and _probabilities [S, n, K] or _mean and _variance [S,
@@ -128,18 +129,13 @@ void AddMembers(const Prediction& all, const Members& members, std::map<std::str
   const std::string prefix = absl::StrCat("member_", ToString(members.kind), "_", members.chain.index, "_");
   const auto draws = static_cast<int64_t>(members.weights.size());
   (*arrays)[prefix + "weights"] = ArrayOf(members.weights, {draws});
-  if (const auto* classes = std::get_if<Classes>(&all.targets)) {
-    (*arrays)[prefix + "probabilities"] = ArrayOf(members.probabilities, {draws, all.num_rows, classes->count});
-  } else {
-    (*arrays)[prefix + "mean"] = ArrayOf(members.mean, {draws, all.num_rows});
-    (*arrays)[prefix + "variance"] = ArrayOf(members.variance, {draws, all.num_rows});
-  }
+  AddArrays(members.outputs, prefix, "", {draws, all.num_rows}, all.targets, arrays);
 }
 
 absl::Status WriteNpzFile(const PredictOptions& options, const Prediction& all) {
   std::map<std::string, Array> arrays;
-  AddArrays(all, all.scores, "", &arrays);
-  AddArrays(all, all.errors, "_error", &arrays);
+  AddArrays(all.scores.of, "", "", {all.num_rows}, all.targets, &arrays);
+  AddArrays(all.errors.of, "", "_error", {all.num_rows}, all.targets, &arrays);
   for (const Members& members : all.members) AddMembers(all, members, &arrays);
   if (!options.quantiles.empty()) {
     const auto levels = static_cast<int64_t>(options.quantiles.size());
@@ -160,11 +156,12 @@ Table TableOf(const PredictOptions& options, const Prediction& all, const Number
     header.emplace_back(">MC ERROR");
   }
   Table table(header);
+  const NumberScores& scores = all.scores.numbers();
   for (size_t row = 0; row < static_cast<size_t>(std::min(options.rows, all.num_rows)); ++row) {
-    std::vector<std::string> cells = {absl::StrCat(row), absl::StrCat(all.scores.mean[row]),
-                                      HasErrors(all) ? absl::StrCat(all.errors.mean[row]) : "-",
-                                      absl::StrCat(all.scores.variance_aleatoric[row]),
-                                      absl::StrCat(all.scores.variance_epistemic[row])};
+    std::vector<std::string> cells = {absl::StrCat(row), absl::StrCat(scores.mean[row]),
+                                      all.errors.any() ? absl::StrCat(all.errors.numbers().mean[row]) : "-",
+                                      absl::StrCat(scores.variance_aleatoric[row]),
+                                      absl::StrCat(scores.variance_epistemic[row])};
     const size_t levels = options.quantiles.size();
     for (size_t at = row * levels; at < (row + 1) * levels; ++at) {
       cells.push_back(absl::StrCat(all.quantiles[at]));
@@ -181,11 +178,12 @@ Table TableOf(const PredictOptions& options, const Prediction& all, const Classe
   Table table({">ROW", ">CLASS", ">PROBABILITY", ">MC ERROR", ">ENTROPY", ">MUTUAL INFORMATION"});
   const int64_t k = classes.count;
   for (int64_t row = 0; row < std::min(options.rows, all.num_rows); ++row) {
-    const PredictiveScores& scores = all.scores;
+    const ClassScores& scores = all.scores.classes();
     const auto begin = scores.mean_probability.begin() + row * k;
     const int64_t best = std::max_element(begin, begin + k) - begin;
     const auto at = static_cast<size_t>(row);
-    const double error = HasErrors(all) ? all.errors.mean_probability[static_cast<size_t>(row * k + best)] : NAN;
+    const double error =
+        all.errors.any() ? all.errors.classes().mean_probability[static_cast<size_t>(row * k + best)] : NAN;
     table.AddRow({absl::StrCat(row), absl::StrCat(best), Fixed(begin[best], 4), Fixed(error, 4),
                   Fixed(scores.predictive_entropy[at], 4), Fixed(scores.mutual_information[at], 4)});
   }

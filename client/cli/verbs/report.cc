@@ -100,7 +100,8 @@ absl::StatusOr<v1::Evaluation> Evaluate(Client* client, const ReportOptions& opt
   request.mutable_corruptions()->Add(options.corruptions.begin(), options.corruptions.end());
   request.set_flatness(options.flatness);
   const v1::Dataset* scored = Find(datasets, options.dataset);
-  if (scored != nullptr && scored->num_classes() > 0) request.set_curve_points(kCurvePoints);  // scores of labels only
+  const bool labels = scored != nullptr && scored->target_type() != v1::FLOAT32_TARGETS;
+  if (labels) request.set_curve_points(kCurvePoints);  // the curve is of scores of labels
   LiveText text(stderr);
   auto evaluation = client->Evaluate(request, [&](const v1::EvaluateUpdate::Progress& progress) {
     text.Show(absl::StrCat("evaluating: ", progress.rows_done(), " of ", progress.rows_total(), " rows"));

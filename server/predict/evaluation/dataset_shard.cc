@@ -6,10 +6,6 @@
 
 namespace chainfleet {
 
-const char* WordsOf(const Targets& sort) {
-  return std::holds_alternative<Numbers>(sort) ? "float32 targets" : "int32 labels";
-}
-
 absl::Status DatasetShardFile::Damaged(const std::string& what) const {
   return absl::DataLossError(
       absl::StrCat("data set ", dataset_, ", object ", shard_.object.name, ": ", what, "; put the data set again"));
@@ -42,7 +38,8 @@ absl::StatusOr<TensorView> DatasetShardFile::Find(const std::string& tensor, Ten
 
 absl::StatusOr<TensorView> DatasetShardFile::FindTargets(const Targets& sort) const {
   const bool numbers = std::holds_alternative<Numbers>(sort);
-  return Find(numbers ? "targets" : "labels", numbers ? TensorType::kFloat32 : TensorType::kInt32, {}, WordsOf(sort));
+  return Find(numbers ? "targets" : "labels", numbers ? TensorType::kFloat32 : TensorType::kInt32, {},
+              numbers ? "float32 targets" : "int32 labels");
 }
 
 }  // namespace chainfleet

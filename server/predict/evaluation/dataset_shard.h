@@ -6,14 +6,11 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "core/domain/targets.h"
+#include "core/domain/dataset.h"
 #include "core/store/blob_store/blob_store.h"
 #include "core/store/draw_codec/safetensors.h"
 
 namespace chainfleet {
-
-// "int32 labels" or "float32 targets".
-const char* WordsOf(const Targets& sort);
 
 // Movable. The views that it returns live as long as it does.
 class DatasetShardFile {
@@ -27,7 +24,7 @@ class DatasetShardFile {
   // `words` ("int32 labels").
   absl::StatusOr<TensorView> Find(const std::string& tensor, TensorType type, const std::vector<int64_t>& row_shape,
                                   const std::string& words) const;
-  // The same for the targets of its rows, which WordsOf names.
+  // The same for the targets of its rows.
   absl::StatusOr<TensorView> FindTargets(const Targets& sort) const;
 
  private:

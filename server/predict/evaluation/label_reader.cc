@@ -11,12 +11,11 @@ namespace chainfleet {
 namespace {
 
 absl::StatusOr<TargetValues> ReadAll(const BlobStore& blobs, const Dataset& dataset) {
-  const Targets sort = TargetsOf(dataset);
-  TargetValues targets = MakeTargetValues(sort, 0);
+  TargetValues targets = EmptyOf<TargetValues>(dataset.targets);
   int64_t rows = 0;
   for (const DatasetShard& shard : dataset.shards) {
     CHAINFLEET_ASSIGN_OR_RETURN(const DatasetShardFile file, DatasetShardFile::Read(blobs, dataset, shard));
-    CHAINFLEET_ASSIGN_OR_RETURN(const TensorView view, file.FindTargets(sort));
+    CHAINFLEET_ASSIGN_OR_RETURN(const TensorView view, file.FindTargets(dataset.targets));
     if (shard.first_row != rows) break;
     rows += shard.num_rows;
     const auto append = [&](auto& values) {
@@ -26,8 +25,10 @@ absl::StatusOr<TargetValues> ReadAll(const BlobStore& blobs, const Dataset& data
     std::visit(append, targets);
   }
   if (rows == dataset.num_rows) return targets;
-  return absl::DataLossError(absl::StrCat("data set ", dataset.name, " has ", rows, " ", WordsOf(sort), " for ",
-                                          dataset.num_rows, " rows; put the data set again"));
+  const bool numbers = std::holds_alternative<Numbers>(dataset.targets);
+  return absl::DataLossError(absl::StrCat("data set ", dataset.name, " has ", rows,
+                                          numbers ? " float32 targets" : " int32 labels", " for ", dataset.num_rows,
+                                          " rows; put the data set again"));
 }
 
 absl::Status CheckLabels(const std::string& dataset, const std::vector<int32_t>& labels, int64_t classes) {
@@ -40,17 +41,13 @@ absl::Status CheckLabels(const std::string& dataset, const std::vector<int32_t>&
 }  // namespace
 
 absl::StatusOr<TargetValues> ReadTargets(const BlobStore& blobs, const Dataset& dataset, const Targets& learned) {
-  const auto* const classes = std::get_if<Classes>(&learned);
-  if (TargetsOf(dataset).index() != learned.index()) {
-    return absl::InvalidArgumentError(absl::StrCat("data set ", dataset.name,
-                                                   classes != nullptr
-                                                       ? " has float32 targets, the job's scores need labels"
-                                                       : " has labels, the job's scores need float32 targets"));
+  if (dataset.targets.index() != learned.index()) {
+    return absl::InvalidArgumentError(absl::StrCat("data set ", dataset.name, " has ", WordsOf(dataset.targets),
+                                                   ", the job's scores need ", WordsOf(learned)));
   }
   CHAINFLEET_ASSIGN_OR_RETURN(TargetValues targets, ReadAll(blobs, dataset));
-  if (classes != nullptr) {
-    const auto& labels = std::get<std::vector<int32_t>>(targets);
-    CHAINFLEET_RETURN_IF_ERROR(CheckLabels(dataset.name, labels, classes->count));
+  if (const auto* const labels = std::get_if<std::vector<int32_t>>(&targets)) {
+    CHAINFLEET_RETURN_IF_ERROR(CheckLabels(dataset.name, *labels, NumClasses(learned)));
   }
   return targets;
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/base/status.h"
-#include "core/domain/targets.h"
+#include "core/domain/dataset.h"
 #include "core/store/blob_store/blob_store.h"
 
 namespace chainfleet {

@@ -44,7 +44,7 @@ absl::Status TakeShard(const BlobStore& blobs, const Dataset& dataset, const Dat
   CHAINFLEET_ASSIGN_OR_RETURN(const TensorView inputs,
                               file.Find("inputs", bytes ? TensorType::kUint8 : TensorType::kFloat32,
                                         dataset.input_shape, bytes ? "uint8 inputs" : "float32 inputs"));
-  CHAINFLEET_ASSIGN_OR_RETURN(const TensorView targets, file.FindTargets(TargetsOf(dataset)));
+  CHAINFLEET_ASSIGN_OR_RETURN(const TensorView targets, file.FindTargets(dataset.targets));
   const int64_t row_bytes = RowBytes(dataset);
   for (size_t i = 0; i < rows.size(); ++i) {
     const int64_t row = rows[i] - shard.first_row;
@@ -66,7 +66,8 @@ absl::StatusOr<RowValues> ReadRows(const BlobStore& blobs, const Dataset& datase
   RowValues taken{.type = dataset.input_type, .shape = {static_cast<int64_t>(rows.size())}};
   taken.shape.insert(taken.shape.end(), dataset.input_shape.begin(), dataset.input_shape.end());
   taken.inputs.resize(rows.size() * static_cast<size_t>(RowBytes(dataset)));
-  taken.targets = MakeTargetValues(TargetsOf(dataset), rows.size());
+  taken.targets = EmptyOf<TargetValues>(dataset.targets);
+  std::visit([&](auto& values) { values.resize(rows.size()); }, taken.targets);
   for (const DatasetShard& shard : dataset.shards) {
     const auto inside = [&](int64_t row) { return row >= shard.first_row && row - shard.first_row < shard.num_rows; };
     if (std::ranges::any_of(rows, inside)) {

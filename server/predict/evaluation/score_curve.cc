@@ -21,7 +21,7 @@ class RunningSum {
     if (steps >= partial_->num_draws) return Complete();
     for (; draws_ < steps; ++draws_) {
       const double w = partial_->members->weights[static_cast<size_t>(draws_)];
-      const float* p = partial_->members->probabilities.data() + static_cast<size_t>(draws_) * sum_wp_.size();
+      const float* p = partial_->members->classes().probabilities.data() + static_cast<size_t>(draws_) * sum_wp_.size();
       for (size_t i = 0; i < sum_wp_.size(); ++i) sum_wp_[i] += w * static_cast<double>(p[i]);
       sum_w_ += w;
     }

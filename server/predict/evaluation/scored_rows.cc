@@ -29,26 +29,28 @@ double Mean(const std::vector<double>& values) {
 }
 
 void Put(const RowBlock& rows, const std::vector<const PartialPrediction*>&, const Prediction& block, ClassRows* to) {
+  const ClassScores& scores = block.scores.classes();
   const auto put = [&](const std::vector<double>& values, int64_t width, std::vector<double>* all) {
     if (!all->empty()) std::ranges::copy(values, all->begin() + rows.first_row * width);
   };
-  put(block.scores.mean_probability, NumClasses(block.targets), &to->mean_probability);
-  put(block.scores.predictive_entropy, 1, &to->predictive_entropy);
-  put(block.scores.mutual_information, 1, &to->mutual_information);
+  put(scores.mean_probability, NumClasses(block.targets), &to->mean_probability);
+  put(scores.predictive_entropy, 1, &to->predictive_entropy);
+  put(scores.mutual_information, 1, &to->mutual_information);
 }
 
 void Put(const RowBlock& rows, const std::vector<const PartialPrediction*>& partials, const Prediction& block,
          NumberRows* to) {
+  const std::vector<double>& mean = block.scores.numbers().mean;
   double weight = 0;
   for (const PartialPrediction* partial : partials) weight += partial->sum_w;
-  for (size_t i = 0; i < block.scores.mean.size(); ++i) {
+  for (size_t i = 0; i < mean.size(); ++i) {
     const size_t row = static_cast<size_t>(rows.first_row) + i;
     double log_density = -std::numeric_limits<double>::infinity(), distribution = 0;
     for (const PartialPrediction* partial : partials) {
       log_density = LogAddExp(log_density, partial->numbers().log_sum_wd[i]);
       distribution += partial->numbers().sum_wc[i];
     }
-    to->mean[row] = block.scores.mean[i];
+    to->mean[row] = mean[i];
     to->log_density[row] = log_density - std::log(weight);
     to->distribution[row] = distribution / weight;
   }
@@ -177,11 +179,13 @@ ScoredRows::ScoredRows(const std::vector<DrawKind>& kinds, int64_t num_rows, con
   for (const DrawKind kind : kinds) posteriors_.push_back({.what = ToString(kind), .kinds = {kind}});
   posteriors_.push_back({.what = "all", .kinds = kinds});
   const std::vector<double> values(static_cast<size_t>(num_rows));
+  const auto probabilities = static_cast<size_t>(targets_ ? num_rows * num_classes_ : 0);
   for (PosteriorRows& posterior : posteriors_) {
-    posterior.rows = NumberRows{values, values, values};
-    if (std::holds_alternative<Numbers>(learned)) continue;
-    const auto probabilities = static_cast<size_t>(targets_ ? num_rows * num_classes_ : 0);
-    posterior.rows = ClassRows{std::vector<double>(probabilities), values, values};
+    if (std::holds_alternative<Numbers>(learned)) {
+      posterior.rows = NumberRows{values, values, values};
+    } else {
+      posterior.rows = ClassRows{std::vector<double>(probabilities), values, values};
+    }
   }
 }
 
@@ -206,6 +210,7 @@ void ScoredRows::AddToPosterior(const RowBlock& rows, const std::vector<const Pa
   const Prediction block = Average(chosen, /*with_errors=*/false);
   int64_t& used = posterior->draws_used;
   used = used < 0 ? block.draws_used : std::min(used, block.draws_used);
+  if (chosen.empty()) return;
   std::visit([&](auto& average) { Put(rows, chosen, block, &average); }, posterior->rows);
 }
 

@@ -16,11 +16,7 @@ constexpr int64_t kReplyBytes = limits::kMaxMessageBytes - limits::kMiB;  // the
 }  // namespace
 
 int64_t ScoreBytes(const Targets& targets, int64_t num_quantiles) {
-  int64_t values = 2 * num_quantiles;
-  for (const ScoreField& field : ScoresOfTarget(targets)) {
-    values += 2 * (field.per_class ? NumClasses(targets) : 1);
-  }
-  return values * static_cast<int64_t>(sizeof(double));
+  return 2 * (num_quantiles + ScoreValues(targets)) * static_cast<int64_t>(sizeof(double));
 }
 
 absl::Status CheckReplyBytes(int64_t num_rows, int64_t row_bytes) {

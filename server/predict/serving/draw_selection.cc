@@ -189,7 +189,7 @@ absl::Status CheckDataset(const Dataset& dataset, const PinnedDraws& draws) {
                                                    " rows of shape ", Render(dataset.input_shape), ": job ", plan.job,
                                                    " takes ", Render(plan.input_shape)));
   }
-  if (std::holds_alternative<Numbers>(plan.targets) && dataset.target_type == TargetType::kLabels) {
+  if (std::holds_alternative<Numbers>(plan.targets) && std::holds_alternative<Classes>(dataset.targets)) {
     return absl::InvalidArgumentError(
         absl::StrCat("data set ", dataset.name, " has labels: job ", plan.job, " learns float32 targets"));
   }

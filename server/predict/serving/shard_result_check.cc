@@ -12,26 +12,28 @@
 namespace chainfleet {
 namespace {
 
+// Each array has one value, or one for each class, for each of `rows`.
+template <typename T>
+bool RowsFit(const T& arrays, int64_t rows, const PartialPrediction& p) {
+  return std::ranges::all_of(T::kArrays, [&](const auto& array) {
+    return std::ssize(arrays.*array.values) == rows * (array.per_class ? NumClasses(p.targets()) : 1);
+  });
+}
+
 bool MembersFit(const PartialPrediction& p, bool asked) {
   if (!asked || !p.members) return asked == p.members.has_value();
-  const size_t draws = static_cast<size_t>(p.num_draws), values = draws * static_cast<size_t>(p.num_rows);
-  const size_t classes = static_cast<size_t>(NumClasses(p.targets()));
-  const size_t numbers = std::holds_alternative<NumberSums>(p.sums) ? values : 0;
-  return p.members->chain == p.chain && p.members->kind == p.kind && p.members->weights.size() == draws &&
-         p.members->probabilities.size() == values * classes && p.members->mean.size() == numbers &&
-         p.members->variance.size() == numbers;
+  const auto fit = [&](const auto& outputs) { return RowsFit(outputs, p.num_draws * p.num_rows, p); };
+  return p.members->chain == p.chain && p.members->kind == p.kind && std::ssize(p.members->weights) == p.num_draws &&
+         p.members->outputs.index() == p.sums.index() && std::visit(fit, p.members->outputs);
 }
 
 bool SumsFit(const ClassSums& sums, const PartialPrediction& p, bool scored) {
-  const auto rows = static_cast<size_t>(p.num_rows), values = rows * static_cast<size_t>(sums.num_classes);
-  return sums.sum_wp.size() == values && sums.sum_wp2.size() == values && sums.votes.size() == values &&
-         sums.sum_wh.size() == rows && sums.draw_hits.size() == (scored ? static_cast<size_t>(p.num_draws) : 0);
+  return RowsFit(sums, p.num_rows, p) && std::ssize(sums.draw_hits) == (scored ? p.num_draws : 0);
 }
 
 bool SumsFit(const NumberSums& sums, const PartialPrediction& p, bool scored) {
-  const auto rows = static_cast<size_t>(p.num_rows), held = scored ? rows : 0;
-  return sums.sum_wm.size() == rows && sums.sum_wm2.size() == rows && sums.sum_wv.size() == rows &&
-         sums.log_sum_wd.size() == held && sums.sum_wc.size() == held;
+  const int64_t held = scored ? p.num_rows : 0;
+  return RowsFit(sums, p.num_rows, p) && std::ssize(sums.log_sum_wd) == held && std::ssize(sums.sum_wc) == held;
 }
 
 bool ArraysFit(const PartialPrediction& p, const ShardRequest& request) {

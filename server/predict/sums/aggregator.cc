@@ -51,10 +51,9 @@ struct Deviations {
   }
 };
 
-PredictiveScores JackknifeErrors(const std::vector<ScoreSums>& chains, const PredictiveScores& of_all,
-                                 const Targets& targets) {
-  const std::vector<ScoreField> fields = ScoresOfTarget(targets);
-  std::vector<Deviations> deviations(fields.size());
+template <typename Scores>
+PredictiveScores JackknifeErrors(const std::vector<ScoreSums>& chains, const Scores& of_all, const Targets& targets) {
+  std::vector<Deviations> deviations(std::size(Scores::kArrays));
   // Leave-one-out sums are added up from both sides: subtraction from the total would leave rounding errors.
   std::vector<ScoreSums> after(chains.size());
   for (size_t c = chains.size() - 1; c > 0; --c) {
@@ -66,14 +65,18 @@ PredictiveScores JackknifeErrors(const std::vector<ScoreSums>& chains, const Pre
     ScoreSums others = std::move(after[c]);
     others.Add(before);
     before.Add(chains[c]);
-    const PredictiveScores without = ScoresOf(others, targets);
-    for (size_t f = 0; f < fields.size(); ++f) deviations[f].Add(without.*fields[f].values, of_all.*fields[f].values);
+    const PredictiveScores scores = ScoresOf(others, targets);
+    const auto& without = std::get<Scores>(scores.of);
+    for (size_t f = 0; f < deviations.size(); ++f) {
+      const auto values = Scores::kArrays[f].values;
+      deviations[f].Add(without.*values, of_all.*values);
+    }
   }
-  PredictiveScores errors;
-  for (size_t f = 0; f < fields.size(); ++f) {
-    errors.*fields[f].values = deviations[f].JackknifeError(static_cast<double>(chains.size()));
+  Scores errors;
+  for (size_t f = 0; f < deviations.size(); ++f) {
+    errors.*Scores::kArrays[f].values = deviations[f].JackknifeError(static_cast<double>(chains.size()));
   }
-  return errors;
+  return {std::move(errors)};
 }
 
 }  // namespace
@@ -81,6 +84,7 @@ PredictiveScores JackknifeErrors(const std::vector<ScoreSums>& chains, const Pre
 Prediction Average(std::vector<const PartialPrediction*> partials, bool with_errors) {
   Prediction average;
   if (!partials.empty()) average.targets = partials.front()->targets();
+  average.scores.of = EmptyOf<decltype(average.scores.of)>(average.targets);
   partials = InOrder(std::move(partials));
   if (partials.empty()) return average;
   const std::vector<ScoreSums> chains = SumByChain(partials);
@@ -93,7 +97,8 @@ Prediction Average(std::vector<const PartialPrediction*> partials, bool with_err
   average.num_rows = partials.front()->num_rows;
   average.scores = ScoresOf(total, average.targets);
   if (with_errors && chains.size() > 1) {
-    average.errors = JackknifeErrors(chains, average.scores, average.targets);
+    const auto errors = [&](const auto& scores) { return JackknifeErrors(chains, scores, average.targets); };
+    average.errors = std::visit(errors, average.scores.of);
   }
   return average;
 }

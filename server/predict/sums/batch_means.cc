@@ -55,12 +55,13 @@ struct Deletion {
   double odds = 0;          // weight of the other blocks divided by the weight of this block
 };
 
-double JackknifeError(const std::vector<Deletion>& deletions, double of_all,
-                      const std::vector<double> PredictiveScores::*score, size_t at) {
+template <typename Scores>
+double JackknifeError(const std::vector<Deletion>& deletions, double of_all, const std::vector<double> Scores::*score,
+                      size_t at) {
   std::vector<double> deviation;
   double bias = 0;
   for (const Deletion& d : deletions) {
-    const double without = (d.scores.*score)[at];
+    const double without = (std::get<Scores>(d.scores.of).*score)[at];
     deviation.push_back(without == of_all ? 0 : without - of_all);  // both may be -inf
     bias += d.odds / (d.odds + 1) * deviation.back();
   }
@@ -88,14 +89,14 @@ PredictiveScores BatchMeansErrors(const std::vector<PartialPrediction>& parts) {
     }
     deletions.push_back({ScoresOf(others, targets), others.w / block.w});
   }
-  const PredictiveScores of_all = ScoresOf(total, targets);
-  PredictiveScores errors;
-  for (const ScoreField& field : ScoresOfTarget(targets)) {
-    const std::vector<double>& values = of_all.*field.values;
-    for (size_t i = 0; i < values.size(); ++i) {
-      (errors.*field.values).push_back(JackknifeError(deletions, values[i], field.values, i));
+  PredictiveScores errors = ScoresOf(total, targets);
+  const auto replace = [&]<typename Scores>(Scores& scores) {
+    for (const auto& array : Scores::kArrays) {
+      std::vector<double>& values = scores.*array.values;
+      for (size_t i = 0; i < values.size(); ++i) values[i] = JackknifeError(deletions, values[i], array.values, i);
     }
-  }
+  };
+  std::visit(replace, errors.of);
   return errors;
 }
 

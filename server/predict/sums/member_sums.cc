@@ -50,14 +50,17 @@ void AddOlder(const PartialPrediction& older, PartialPrediction* sums) {
   sums->sum_w += older.sum_w;
   sums->sum_w2 += older.sum_w2;
   const auto add = [&]<typename Sums>(Sums& to) {
-    for (const auto values : Sums::kRowSums) AddTo(std::get<Sums>(older.sums).*values, &(to.*values));
+    for (const auto& array : Sums::kArrays) AddTo(std::get<Sums>(older.sums).*array.values, &(to.*array.values));
   };
   std::visit(add, sums->sums);
   if (!older.members || !sums->members) return;
   PutInFront(older.members->weights, &sums->members->weights);
-  for (const auto values : {&Members::probabilities, &Members::mean, &Members::variance}) {
-    PutInFront((*older.members).*values, &((*sums->members).*values));
-  }
+  const auto put = [&]<typename T>(T& newer) {
+    for (const auto& array : T::kArrays) {
+      PutInFront(std::get<T>(older.members->outputs).*array.values, &(newer.*array.values));
+    }
+  };
+  std::visit(put, sums->members->outputs);
 }
 
 void AddOlder(std::vector<PartialPrediction> older, std::vector<PartialPrediction>* sums) {

@@ -27,9 +27,10 @@ struct RowMixture {
   void Read(size_t row) {
     size_t at = 0;
     for (const Members* members : ordered) {
-      for (size_t i = row; i < members->mean.size(); i += num_rows, ++at) {
-        mean[at] = members->mean[i];
-        variance[at] = members->variance[i];
+      const NumberMembers& outputs = members->numbers();
+      for (size_t i = row; i < outputs.mean.size(); i += num_rows, ++at) {
+        mean[at] = outputs.mean[i];
+        variance[at] = outputs.variance[i];
       }
     }
   }
@@ -84,8 +85,8 @@ std::vector<Stretch> PartStretches(const RowMixture& mixture, const std::vector<
 std::vector<double> MeanErrors(const std::vector<Stretch>& stretches, bool one_chain) {
   std::vector<PartialPrediction> sums;
   for (const Stretch& stretch : stretches) sums.push_back(stretch.sums);
-  if (one_chain) return BatchMeansErrors(sums).mean;
-  return Average(PointersTo(sums), /*with_errors=*/true).errors.mean;
+  if (one_chain) return BatchMeansErrors(sums).numbers().mean;
+  return Average(PointersTo(sums), /*with_errors=*/true).errors.numbers().mean;
 }
 
 }  // namespace

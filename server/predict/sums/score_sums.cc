@@ -29,9 +29,9 @@ ScoreSums ToAverage(const ClassSums& sums) {
   return {.first = sums.sum_wp, .second = sums.sum_wh, .third = sums.votes};
 }
 
-PredictiveScores MakeScores(const ScoreSums& sums, const Classes& learned) {
+ClassScores MakeScores(const ScoreSums& sums, const Classes& learned) {
   const auto classes = static_cast<size_t>(learned.count);
-  PredictiveScores scores;
+  ClassScores scores;
   scores.mean_probability = Scaled(sums.first, sums.w);
   scores.expected_entropy = Scaled(sums.second, sums.w);
   scores.log_probability.resize(scores.mean_probability.size());
@@ -48,8 +48,8 @@ PredictiveScores MakeScores(const ScoreSums& sums, const Classes& learned) {
   return scores;
 }
 
-PredictiveScores MakeScores(const ScoreSums& sums, const Numbers&) {
-  PredictiveScores scores;
+NumberScores MakeScores(const ScoreSums& sums, const Numbers&) {
+  NumberScores scores;
   scores.mean = Scaled(sums.first, sums.w);
   scores.variance_epistemic = Scaled(sums.second, sums.w);
   scores.variance_aleatoric = Scaled(sums.third, sums.w);
@@ -78,7 +78,7 @@ ScoreSums SumsOf(const PartialPrediction& partial) {
 }
 
 PredictiveScores ScoresOf(const ScoreSums& sums, const Targets& targets) {
-  return std::visit([&](const auto& learned) { return MakeScores(sums, learned); }, targets);
+  return std::visit([&](const auto& learned) { return PredictiveScores{MakeScores(sums, learned)}; }, targets);
 }
 
 }  // namespace chainfleet

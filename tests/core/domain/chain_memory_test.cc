@@ -52,7 +52,7 @@ TEST(StoredBytes, AreThoseOfTheDrawsThatAreKept) {
   plan.spec.num_steps = 1000;
   plan.spec.chains = 3;
   plan.spec.collect.kinds = {DrawKind::kTheta, DrawKind::kThetaA};
-  plan.dataset = Dataset{.name = "images", .input_shape = {1, 28, 28}, .num_rows = 100, .num_classes = 10};
+  plan.dataset = Dataset{.name = "images", .input_shape = {1, 28, 28}, .num_rows = 100, .targets = Classes{10}};
   EXPECT_EQ(EstimateDrawBytes(plan), 2 * 4 * kLenet5);
   EXPECT_EQ(EstimateStoredBytes(plan), 3 * 1000 * 2 * 4 * kLenet5) << "collect is left out: every step is kept";
   plan.spec.retention.keep_last = 10;
@@ -71,7 +71,7 @@ TEST(ChainMemory, BeyondAllBoundsIsTheLargestNumberAndRefused) {
   spec.num_steps = 100;
   spec.batch_size = int64_t{1} << 40;
   const Dataset dataset{
-      .name = "large", .input_shape = {3, 25000, 25000}, .num_rows = int64_t{1} << 40, .num_classes = 10};
+      .name = "large", .input_shape = {3, 25000, 25000}, .num_rows = int64_t{1} << 40, .targets = Classes{10}};
   EXPECT_EQ(EstimateChainBytes(spec, dataset.input_shape, 10), std::numeric_limits<int64_t>::max());
   const absl::Status refused = CheckAgainstData(spec, &dataset);
   EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;

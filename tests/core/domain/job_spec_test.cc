@@ -372,9 +372,9 @@ TEST(JobSpec, AStoredModuleIsJudgedByItsNameAndItsDataAlone) {
   spec.sampler.kind = MalaSpec{};
   spec.collect.kinds.clear();
   EXPECT_THAT(Paths(spec), IsEmpty()) << "its buffers are constants";
-  const Dataset images{.name = "d", .input_shape = {1, 28, 28}, .num_rows = 60000, .num_classes = 10};
+  const Dataset images{.name = "d", .input_shape = {1, 28, 28}, .num_rows = 60000, .targets = Classes{10}};
   EXPECT_TRUE(CheckAgainstData(spec, &images).ok());
-  const Dataset targets{.name = "d", .input_shape = {3}, .num_rows = 60000, .target_type = TargetType::kFloat32};
+  const Dataset targets{.name = "d", .input_shape = {3}, .num_rows = 60000, .targets = Numbers()};
   EXPECT_FALSE(CheckAgainstData(spec, &targets).ok());
   spec.model.kind = TorchScriptModel{"No Good"};
   EXPECT_THAT(Paths(spec), ElementsAre("model.torchscript"));
@@ -401,32 +401,32 @@ TEST(JobSpec, RegressionsTakeDataEpochsAndAPriorAsNetworksDo) {
 }
 
 TEST(JobSpec, TargetsAreThoseThatTheModelLearns) {
-  const auto paths = [](ModelSpec model, TargetType type, int64_t classes) {
+  const auto paths = [](ModelSpec model, const Targets& targets) {
     std::vector<std::string> found;
-    Dataset dataset{.name = "d", .target_type = type, .num_classes = classes};
+    Dataset dataset{.name = "d", .targets = targets};
     for (const FieldViolation& violation : ValidateTargets(model, dataset)) found.push_back(violation.path);
     return found;
   };
   const ModelSpec lenet5{BuiltinModel{"lenet5", {}}}, linear{LinearRegressionPotential{}},
       logistic{LogisticRegressionPotential{}};
-  EXPECT_THAT(paths(lenet5, TargetType::kLabels, 10), IsEmpty());
-  EXPECT_THAT(paths(lenet5, TargetType::kFloat32, 0), ElementsAre("likelihood"));
+  EXPECT_THAT(paths(lenet5, Classes{10}), IsEmpty());
+  EXPECT_THAT(paths(lenet5, Numbers()), ElementsAre("likelihood"));
   const auto with = [&](const LikelihoodKind& likelihood) { return ModelSpec{lenet5.kind, likelihood}; };
   const ModelSpec categorical = with(CategoricalLikelihood()), bernoulli = with(BernoulliLikelihood()),
                   gaussian = with(GaussianLikelihood{.variance = 1}),
                   heteroscedastic = with(HeteroscedasticGaussianLikelihood());
-  EXPECT_THAT(paths(categorical, TargetType::kLabels, 10), IsEmpty());
-  EXPECT_THAT(paths(categorical, TargetType::kFloat32, 0), ElementsAre("likelihood.categorical"));
-  EXPECT_THAT(paths(bernoulli, TargetType::kLabels, 2), IsEmpty());
-  EXPECT_THAT(paths(bernoulli, TargetType::kLabels, 3), ElementsAre("likelihood.bernoulli"));
-  EXPECT_THAT(paths(bernoulli, TargetType::kFloat32, 0), ElementsAre("likelihood.bernoulli"));
-  EXPECT_THAT(paths(gaussian, TargetType::kFloat32, 0), IsEmpty());
-  EXPECT_THAT(paths(gaussian, TargetType::kLabels, 2), ElementsAre("likelihood.gaussian"));
-  EXPECT_THAT(paths(heteroscedastic, TargetType::kLabels, 2), ElementsAre("likelihood.heteroscedastic_gaussian"));
-  EXPECT_THAT(paths(linear, TargetType::kFloat32, 0), IsEmpty());
-  EXPECT_THAT(paths(linear, TargetType::kLabels, 10), ElementsAre("dataset.name"));
-  EXPECT_THAT(paths(logistic, TargetType::kLabels, 2), IsEmpty());
-  EXPECT_THAT(paths(logistic, TargetType::kLabels, 3), ElementsAre("dataset.name"));
+  EXPECT_THAT(paths(categorical, Classes{10}), IsEmpty());
+  EXPECT_THAT(paths(categorical, Numbers()), ElementsAre("likelihood.categorical"));
+  EXPECT_THAT(paths(bernoulli, Classes{2}), IsEmpty());
+  EXPECT_THAT(paths(bernoulli, Classes{3}), ElementsAre("likelihood.bernoulli"));
+  EXPECT_THAT(paths(bernoulli, Numbers()), ElementsAre("likelihood.bernoulli"));
+  EXPECT_THAT(paths(gaussian, Numbers()), IsEmpty());
+  EXPECT_THAT(paths(gaussian, Classes{2}), ElementsAre("likelihood.gaussian"));
+  EXPECT_THAT(paths(heteroscedastic, Classes{2}), ElementsAre("likelihood.heteroscedastic_gaussian"));
+  EXPECT_THAT(paths(linear, Numbers()), IsEmpty());
+  EXPECT_THAT(paths(linear, Classes{10}), ElementsAre("dataset.name"));
+  EXPECT_THAT(paths(logistic, Classes{2}), IsEmpty());
+  EXPECT_THAT(paths(logistic, Classes{3}), ElementsAre("dataset.name"));
 }
 
 TEST(JobSpec, AGaussianLikelihoodHasAVarianceOrLearnsIt) {
@@ -447,7 +447,7 @@ TEST(JobSpec, AGaussianLikelihoodHasAVarianceOrLearnsIt) {
 TEST(JobSpec, APriorOfALayerThatTheModelLacksIsRefused) {
   JobSpec spec = FashionJob();
   spec.prior.kind = GaussianPrior{1, {{"conv1", 2}, {"conv9", 3}}};
-  const Dataset dataset{.name = "d", .input_shape = {1, 28, 28}, .num_rows = 60000, .num_classes = 10};
+  const Dataset dataset{.name = "d", .input_shape = {1, 28, 28}, .num_rows = 60000, .targets = Classes{10}};
   const auto violations = FieldViolationsOf(CheckAgainstData(spec, &dataset));
   ASSERT_EQ(violations.size(), 1u);
   EXPECT_EQ(violations[0].path, "prior.gaussian.layers.conv9");

@@ -23,7 +23,7 @@ inline Dataset SmallDataset(const std::string& name, const std::string& object =
   dataset.digest = DigestOf(7);
   dataset.input_shape = {1, 2, 2};
   dataset.num_rows = 100;
-  dataset.num_classes = 10;
+  dataset.targets = Classes{10};
   dataset.normalisation = {{0.5}, {0.25}};
   dataset.shards = {{0, 100, {object, 123, DigestOf(8)}}};
   return dataset;

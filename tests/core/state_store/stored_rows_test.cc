@@ -28,8 +28,7 @@ Dataset Numbers() {
   Dataset dataset = SmallDataset("numbers", "shard-1");
   dataset.input_type = InputType::kFloat32;
   dataset.input_shape = {3};
-  dataset.target_type = TargetType::kFloat32;
-  dataset.num_classes = 0;
+  dataset.targets = Numbers();
   dataset.normalisation = {};
   dataset.target_units = {0.1 + 0.2, 1e-300};
   return dataset;

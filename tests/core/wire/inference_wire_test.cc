@@ -172,8 +172,7 @@ TEST(InferenceWire, RendersRawTensorsInTheOrderAsked) {
   prediction.version = 4;
   prediction.num_rows = 1;
   prediction.targets = Classes{2};
-  prediction.scores.mean_probability = {0.25, 0.75};
-  prediction.scores.predictive_entropy = {0.5};
+  prediction.scores.of = ClassScores{.mean_probability = {0.25, 0.75}, .predictive_entropy = {0.5}};
   InferenceCall call;
   call.model = "job";
   call.outputs = {"predictive_entropy", "mean_probability", "predictive_entropy_error"};
@@ -195,9 +194,9 @@ Prediction WithMembers() {
   prediction.num_rows = 2;
   prediction.targets = Classes{2};
   Members first{.chain = {"job", 0}, .kind = DrawKind::kTheta, .weights = {1, 2.5}};
-  first.probabilities = {0, 1, 10, 11, 100, 101, 110, 111};
+  first.outputs = ClassMembers{{0, 1, 10, 11, 100, 101, 110, 111}};
   Members second{.chain = {"job", 2}, .kind = DrawKind::kThetaA, .weights = {1}};
-  second.probabilities = {2000, 2001, 2010, 2011};
+  second.outputs = ClassMembers{{2000, 2001, 2010, 2011}};
   prediction.members = {first, second};
   return prediction;
 }
@@ -217,9 +216,10 @@ TEST(InferenceWire, RendersMembersRowsFirst) {
 TEST(InferenceWire, RendersNumbersWithQuantilesAndMembers) {
   Prediction prediction;
   prediction.num_rows = 2;
-  prediction.scores.mean = {1, 2};
+  prediction.scores.numbers().mean = {1, 2};
   prediction.quantiles = {0.5, 1.5, 1.6, 2.5};
-  prediction.members = {{.chain = {"job", 0}, .kind = DrawKind::kTheta, .weights = {1, 1}, .mean = {1, 2, 3, 4}}};
+  prediction.members = {
+      {.chain = {"job", 0}, .kind = DrawKind::kTheta, .weights = {1, 1}, .outputs = NumberMembers{{1, 2, 3, 4}, {}}}};
   InferenceCall call;
   call.outputs = {"quantiles", "member_mean"};
   const auto response = ToProto(prediction, call);

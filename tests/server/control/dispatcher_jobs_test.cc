@@ -16,7 +16,7 @@ class DispatcherJobs : public DispatcherTest {
     dataset.digest = DigestOf(7);
     dataset.input_shape = {1, 28, 28};
     dataset.num_rows = 1000;
-    dataset.num_classes = 10;
+    dataset.targets = Classes{10};
     dataset.normalisation = {{0.5}, {0.25}};
     dataset.shards = {{0, 1000, {"shard", 1, DigestOf(8)}}};
     return dataset;

@@ -122,17 +122,24 @@ inline PartialPrediction SumNumberDraws(const ChainId& chain, DrawKind kind,
 inline Members MembersOf(const ChainId& chain, DrawKind kind, const std::vector<std::pair<int64_t, double>>& draws,
                          const std::vector<int64_t>& rows, int64_t num_classes, const Probabilities& of) {
   Members members{.chain = chain, .kind = kind};
+  ClassMembers classes;
+  NumberMembers numbers;
   for (const auto& [draw, w] : draws) {
     members.weights.push_back(w);
     for (const int64_t row : rows) {
       const std::vector<double> says = of(chain, kind, draw, row);
       if (num_classes > 0) {
-        members.probabilities.insert(members.probabilities.end(), says.begin(), says.end());
+        classes.probabilities.insert(classes.probabilities.end(), says.begin(), says.end());
       } else {
-        members.mean.push_back(static_cast<float>(says[0]));
-        members.variance.push_back(static_cast<float>(says[1]));
+        numbers.mean.push_back(static_cast<float>(says[0]));
+        numbers.variance.push_back(static_cast<float>(says[1]));
       }
     }
+  }
+  if (num_classes > 0) {
+    members.outputs = std::move(classes);
+  } else {
+    members.outputs = std::move(numbers);
   }
   return members;
 }

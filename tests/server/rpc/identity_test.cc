@@ -44,7 +44,7 @@ class IdentityTest : public OneWorker {
                     .digest = DigestHex(64, 'a'),
                     .input_shape = {1, 2, 2},
                     .num_rows = 100,
-                    .num_classes = 3,
+                    .targets = Classes{3},
                     .normalisation = {{0.5}, {0.25}},
                     .shards = {{0, 100, shard}},
                     .tenant = tenant};

@@ -112,7 +112,7 @@ TEST_F(ModelTest, AJobNeedsOneThatIsThereAndHoldsIt) {
   spec.mutable_step_size()->set_constant(1e-3);
   spec.set_num_steps(10);
   spec.set_batch_size(10);
-  Dataset dataset{.name = "digits", .input_shape = {1, 2, 2}, .num_rows = 100, .num_classes = 10};
+  Dataset dataset{.name = "digits", .input_shape = {1, 2, 2}, .num_rows = 100, .targets = Classes{10}};
   Waited<absl::StatusOr<std::string>> upload;
   content_.BeginUpload({}, upload.Take());
   Waited<absl::StatusOr<Dataset>> put;

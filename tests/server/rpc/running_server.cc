@@ -88,7 +88,7 @@ void RunningServer::PutDigits() {
   dataset.digest = DigestHex(64, 'a');
   dataset.input_shape = {1, 2, 2};
   dataset.num_rows = 100;
-  dataset.num_classes = 3;
+  dataset.targets = Classes{3};
   dataset.normalisation = {{0.5}, {0.25}};
   dataset.shards = {{0, 100, {"store/datasets/x", 10, DigestHex(64, 'b')}}};
   Waited<absl::StatusOr<std::string>> upload;

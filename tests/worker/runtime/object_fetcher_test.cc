@@ -103,14 +103,13 @@ TEST_F(ObjectFetcherTest, AWriteThatFailsTakesNoRoomOfTheDiskCache) {
 TEST_F(ObjectFetcherTest, TargetsOfBothSortsCountAgainstTheMemoryOfDataSets) {
   const char zeros[8] = {};
   ObjectFetcher fetcher(&server_, &executor_, RngKey{1});
-  for (const TargetType type : {TargetType::kLabels, TargetType::kFloat32}) {
-    const bool labels = type == TargetType::kLabels;
+  for (const Targets& targets : {Targets(Classes{1}), Targets(Numbers())}) {
+    const bool labels = std::holds_alternative<Classes>(targets);
     const std::string shard = WriteSafetensors(
         {{"inputs", TensorType::kFloat32, {2, 1}, zeros, 8},
          {labels ? "labels" : "targets", labels ? TensorType::kInt32 : TensorType::kFloat32, {2}, zeros, 8}},
         {});
-    Dataset dataset{.input_type = InputType::kFloat32, .input_shape = {1}, .num_rows = 2, .target_type = type};
-    dataset.num_classes = labels ? 1 : 0;
+    Dataset dataset{.input_type = InputType::kFloat32, .input_shape = {1}, .num_rows = 2, .targets = targets};
     dataset.shards = {{0, 2, {"shard", static_cast<int64_t>(shard.size()), Sha256Hex(shard)}}};
     for (const int64_t room : {15, 16}) {
       InputCache cache(&fetcher, &executor_, {&executor_, [](const std::string&) { return absl::OkStatus(); }}, room);

@@ -64,7 +64,8 @@ class KernelBatch final : public ChainBatch {
         batches_(plan_->spec.minibatches, potential_->num_examples(),
                  plan_->spec.model.has_data() ? plan_->spec.batch_size : 0),
         reporter_(&plan_->spec, &steps_, potential_.get(), &batches_),
-        tracer_(plan_->spec, plan_->dataset && plan_->dataset->target_type == TargetType::kLabels, potential_.get()),
+        tracer_(plan_->spec, plan_->dataset && std::holds_alternative<Classes>(plan_->dataset->targets),
+                potential_.get()),
         draw_tensors_(layout().parameters()),
         scratch_(ThetaArena(potential_->layout(), device)) {
     for (const ParameterShape& statistic : potential_->statistics()) draw_tensors_.push_back(statistic);

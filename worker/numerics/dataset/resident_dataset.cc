@@ -27,14 +27,17 @@ absl::StatusOr<const TensorView*> FindTensor(const DatasetShard& shard, const Sa
   return tensor;
 }
 
-// Appends the shard's tensor `name` [rows] to `values`.
-template <typename T>
-absl::Status Append(const DatasetShard& shard, const Safetensors& file, const char* name, TensorType type,
-                    std::vector<T>* values) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const TensorView* tensor, FindTensor(shard, file, name, type, {shard.num_rows}));
-  const size_t rows = values->size();
-  values->resize(rows + static_cast<size_t>(shard.num_rows));
-  std::memcpy(values->data() + rows, tensor->data, tensor->size_bytes);
+// Appends the targets of the shard's rows.
+absl::Status Append(const DatasetShard& shard, const Safetensors& file, TargetValues* targets) {
+  const bool numbers = std::holds_alternative<std::vector<float>>(*targets);
+  CHAINFLEET_ASSIGN_OR_RETURN(const TensorView* tensor,
+                              FindTensor(shard, file, numbers ? "targets" : "labels",
+                                         numbers ? TensorType::kFloat32 : TensorType::kInt32, {shard.num_rows}));
+  const auto append = [&](auto& values) {
+    values.resize(static_cast<size_t>(shard.first_row + shard.num_rows));
+    std::memcpy(values.data() + shard.first_row, tensor->data, tensor->size_bytes);
+  };
+  std::visit(append, *targets);
   return absl::OkStatus();
 }
 
@@ -48,6 +51,7 @@ absl::StatusOr<std::shared_ptr<const ResidentDataset>> ResidentDataset::Create(
   }
   auto resident = std::make_shared<ResidentDataset>();
   resident->description_ = dataset;
+  resident->targets_ = EmptyOf<TargetValues>(dataset.targets);
   resident->row_size_ =
       std::accumulate(dataset.input_shape.begin(), dataset.input_shape.end(), int64_t{1}, std::multiplies<>());
   const TensorType type = dataset.input_type == InputType::kUint8 ? TensorType::kUint8 : TensorType::kFloat32;
@@ -62,11 +66,7 @@ absl::StatusOr<std::shared_ptr<const ResidentDataset>> ResidentDataset::Create(
     std::vector<int64_t> shape = {shard.num_rows};
     shape.insert(shape.end(), dataset.input_shape.begin(), dataset.input_shape.end());
     CHAINFLEET_ASSIGN_OR_RETURN(const TensorView* inputs, FindTensor(shard, *file, "inputs", type, shape));
-    if (dataset.target_type == TargetType::kFloat32) {
-      CHAINFLEET_RETURN_IF_ERROR(Append(shard, *file, "targets", TensorType::kFloat32, &resident->targets_));
-    } else {
-      CHAINFLEET_RETURN_IF_ERROR(Append(shard, *file, "labels", TensorType::kInt32, &resident->labels_));
-    }
+    CHAINFLEET_RETURN_IF_ERROR(Append(shard, *file, &resident->targets_));
     resident->input_bytes_.append(inputs->data, inputs->size_bytes);
     rows += shard.num_rows;
   }
@@ -74,19 +74,21 @@ absl::StatusOr<std::shared_ptr<const ResidentDataset>> ResidentDataset::Create(
     return absl::DataLossError(
         absl::StrCat("data set ", dataset.name, " describes ", dataset.num_rows, " rows, its shards hold ", rows));
   }
-  const auto outside = [&](int32_t label) { return label < 0 || label >= dataset.num_classes; };
-  if (std::any_of(resident->labels_.begin(), resident->labels_.end(), outside)) {
+  const int64_t classes = NumClasses(dataset.targets);
+  const auto* const labels = std::get_if<std::vector<int32_t>>(&resident->targets_);
+  if (labels != nullptr && std::ranges::any_of(*labels, [&](int32_t l) { return l < 0 || l >= classes; })) {
     return absl::DataLossError(
-        absl::StrCat("data set ", dataset.name, " has labels outside its ", dataset.num_classes, " classes"));
+        absl::StrCat("data set ", dataset.name, " has labels outside its ", classes, " classes"));
   }
   return std::shared_ptr<const ResidentDataset>(std::move(resident));
 }
 
 std::vector<float> ResidentDataset::TargetNumbers(const TargetUnits& units) const {
-  if (targets_.empty()) return {labels_.begin(), labels_.end()};
-  if (units == TargetUnits()) return targets_;
+  if (const auto* labels = std::get_if<std::vector<int32_t>>(&targets_)) return {labels->begin(), labels->end()};
+  const auto& targets = std::get<std::vector<float>>(targets_);
+  if (units == TargetUnits()) return targets;
   std::vector<float> numbers;
-  for (const float target : targets_) numbers.push_back(static_cast<float>((target - units.mean) / units.stddev));
+  for (const float target : targets) numbers.push_back(static_cast<float>((target - units.mean) / units.stddev));
   return numbers;
 }
 

@@ -19,12 +19,11 @@ class ResidentDataset {
                                                                        const std::vector<std::string>& shard_bytes);
 
   const Dataset& description() const { return description_; }
-  int64_t row_size() const { return row_size_; }  // values per input
+  int64_t num_classes() const { return NumClasses(description_.targets); }  // 0 for numbers
+  int64_t row_size() const { return row_size_; }                            // values per input
   // Raw values as stored: uint8 or float32 by description().input_type, [num_rows, row_size].
   const std::string& input_bytes() const { return input_bytes_; }
-  // [num_rows]; the one that description().target_type does not name is empty.
-  const std::vector<int32_t>& labels() const { return labels_; }
-  const std::vector<float>& targets() const { return targets_; }
+  const TargetValues& targets() const { return targets_; }
   // Targets as float32 [num_rows]: labels as numbers; float32 targets standardised, (target - mean) / stddev.
   std::vector<float> TargetNumbers(const TargetUnits& units = {}) const;
 
@@ -32,8 +31,7 @@ class ResidentDataset {
   Dataset description_;
   int64_t row_size_ = 0;
   std::string input_bytes_;
-  std::vector<int32_t> labels_;
-  std::vector<float> targets_;
+  TargetValues targets_;
 };
 
 }  // namespace chainfleet

@@ -74,7 +74,7 @@ class EagerPotential final : public Potential {
       : network_(std::move(network)),
         layout_(std::move(layout)),
         dataset_(std::move(dataset)),
-        likelihood_(MakeLikelihood(settings.likelihood, dataset_->description().num_classes, settings.target_units)),
+        likelihood_(MakeLikelihood(settings.likelihood, dataset_->num_classes(), settings.target_units)),
         augmentation_(settings.augmentation),
         prior_precision_(settings.prior_precision),
         device_(TorchDevice(device)),
@@ -83,7 +83,7 @@ class EagerPotential final : public Potential {
     const Dataset& data = dataset_->description();
     shared_inputs_ = InputsOn(device_, dataset_);
     inputs_ = shared_inputs_->values;
-    const bool numbers = data.target_type == TargetType::kFloat32;
+    const bool numbers = std::holds_alternative<Numbers>(data.targets);
     const std::vector<float> targets = dataset_->TargetNumbers(settings.target_units);
     targets_ = at::tensor(targets, at::kFloat).to(device_, numbers ? at::kFloat : at::kLong);
     const InputRows rows(data.input_type, dataset_->input_bytes().data(), network_.input_shape, settings.normalisation);

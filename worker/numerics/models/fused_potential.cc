@@ -32,7 +32,7 @@ class FusedPotential final : public Potential {
       : shape_(std::move(network)),
         layout_(std::move(layout)),
         dataset_(std::move(dataset)),
-        likelihood_(MakeLikelihood(settings.likelihood, dataset_->description().num_classes, settings.target_units)),
+        likelihood_(MakeLikelihood(settings.likelihood, dataset_->num_classes(), settings.target_units)),
         targets_(dataset_->TargetNumbers(settings.target_units)),
         augmentation_(settings.augmentation),
         prior_precision_(settings.prior_precision),

@@ -19,7 +19,8 @@ absl::StatusOr<std::unique_ptr<Potential>> MakeNetworkPotential(const JobPlan& p
   }
   const Dataset& data = dataset->description();
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateTargets(plan.spec.model, data)));
-  CHAINFLEET_ASSIGN_OR_RETURN(NetworkShape network, InferNetwork(plan.spec.model, data.input_shape, data.num_classes));
+  CHAINFLEET_ASSIGN_OR_RETURN(NetworkShape network,
+                              InferNetwork(plan.spec.model, data.input_shape, NumClasses(data.targets)));
   CHAINFLEET_RETURN_IF_ERROR(CheckNormalisation(plan.normalisation, data.input_shape));
   CHAINFLEET_RETURN_IF_ERROR(CheckTargetUnits(plan.target_units));
   const at::Device where =

@@ -172,7 +172,7 @@ absl::StatusOr<std::unique_ptr<Potential>> MakeRegressionPotential(const JobPlan
   CHAINFLEET_RETURN_IF_ERROR(CheckNormalisation(plan.normalisation, data.input_shape));
   CHAINFLEET_RETURN_IF_ERROR(CheckTargetUnits(plan.target_units));
   CHAINFLEET_ASSIGN_OR_RETURN(std::vector<ParameterShape> parameters,
-                              InferParameters(plan.spec.model, data.input_shape, data.num_classes));
+                              InferParameters(plan.spec.model, data.input_shape, NumClasses(data.targets)));
   auto layout = std::make_shared<const Layout>(std::move(parameters));
   Examples examples = ReadExamples(*dataset, plan);
   const double precision = plan.spec.prior.precision();

@@ -30,14 +30,10 @@ int64_t AddImage(const float* p, double w, int64_t row, ClassSums* sums) {
   return best;
 }
 
-// Makes the sums of n rows 0.
-void Size(int64_t n, ClassSums* sums) {
-  for (const auto sum : ClassSums::kRowSums) (sums->*sum).assign(n * sums->num_classes, 0);
-  sums->sum_wh.assign(n, 0);
-}
-
-void Size(int64_t n, NumberSums* sums) {
-  for (const auto sum : NumberSums::kRowSums) (sums->*sum).assign(n, 0);
+// Fills the arrays of `rows` with 0.
+template <typename T>
+void Size(int64_t rows, int64_t classes, T* arrays) {
+  for (const auto& array : T::kArrays) (arrays->*array.values).assign(rows * (array.per_class ? classes : 1), 0);
 }
 
 // Adds rows [row, row + count) of `run` to those of `sums` and sets them to 0.
@@ -64,7 +60,7 @@ PredictionSums::PredictionSums(const Likelihood* likelihood, const std::vector<d
   Nest(0, sums->num_draws, 0);
   SumWeights();
   if (members) SizeMembers(sums->num_draws);
-  std::visit([n](auto& of) { Size(n, &of); }, sums->sums);
+  std::visit([&](auto& of) { Size(n, likelihood->num_classes(), &of); }, sums->sums);
   for (PartialPrediction& run : runs_) run.sums = sums->sums;
   if (!scores) return;
   log_likelihood_.resize(sums->num_draws * n);
@@ -107,13 +103,8 @@ void PredictionSums::SizeMembers(int64_t draws) {
   members.chain = sums_->chain;
   members.kind = sums_->kind;
   members.weights = weights_;
-  const int64_t n = sums_->num_rows;
-  if (const auto* const classes = std::get_if<ClassSums>(&sums_->sums)) {
-    members.probabilities.resize(draws * n * classes->num_classes);
-  } else {
-    members.mean.resize(draws * n);
-    members.variance.resize(draws * n);
-  }
+  members.outputs = EmptyOf<Members::Outputs>(sums_->targets());
+  std::visit([&](auto& of) { Size(draws * sums_->num_rows, likelihood_->num_classes(), &of); }, members.outputs);
 }
 
 void PredictionSums::EndDraw(int64_t row, int64_t count, int64_t s) {
@@ -121,7 +112,9 @@ void PredictionSums::EndDraw(int64_t row, int64_t count, int64_t s) {
   for (int from = level; from > level - ends; --from) {
     const auto move = [&]<typename Sums>(Sums& run) {
       Sums& sums = std::get<Sums>(Level(from - 1)->sums);
-      for (const auto sum : Sums::kRowSums) MoveRows(row, count, sums_->num_rows, &(run.*sum), &(sums.*sum));
+      for (const auto& array : Sums::kArrays) {
+        MoveRows(row, count, sums_->num_rows, &(run.*array.values), &(sums.*array.values));
+      }
     };
     std::visit(move, Level(from)->sums);
   }
@@ -153,7 +146,8 @@ void PredictionSums::AddClasses(const LaneExamples& examples, int64_t row, int64
 
 void PredictionSums::KeepImage(const float* p, int64_t at) {
   const int64_t classes = sums_->classes().num_classes;
-  for (int64_t k = 0; k < classes; ++k) sums_->members->probabilities[at * classes + k] = p[k * kLanes];
+  float* const kept = std::get<ClassMembers>(sums_->members->outputs).probabilities.data() + at * classes;
+  for (int64_t k = 0; k < classes; ++k) kept[k] = p[k * kLanes];
 }
 
 void PredictionSums::AddNumbers(const LaneExamples& examples, int64_t row, int64_t s, double w) {
@@ -161,14 +155,15 @@ void PredictionSums::AddNumbers(const LaneExamples& examples, int64_t row, int64
   likelihood_->Moments(examples.outputs, examples.log_variance, mean, variance);
   NumberSums* const run = &Level(PlaceOf(s).level)->numbers();
   NumberSums* const all = &sums_->numbers();
+  NumberMembers* const members = sums_->members ? std::get_if<NumberMembers>(&sums_->members->outputs) : nullptr;
   for (int64_t l = 0; l < examples.count; ++l) {
     const int64_t i = row + l;
     run->sum_wm[i] += w * mean[l];
     run->sum_wm2[i] += w * mean[l] * mean[l];
     run->sum_wv[i] += w * variance[l];
-    if (sums_->members) {
-      sums_->members->mean[s * sums_->num_rows + i] = static_cast<float>(mean[l]);
-      sums_->members->variance[s * sums_->num_rows + i] = static_cast<float>(variance[l]);
+    if (members != nullptr) {
+      members->mean[s * sums_->num_rows + i] = static_cast<float>(mean[l]);
+      members->variance[s * sums_->num_rows + i] = static_cast<float>(variance[l]);
     }
     if (!scores_) continue;
     double slope;

@@ -43,12 +43,11 @@ absl::Status SetRegression(ServedModel* model) {
 }  // namespace
 
 absl::Status ServedModel::CheckTargets(const Dataset& dataset) const {
-  const Targets targets = TargetsOf(dataset);
+  const Targets& targets = dataset.targets;
   if (targets.index() != plan->targets.index()) {
     const bool numbers = std::holds_alternative<Numbers>(targets);
-    return absl::InvalidArgumentError(absl::StrCat("data set ", dataset.name, " has ",
-                                                   numbers ? "float32 targets" : "labels", ", job ", plan->job,
-                                                   " learns ", numbers ? "classes" : "numbers"));
+    return absl::InvalidArgumentError(absl::StrCat("data set ", dataset.name, " has ", WordsOf(targets), ", job ",
+                                                   plan->job, " learns ", numbers ? "classes" : "numbers"));
   }
   if (NumClasses(targets) <= NumClasses(plan->targets)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("data set ", dataset.name, " has ", NumClasses(targets),

@@ -77,8 +77,11 @@ struct World {
     const auto rows = std::ssize(labels);
     const auto* bytes = reinterpret_cast<const char*>(labels.data());
     EXPECT_TRUE(blobs.Put(name, WriteSafetensors({{"labels", TensorType::kInt32, {rows}, bytes, 4 * rows}}, {})).ok());
-    catalog.datasets[name] = {
-        .name = name, .input_shape = {1}, .num_rows = rows, .num_classes = 2, .shards = {{0, rows, {name, 0, ""}}}};
+    catalog.datasets[name] = {.name = name,
+                              .input_shape = {1},
+                              .num_rows = rows,
+                              .targets = Classes{2},
+                              .shards = {{0, rows, {name, 0, ""}}}};
     port.labels[name] = labels;
   }
 

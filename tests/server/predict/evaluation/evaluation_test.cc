@@ -42,7 +42,7 @@ struct World {
     Dataset dataset;
     dataset.name = name;
     dataset.input_shape = {1};
-    dataset.num_classes = 2;
+    dataset.targets = Classes{2};
     for (const std::vector<int32_t>& part : parts) {
       const int64_t count = static_cast<int64_t>(part.size());
       const std::string object = name + std::to_string(dataset.num_rows);
@@ -70,7 +70,7 @@ struct World {
 
   void AddNumbers(const std::string& name, const std::vector<float>& targets) {
     const int64_t count = static_cast<int64_t>(targets.size());
-    Dataset dataset{.name = name, .input_shape = {1}, .num_rows = count, .target_type = TargetType::kFloat32};
+    Dataset dataset{.name = name, .input_shape = {1}, .num_rows = count, .targets = Numbers()};
     dataset.shards = {{0, count, {name, 0, ""}}};
     const auto* data = reinterpret_cast<const char*>(targets.data());
     ASSERT_TRUE(

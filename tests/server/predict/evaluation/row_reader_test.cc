@@ -62,7 +62,7 @@ TEST(ReadRows, GivesNumbersWhereRowsHaveNumbers) {
                                   {}))
                   .ok());
   stored.dataset.input_type = InputType::kFloat32;
-  stored.dataset.target_type = TargetType::kFloat32;
+  stored.dataset.targets = Numbers();
   stored.dataset.input_shape = {1};
   stored.dataset.num_rows = 3;
   stored.dataset.shards = {{0, 3, {"d/0", 0, ""}}};

@@ -23,13 +23,15 @@ std::vector<double> Listed(const ChainId& chain, DrawKind, int64_t draw, int64_t
 PartialPrediction Of(int32_t chain, const std::vector<std::pair<int64_t, double>>& draws) {
   const ChainId id{"job-aaaaaa", chain};
   PartialPrediction sums = testing::SumDraws(id, DrawKind::kTheta, draws, {0}, 2, Listed);
+  ClassMembers members;
   sums.members.emplace();
   for (const auto& [draw, w] : draws) {
     sums.members->weights.push_back(w);
     for (const double p : Listed(id, DrawKind::kTheta, draw, 0)) {
-      sums.members->probabilities.push_back(static_cast<float>(p));
+      members.probabilities.push_back(static_cast<float>(p));
     }
   }
+  sums.members->outputs = members;
   return sums;
 }
 

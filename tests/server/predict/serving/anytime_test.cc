@@ -75,11 +75,11 @@ TEST(Anytime, AveragesAllDrawsIfThereIsTime) {
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->draws_used, 31);
   const Prediction plain = world.Plain(20);
-  EXPECT_EQ(answer->scores.mean_probability, plain.scores.mean_probability);
-  EXPECT_EQ(answer->scores.variation_ratio, plain.scores.variation_ratio);
-  EXPECT_EQ(answer->errors.mean_probability, plain.errors.mean_probability);
+  EXPECT_EQ(answer->scores.classes().mean_probability, plain.scores.classes().mean_probability);
+  EXPECT_EQ(answer->scores.classes().variation_ratio, plain.scores.classes().variation_ratio);
+  EXPECT_EQ(answer->errors.classes().mean_probability, plain.errors.classes().mean_probability);
   for (size_t i = 0; i < 3; ++i) {
-    EXPECT_NEAR(answer->scores.expected_entropy[i], plain.scores.expected_entropy[i], 1e-15);
+    EXPECT_NEAR(answer->scores.classes().expected_entropy[i], plain.scores.classes().expected_entropy[i], 1e-15);
   }
   EXPECT_LT(world.answered, absl::Minutes(1)) << "it does not wait for the deadline";
 }
@@ -93,15 +93,15 @@ TEST(Anytime, AveragesTheNewestDrawsThatFitAndAnswersBeforeTheDeadline) {
     EXPECT_LT(world.answered, absl::Seconds(seconds));
     EXPECT_LT(answer->draws_used, 31);
     EXPECT_EQ(answer->draws_in_version, 31);
-    EXPECT_THAT(answer->errors.mean_probability, SizeIs(6)) << "the error bar";
+    EXPECT_THAT(answer->errors.classes().mean_probability, SizeIs(6)) << "the error bar";
     counts.insert(answer->draws_used);
     // The newest `per_chain` draws of each chain.
     int64_t per_chain = 1;
     while (NumDraws(DrawsOfWave(world.catalog.pinned.chains, 0, per_chain)) < answer->draws_used) ++per_chain;
     const Prediction plain = world.Plain(per_chain);
     ASSERT_EQ(plain.draws_used, answer->draws_used);
-    EXPECT_EQ(answer->scores.mean_probability, plain.scores.mean_probability) << seconds;
-    EXPECT_EQ(answer->errors.mean_probability, plain.errors.mean_probability) << seconds;
+    EXPECT_EQ(answer->scores.classes().mean_probability, plain.scores.classes().mean_probability) << seconds;
+    EXPECT_EQ(answer->errors.classes().mean_probability, plain.errors.classes().mean_probability) << seconds;
   }
   EXPECT_GE(counts.size(), 3u) << "more time, more draws";
 }
@@ -211,7 +211,7 @@ TEST(Anytime, CutsManyRowsAlikeInEveryWave) {
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->num_rows, 3000);
   EXPECT_EQ(answer->draws_used, 31);
-  EXPECT_EQ(answer->scores.mean_probability, world.Plain(20, 3000).scores.mean_probability);
+  EXPECT_EQ(answer->scores.classes().mean_probability, world.Plain(20, 3000).scores.classes().mean_probability);
 }
 
 TEST(Anytime, LeavesOutCorruptDrawsOfAnyWave) {
@@ -236,7 +236,7 @@ TEST(Anytime, KeepsMembersInTheOrderOfTheirDraws) {
     EXPECT_EQ(draws, world.catalog.pinned.chains[static_cast<size_t>(of.chain.index)].num_draws);
     for (int64_t draw = 0; draw < draws; ++draw) {
       for (int64_t row = 0; row < 2; ++row) {
-        EXPECT_EQ(of.probabilities[static_cast<size_t>((draw * 2 + row) * 2)],
+        EXPECT_EQ(of.classes().probabilities[static_cast<size_t>((draw * 2 + row) * 2)],
                   ExactProbabilities(of.chain, of.kind, draw, row)[0]);
       }
     }

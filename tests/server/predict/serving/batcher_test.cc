@@ -71,8 +71,9 @@ TEST(Batcher, GathersWhatComesWhileTheWorkersAreBusyAndGivesEachItsOwnRows) {
                          [&alone, i](absl::StatusOr<Prediction> r) { alone[i] = std::move(r); });
     world.executor.RunFor(absl::Seconds(1));
     EXPECT_EQ((*answers[i])->num_rows, 2);
-    EXPECT_EQ((*answers[i])->scores.mean_probability, (*alone[i])->scores.mean_probability) << i;
-    EXPECT_EQ((*answers[i])->errors.mutual_information, (*alone[i])->errors.mutual_information) << i;
+    EXPECT_EQ((*answers[i])->scores.classes().mean_probability, (*alone[i])->scores.classes().mean_probability) << i;
+    EXPECT_EQ((*answers[i])->errors.classes().mutual_information, (*alone[i])->errors.classes().mutual_information)
+        << i;
   }
 }
 

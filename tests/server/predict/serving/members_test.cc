@@ -65,10 +65,10 @@ TEST(Members, AreThoseOfEachDrawByChainAndKindWhateverThePlacement) {
       EXPECT_EQ(members.kind, i % 2 == 0 ? DrawKind::kTheta : DrawKind::kThetaA);
       const size_t draws = i < 2 ? 2 : 3;
       ASSERT_THAT(members.weights, SizeIs(draws));
-      ASSERT_THAT(members.probabilities, SizeIs(draws * 1500 * 3));
+      ASSERT_THAT(members.classes().probabilities, SizeIs(draws * 1500 * 3));
       for (const size_t row : {0, 1023, 1024, 1499}) {
         for (size_t draw = 0; draw < draws; ++draw) {
-          EXPECT_EQ(members.probabilities[(draw * 1500 + row) * 3 + 2],
+          EXPECT_EQ(members.classes().probabilities[(draw * 1500 + row) * 3 + 2],
                     static_cast<float>(
                         says(members.chain, members.kind, static_cast<int64_t>(draw), static_cast<int64_t>(row))[2]));
         }
@@ -91,8 +91,8 @@ TEST(Members, OfNumbersAreMeansAndVariances) {
   const absl::StatusOr<Prediction> answer = world.Predict({.kinds = {DrawKind::kThetaA}, .members = true}, 2);
   ASSERT_TRUE(answer.ok()) << answer.status();
   ASSERT_THAT(answer->members, SizeIs(1));
-  EXPECT_THAT(answer->members[0].mean, ElementsAre(0, 1, 10, 11));
-  EXPECT_THAT(answer->members[0].variance, ElementsAre(4, 4, 4, 4));
+  EXPECT_THAT(answer->members[0].numbers().mean, ElementsAre(0, 1, 10, 11));
+  EXPECT_THAT(answer->members[0].numbers().variance, ElementsAre(4, 4, 4, 4));
 }
 
 TEST(Quantiles, OfOneDrawAreThoseOfItsGaussian) {
@@ -206,18 +206,13 @@ TEST(CheckWaveBytes, BoundsWhatIsKeptBetweenWaves) {
 
 // [S = 2, n, K = 2]: draw, row and class as digits.
 Members Digits(int32_t chain, int64_t first_row, int64_t rows) {
-  Members members{.chain = {"j", chain},
-                  .kind = DrawKind::kTheta,
-                  .weights = {1, 2},
-                  .probabilities = {},
-                  .mean = {},
-                  .variance = {}};
+  ClassMembers digits;
   for (int64_t draw = 0; draw < 2; ++draw) {
     for (int64_t row = first_row; row < first_row + rows; ++row) {
-      for (int64_t k = 0; k < 2; ++k) members.probabilities.push_back(static_cast<float>(100 * draw + 10 * row + k));
+      for (int64_t k = 0; k < 2; ++k) digits.probabilities.push_back(static_cast<float>(100 * draw + 10 * row + k));
     }
   }
-  return members;
+  return {.chain = {"j", chain}, .kind = DrawKind::kTheta, .weights = {1, 2}, .outputs = digits};
 }
 
 TEST(AppendRows, PutsRowsOfMembersBehindEachOtherWithinEachDraw) {
@@ -237,7 +232,7 @@ TEST(AppendRows, PutsRowsOfMembersBehindEachOtherWithinEachDraw) {
   EXPECT_THAT(whole.quantiles, ElementsAre(1, 2, 3));
   EXPECT_THAT(whole.quantile_errors, ElementsAre(0.1, 0.2, 0.3));
   ASSERT_THAT(whole.members, SizeIs(1)) << "of chain 1 some rows are missing";
-  EXPECT_EQ(whole.members[0].probabilities, Digits(0, 0, 3).probabilities);
+  EXPECT_EQ(whole.members[0].classes().probabilities, Digits(0, 0, 3).classes().probabilities);
   AppendRows({.draws_used = 1, .num_rows = 1, .targets = Classes{2}, .quantiles = {4}}, &whole);
   EXPECT_THAT(whole.quantile_errors, IsEmpty()) << "of some rows they are unknown";
 }

@@ -75,10 +75,10 @@ TEST(PredictRouter, AveragesAllDrawsOfTheVersion) {
         sum += p(chain.chain, DrawKind::kTheta, draw, row)[1] + p(chain.chain, DrawKind::kThetaA, draw, row)[1];
       }
     }
-    EXPECT_NEAR(answer->scores.mean_probability[static_cast<size_t>(row * 3 + 1)], sum / 16, 1e-14);
+    EXPECT_NEAR(answer->scores.classes().mean_probability[static_cast<size_t>(row * 3 + 1)], sum / 16, 1e-14);
   }
-  EXPECT_THAT(answer->scores.mutual_information, SizeIs(5));
-  EXPECT_THAT(answer->errors.mean_probability, SizeIs(15));
+  EXPECT_THAT(answer->scores.classes().mutual_information, SizeIs(5));
+  EXPECT_THAT(answer->errors.classes().mean_probability, SizeIs(15));
 }
 
 // One chain says NaN of row 1: its scores are NaN, with their errors, and the other rows stay what they are.
@@ -91,14 +91,14 @@ TEST(PredictRouter, AnswersNaNForARowOfWhichADrawSaysNaN) {
   World whole({2, 3}), world({2, 3}, std::nullopt, broken);
   const absl::StatusOr<Prediction> expected = whole.Predict(3), answer = world.Predict(3);
   ASSERT_TRUE(answer.ok()) << answer.status();
-  for (const auto field : {&PredictiveScores::max_probability, &PredictiveScores::predictive_entropy,
-                           &PredictiveScores::mutual_information}) {
-    EXPECT_TRUE(std::isnan((answer->scores.*field)[1]));
-    EXPECT_TRUE(std::isnan((answer->errors.*field)[1]));
-    EXPECT_EQ((answer->scores.*field)[0], (expected->scores.*field)[0]);
-    EXPECT_EQ((answer->errors.*field)[2], (expected->errors.*field)[2]);
+  for (const auto field :
+       {&ClassScores::max_probability, &ClassScores::predictive_entropy, &ClassScores::mutual_information}) {
+    EXPECT_TRUE(std::isnan((answer->scores.classes().*field)[1]));
+    EXPECT_TRUE(std::isnan((answer->errors.classes().*field)[1]));
+    EXPECT_EQ((answer->scores.classes().*field)[0], (expected->scores.classes().*field)[0]);
+    EXPECT_EQ((answer->errors.classes().*field)[2], (expected->errors.classes().*field)[2]);
   }
-  EXPECT_TRUE(std::isnan(answer->scores.mean_probability[5]));
+  EXPECT_TRUE(std::isnan(answer->scores.classes().mean_probability[5]));
 }
 
 TEST(PredictRouter, NeverSplitsAChainOfARequestAndUsesAllWorkers) {
@@ -124,9 +124,10 @@ TEST(PredictRouter, GivesTheSameBitsForEveryPlacementAndOrder) {
     for (uint64_t w = 0; w < seed; ++w) world.port.workers["w" + std::to_string(w)] = Mood::kAnswers;
     const absl::StatusOr<Prediction> answer = world.Predict(3000);
     ASSERT_TRUE(answer.ok()) << answer.status();
-    EXPECT_EQ(answer->scores.mean_probability, expected->scores.mean_probability) << "seed " << seed;
-    EXPECT_EQ(answer->scores.expected_entropy, expected->scores.expected_entropy);
-    EXPECT_EQ(answer->errors.mean_probability, expected->errors.mean_probability);
+    EXPECT_EQ(answer->scores.classes().mean_probability, expected->scores.classes().mean_probability)
+        << "seed " << seed;
+    EXPECT_EQ(answer->scores.classes().expected_entropy, expected->scores.classes().expected_entropy);
+    EXPECT_EQ(answer->errors.classes().mean_probability, expected->errors.classes().mean_probability);
   }
 }
 
@@ -135,7 +136,7 @@ TEST(PredictRouter, CutsManyRowsIntoBlocksWithinTheBoundOfAWorker) {
   const absl::StatusOr<Prediction> answer = world.Predict(5000);
   ASSERT_TRUE(answer.ok());
   EXPECT_EQ(answer->num_rows, 5000);
-  EXPECT_THAT(answer->scores.mean_probability, SizeIs(15000));
+  EXPECT_THAT(answer->scores.classes().mean_probability, SizeIs(15000));
   EXPECT_THAT(world.port.sent, SizeIs(2 * 5));
   EXPECT_LE(world.port.most_in_flight, limits::kMaxShardsInFlightPerWorker);
 }
@@ -176,10 +177,10 @@ TEST(PredictRouter, UsesOnlyTheKindsAsked) {
     return kind == DrawKind::kTheta ? std::vector<double>{1, 0, 0} : std::vector<double>{0, 1, 0};
   };
   World world({2, 1}, std::nullopt, one_sided);
-  EXPECT_THAT(world.Predict(1, 0, {DrawKind::kTheta})->scores.mean_probability, ElementsAre(1, 0, 0));
-  EXPECT_THAT(world.Predict(1, 0, {DrawKind::kThetaA, DrawKind::kThetaA})->scores.mean_probability,
+  EXPECT_THAT(world.Predict(1, 0, {DrawKind::kTheta})->scores.classes().mean_probability, ElementsAre(1, 0, 0));
+  EXPECT_THAT(world.Predict(1, 0, {DrawKind::kThetaA, DrawKind::kThetaA})->scores.classes().mean_probability,
               ElementsAre(0, 1, 0));
-  EXPECT_THAT(world.Predict(1)->scores.mean_probability, ElementsAre(0.5, 0.5, 0));
+  EXPECT_THAT(world.Predict(1)->scores.classes().mean_probability, ElementsAre(0.5, 0.5, 0));
   EXPECT_EQ(world.Predict(1)->draws_used, 3);
   world.catalog.pinned.kinds = {DrawKind::kTheta};
   const absl::Status status = world.Predict(1, 0, {DrawKind::kThetaA}).status();
@@ -238,8 +239,8 @@ TEST(PredictRouter, NonsenseOfOneWorkerChangesNoBitOfTheAnswer) {
   const absl::StatusOr<Prediction> answer = world.Predict(3000);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->draws_used, expected->draws_used);
-  EXPECT_EQ(answer->scores.mean_probability, expected->scores.mean_probability);
-  EXPECT_EQ(answer->errors.mean_probability, expected->errors.mean_probability);
+  EXPECT_EQ(answer->scores.classes().mean_probability, expected->scores.classes().mean_probability);
+  EXPECT_EQ(answer->errors.classes().mean_probability, expected->errors.classes().mean_probability);
   const auto asked = std::ranges::count(world.port.sent, "b", &testing::FakeShardPort::Sent::worker);
   EXPECT_LE(asked, static_cast<int64_t>(limits::kRowBlocksInFlight)) << "what it had before it was known";
 }

@@ -68,7 +68,7 @@ TEST(PredictRouter, AnswersEveryCallOnceOnManyThreads) {
         router.Predict({}, testing::NumberedRows(3), absl::Hours(1), [&](const absl::StatusOr<Prediction>& result) {
           MutexLock lock(&mutex);
           ++answered;
-          if (result.ok()) answers.push_back(result->scores.mean_probability);
+          if (result.ok()) answers.push_back(result->scores.classes().mean_probability);
           all_done.SignalAll();
         });
     if (i % 5 == 0) cancel();

@@ -109,8 +109,10 @@ TEST(CheckShardResult, WantsMembersOfTheRightSizesIfAskedAndOnlyThen) {
   ShardResult good = Answer(request);
   for (PartialPrediction& p : good.partials) {
     const auto draws = static_cast<size_t>(p.num_draws);
-    p.members = Members{.chain = p.chain, .kind = p.kind, .weights = std::vector<double>(draws, 1)};
-    p.members->probabilities.resize(draws * 2 * 2);
+    p.members = Members{.chain = p.chain,
+                        .kind = p.kind,
+                        .weights = std::vector<double>(draws, 1),
+                        .outputs = ClassMembers{std::vector<float>(draws * 2 * 2)}};
   }
   EXPECT_EQ(ReasonOf(CheckShardResult(request, good)), "BAD_SHARD_RESULT") << "not asked for";
   request.members = true;
@@ -118,9 +120,12 @@ TEST(CheckShardResult, WantsMembersOfTheRightSizesIfAskedAndOnlyThen) {
   using Defect = std::function<void(PartialPrediction*)>;
   for (const Defect& make : std::vector<Defect>{
            [](auto* p) { p->members.reset(); }, [](auto* p) { p->members->weights.pop_back(); },
-           [](auto* p) { p->members->probabilities.pop_back(); }, [](auto* p) { p->members->mean.push_back(0); },
-           [](auto* p) { p->members->variance.push_back(0); }, [](auto* p) { p->members->chain.index = 7; },
-           [](auto* p) { p->members->kind = DrawKind::kThetaA; }}) {
+           [](auto* p) { std::get<ClassMembers>(p->members->outputs).probabilities.pop_back(); },
+           [](auto* p) { p->members->outputs = NumberMembers(); },
+           [](auto* p) {
+             p->members->outputs = NumberMembers{{0}, {0}};
+           },
+           [](auto* p) { p->members->chain.index = 7; }, [](auto* p) { p->members->kind = DrawKind::kThetaA; }}) {
     ShardResult result = good;
     make(&result.partials[0]);
     EXPECT_EQ(ReasonOf(CheckShardResult(request, result)), "BAD_SHARD_RESULT");

@@ -35,10 +35,11 @@ double H(double p) { return -p * std::log(p) - (1 - p) * std::log(1 - p); }
 TEST(Aggregator, AveragesTwoChainsAsByHand) {
   const Prediction average = AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.8), OneDraw(1, DrawKind::kTheta, 1, 0.4)});
   EXPECT_EQ(average.draws_used, 2);
-  EXPECT_THAT(average.scores.mean_probability, ElementsAre(DoubleNear(0.6, 1e-15), DoubleNear(0.4, 1e-15)));
-  EXPECT_THAT(average.scores.predictive_entropy, ElementsAre(DoubleNear(H(0.6), 1e-15)));
-  EXPECT_THAT(average.scores.expected_entropy, ElementsAre(DoubleNear((H(0.8) + H(0.4)) / 2, 1e-15)));
-  EXPECT_THAT(average.scores.mutual_information, ElementsAre(DoubleNear(H(0.6) - (H(0.8) + H(0.4)) / 2, 1e-15)));
+  EXPECT_THAT(average.scores.classes().mean_probability, ElementsAre(DoubleNear(0.6, 1e-15), DoubleNear(0.4, 1e-15)));
+  EXPECT_THAT(average.scores.classes().predictive_entropy, ElementsAre(DoubleNear(H(0.6), 1e-15)));
+  EXPECT_THAT(average.scores.classes().expected_entropy, ElementsAre(DoubleNear((H(0.8) + H(0.4)) / 2, 1e-15)));
+  EXPECT_THAT(average.scores.classes().mutual_information,
+              ElementsAre(DoubleNear(H(0.6) - (H(0.8) + H(0.4)) / 2, 1e-15)));
 }
 
 // Without chain c: (.4 + .9)/2 = .65, (.8 + .9)/2 = .85, (.8 + .4)/2 = .6; their mean is .7;
@@ -47,7 +48,8 @@ TEST(Aggregator, JackknifesOverChainsAsByHand) {
   const Prediction average = AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.8), OneDraw(1, DrawKind::kTheta, 1, 0.4),
                                         OneDraw(2, DrawKind::kTheta, 1, 0.9)});
   const double error = std::sqrt(0.07 / 3);
-  EXPECT_THAT(average.errors.mean_probability, ElementsAre(DoubleNear(error, 1e-12), DoubleNear(error, 1e-12)));
+  EXPECT_THAT(average.errors.classes().mean_probability,
+              ElementsAre(DoubleNear(error, 1e-12), DoubleNear(error, 1e-12)));
 }
 
 // Means 1, 3 (weight 2) and 4 on one row, variances 1, 4 and 1: E = 11/4, aleatoric 10/4, E m^2 = 35/4.
@@ -61,38 +63,36 @@ TEST(Aggregator, AveragesNumbersAsByHand) {
                  testing::SumNumberDraws({"j", 1}, DrawKind::kTheta, {{0, 1}}, {0}, moments)});
   EXPECT_EQ(average.draws_used, 3);
   EXPECT_EQ(average.targets, Targets(Numbers()));
-  EXPECT_THAT(average.scores.mean, ElementsAre(DoubleNear(2.75, 1e-15)));
-  EXPECT_THAT(average.scores.variance_aleatoric, ElementsAre(DoubleNear(2.5, 1e-15)));
-  EXPECT_THAT(average.scores.variance_epistemic, ElementsAre(DoubleNear(8.75 - 2.75 * 2.75, 1e-14)));
+  EXPECT_THAT(average.scores.numbers().mean, ElementsAre(DoubleNear(2.75, 1e-15)));
+  EXPECT_THAT(average.scores.numbers().variance_aleatoric, ElementsAre(DoubleNear(2.5, 1e-15)));
+  EXPECT_THAT(average.scores.numbers().variance_epistemic, ElementsAre(DoubleNear(8.75 - 2.75 * 2.75, 1e-14)));
   // Without chain 0: 4, 1 and 0; without chain 1: 7/3, 3 and 19/3 - (7/3)^2.
-  EXPECT_THAT(average.errors.mean, ElementsAre(DoubleNear((4 - 7.0 / 3) / 2, 1e-12)));
-  EXPECT_THAT(average.errors.variance_aleatoric, ElementsAre(DoubleNear(1, 1e-12)));
-  EXPECT_THAT(average.errors.variance_epistemic, ElementsAre(DoubleNear(4.0 / 9, 1e-12)));
-  EXPECT_THAT(average.scores.mean_probability, IsEmpty());
-  EXPECT_THAT(average.scores.predictive_entropy, IsEmpty());
+  EXPECT_THAT(average.errors.numbers().mean, ElementsAre(DoubleNear((4 - 7.0 / 3) / 2, 1e-12)));
+  EXPECT_THAT(average.errors.numbers().variance_aleatoric, ElementsAre(DoubleNear(1, 1e-12)));
+  EXPECT_THAT(average.errors.numbers().variance_epistemic, ElementsAre(DoubleNear(4.0 / 9, 1e-12)));
   Prediction whole;
   AppendRows(average, &whole);
   AppendRows(average, &whole);
   EXPECT_EQ(whole.num_rows, 2);
-  EXPECT_THAT(whole.scores.mean, ElementsAre(2.75, 2.75));
-  EXPECT_EQ(whole.scores.variance_aleatoric.size(), 2u);
-  EXPECT_EQ(whole.scores.variance_epistemic.size(), 2u);
+  EXPECT_THAT(whole.scores.numbers().mean, ElementsAre(2.75, 2.75));
+  EXPECT_EQ(whole.scores.numbers().variance_aleatoric.size(), 2u);
+  EXPECT_EQ(whole.scores.numbers().variance_epistemic.size(), 2u);
 }
 
 TEST(Aggregator, TakesBothKindsOfAChainAsOneJackknifeGroup) {
   const Prediction average = AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.9), OneDraw(0, DrawKind::kThetaA, 1, 0.7),
                                         OneDraw(1, DrawKind::kTheta, 1, 0.5), OneDraw(1, DrawKind::kThetaA, 1, 0.3)});
   EXPECT_EQ(average.draws_used, 2);
-  EXPECT_NEAR(average.scores.mean_probability[0], 0.6, 1e-15);
-  EXPECT_NEAR(average.errors.mean_probability[0], 0.2, 1e-12);  // left out: .4 and .8
+  EXPECT_NEAR(average.scores.classes().mean_probability[0], 0.6, 1e-15);
+  EXPECT_NEAR(average.errors.classes().mean_probability[0], 0.2, 1e-12);  // left out: .4 and .8
 }
 
 TEST(Aggregator, TellsHowManyDrawsDisagree) {
   const Prediction average = AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.8), OneDraw(1, DrawKind::kTheta, 1, 0.4),
                                         OneDraw(2, DrawKind::kTheta, 2, 0.9)});
-  EXPECT_THAT(average.scores.variation_ratio, ElementsAre(DoubleNear(0.25, 1e-15)));
-  EXPECT_THAT(average.scores.max_probability, ElementsAre(DoubleNear(0.75, 1e-15)));
-  EXPECT_THAT(average.scores.log_probability,
+  EXPECT_THAT(average.scores.classes().variation_ratio, ElementsAre(DoubleNear(0.25, 1e-15)));
+  EXPECT_THAT(average.scores.classes().max_probability, ElementsAre(DoubleNear(0.75, 1e-15)));
+  EXPECT_THAT(average.scores.classes().log_probability,
               ElementsAre(DoubleNear(std::log(0.75), 1e-15), DoubleNear(std::log(0.25), 1e-15)));
 }
 
@@ -104,15 +104,15 @@ TEST(Aggregator, JackknifesEveryScore) {
     all.push_back(testing::SumDraws({"j", chain}, DrawKind::kTheta, {{0, 1}, {1, 0.5}}, {0, 1, 2}, 4, probabilities));
   }
   const Prediction average = AverageOf(all);
-  for (const ScoreField& field : kClassScores) {
-    const std::vector<double>& error = average.errors.*field.values;
-    ASSERT_EQ(error.size(), (average.scores.*field.values).size()) << field.name;
+  for (const auto& field : ClassScores::kArrays) {
+    const std::vector<double>& error = average.errors.classes().*field.values;
+    ASSERT_EQ(error.size(), (average.scores.classes().*field.values).size()) << field.name;
     for (size_t i = 0; i < error.size(); ++i) {
       std::vector<double> without;
       for (size_t c = 0; c < all.size(); ++c) {
         std::vector<PartialPrediction> others = all;
         others.erase(others.begin() + static_cast<int64_t>(c));
-        without.push_back((AverageOf(others).scores.*field.values)[i]);
+        without.push_back((AverageOf(others).scores.classes().*field.values)[i]);
       }
       double mean = 0, squares = 0;
       for (const double value : without) mean += value / 5;
@@ -125,19 +125,19 @@ TEST(Aggregator, JackknifesEveryScore) {
 // Subtracting a large sum from a total would leave only rounding errors of a small one.
 TEST(Aggregator, JackknifesAProbabilityThatIsTinyOnOneChain) {
   const Prediction average = AverageOf({OneDraw(0, DrawKind::kTheta, 1, 1e-20), OneDraw(1, DrawKind::kTheta, 1, 0.5)});
-  EXPECT_NEAR(average.errors.log_probability[0], (std::log(0.5) - std::log(1e-20)) / 2, 1e-9);
-  EXPECT_NEAR(average.errors.mean_probability[0], 0.25, 1e-12);
+  EXPECT_NEAR(average.errors.classes().log_probability[0], (std::log(0.5) - std::log(1e-20)) / 2, 1e-9);
+  EXPECT_NEAR(average.errors.classes().mean_probability[0], 0.25, 1e-12);
 }
 
 TEST(Aggregator, WeighsDraws) {
   const Prediction average = AverageOf({OneDraw(0, DrawKind::kTheta, 3, 0.8), OneDraw(1, DrawKind::kTheta, 1, 0.4)});
-  EXPECT_NEAR(average.scores.mean_probability[0], 0.7, 1e-15);
-  EXPECT_NEAR(average.scores.expected_entropy[0], (3 * H(0.8) + H(0.4)) / 4, 1e-15);
-  EXPECT_NEAR(average.errors.mean_probability[0], 0.2, 1e-12);  // left out: .4 and .8, around their mean .6
+  EXPECT_NEAR(average.scores.classes().mean_probability[0], 0.7, 1e-15);
+  EXPECT_NEAR(average.scores.classes().expected_entropy[0], (3 * H(0.8) + H(0.4)) / 4, 1e-15);
+  EXPECT_NEAR(average.errors.classes().mean_probability[0], 0.2, 1e-12);  // left out: .4 and .8, around their mean .6
 }
 
 TEST(Aggregator, DoesNotKnowTheErrorOfOneChain) {
-  EXPECT_THAT(AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.8)}).errors.mean_probability, IsEmpty());
+  EXPECT_FALSE(AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.8)}).errors.any());
 }
 
 TEST(Aggregator, LeavesOutChainsWithoutDraws) {
@@ -147,8 +147,8 @@ TEST(Aggregator, LeavesOutChainsWithoutDraws) {
   empty.classes().sum_wp = {0, 0};
   const Prediction average = AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.8), empty});
   EXPECT_EQ(average.draws_used, 1);
-  EXPECT_NEAR(average.scores.mean_probability[0], 0.8, 1e-15);
-  EXPECT_THAT(average.errors.mean_probability, IsEmpty());
+  EXPECT_NEAR(average.scores.classes().mean_probability[0], 0.8, 1e-15);
+  EXPECT_FALSE(average.errors.any());
   EXPECT_EQ(AverageOf({empty}).draws_used, 0);
   EXPECT_EQ(AverageOf({empty}).targets, Targets(Classes{2})) << "no draw of a classification is no regression";
 }
@@ -166,22 +166,22 @@ TEST(Aggregator, GivesTheSameBitsInEveryOrder) {
   for (int round = 0; round < 20; ++round) {
     std::shuffle(partials.begin(), partials.end(), random);
     const Prediction again = AverageOf(partials);
-    EXPECT_EQ(again.scores.mean_probability, first.scores.mean_probability);
-    EXPECT_EQ(again.scores.expected_entropy, first.scores.expected_entropy);
-    EXPECT_EQ(again.errors.mean_probability, first.errors.mean_probability);
+    EXPECT_EQ(again.scores.classes().mean_probability, first.scores.classes().mean_probability);
+    EXPECT_EQ(again.scores.classes().expected_entropy, first.scores.classes().expected_entropy);
+    EXPECT_EQ(again.errors.classes().mean_probability, first.errors.classes().mean_probability);
   }
 }
 
 TEST(Aggregator, AppendsRowsAndKeepsTheFewestDraws) {
   Prediction whole;
   AppendRows(AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.8), OneDraw(1, DrawKind::kTheta, 1, 0.4)}), &whole);
-  EXPECT_EQ(whole.errors.mean_probability.size(), 2u);
+  EXPECT_EQ(whole.errors.classes().mean_probability.size(), 2u);
   AppendRows(AverageOf({OneDraw(0, DrawKind::kTheta, 1, 0.25)}), &whole);
   EXPECT_EQ(whole.num_rows, 2);
   EXPECT_EQ(whole.draws_used, 1);
-  EXPECT_THAT(whole.scores.mean_probability,
+  EXPECT_THAT(whole.scores.classes().mean_probability,
               ElementsAre(DoubleNear(0.6, 1e-15), DoubleNear(0.4, 1e-15), DoubleEq(0.25), DoubleEq(0.75)));
-  EXPECT_THAT(whole.errors.mean_probability, IsEmpty());
+  EXPECT_FALSE(whole.errors.any());
 }
 
 }  // namespace

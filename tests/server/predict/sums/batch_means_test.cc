@@ -41,9 +41,9 @@ std::vector<PartialPrediction> Parts(const std::vector<double>& p, const std::ve
 TEST(BatchMeans, TellsTheErrorOfFourDrawsAsByHand) {
   const PredictiveScores errors = BatchMeansErrors(Parts({0.5, 0.6, 0.8, 0.7}, {1, 1, 1, 1}));
   const double error = std::sqrt(0.05 / 12);
-  EXPECT_THAT(errors.mean_probability, ElementsAre(DoubleNear(error, 1e-12), DoubleNear(error, 1e-12)));
-  EXPECT_THAT(errors.predictive_entropy, SizeIs(1));
-  EXPECT_THAT(errors.variation_ratio, SizeIs(1));
+  EXPECT_THAT(errors.classes().mean_probability, ElementsAre(DoubleNear(error, 1e-12), DoubleNear(error, 1e-12)));
+  EXPECT_THAT(errors.classes().predictive_entropy, SizeIs(1));
+  EXPECT_THAT(errors.classes().variation_ratio, SizeIs(1));
 }
 
 // Neighbours are alike, as of a chain that moves slowly: x' = .5 + .8 (x - .5) + noise. Four parts of two draws with
@@ -52,8 +52,8 @@ TEST(BatchMeans, TellsTheErrorOfFourDrawsAsByHand) {
 TEST(BatchMeans, OfDrawsThatResembleTheirNeighboursIsThatOfBlocks) {
   const std::vector<double> p = {0.52, 0.58, 0.66, 0.64, 0.48, 0.42, 0.36, 0.34};
   std::vector<PartialPrediction> parts = Parts(p, {2, 2, 2, 2});
-  EXPECT_NEAR(BatchMeansErrors(parts).mean_probability[0], std::sqrt(0.05 / 12), 1e-12);
-  const double naive = BatchMeansErrors(Parts(p, {1, 1, 1, 1, 1, 1, 1, 1})).mean_probability[0];
+  EXPECT_NEAR(BatchMeansErrors(parts).classes().mean_probability[0], std::sqrt(0.05 / 12), 1e-12);
+  const double naive = BatchMeansErrors(Parts(p, {1, 1, 1, 1, 1, 1, 1, 1})).classes().mean_probability[0];
   EXPECT_LT(naive, 0.75 * std::sqrt(0.05 / 12));
 }
 
@@ -66,21 +66,22 @@ TEST(BatchMeans, AllowsForBlocksOfUnequalLength) {
                            std::pow(0.4 - m, 2) * 3 / 6) /
                           4;
   const PredictiveScores errors = BatchMeansErrors(Parts(p, {1, 1, 1, 1, 2, 1, 1, 1}));
-  EXPECT_NEAR(errors.mean_probability[0], std::sqrt(expected), 1e-12);
+  EXPECT_NEAR(errors.classes().mean_probability[0], std::sqrt(expected), 1e-12);
 }
 
 TEST(BatchMeans, BothKindsOfAStepAreInOneBlock) {
   const std::vector<DrawKind> both = {DrawKind::kTheta, DrawKind::kThetaA};
   const PredictiveScores errors = BatchMeansErrors(Parts({0.5, 0.6, 0.8, 0.7}, {1, 1, 1, 1}, both));
-  EXPECT_NEAR(errors.mean_probability[0], std::sqrt(0.05 / 12), 1e-12) << "a second, equal kind tells nothing new";
+  EXPECT_NEAR(errors.classes().mean_probability[0], std::sqrt(0.05 / 12), 1e-12)
+      << "a second, equal kind tells nothing new";
   std::vector<PartialPrediction> torn = Parts({0.5, 0.6, 0.8, 0.7}, {1, 1, 1, 1}, both);
   torn.pop_back();
-  EXPECT_THAT(BatchMeansErrors(torn).mean_probability, IsEmpty());
+  EXPECT_FALSE(BatchMeansErrors(torn).any());
 }
 
 TEST(BatchMeans, IsUnknownOfLessThanFourBlocksAndKnownOfAnyFourDraws) {
-  EXPECT_THAT(BatchMeansErrors({}).mean_probability, IsEmpty());
-  EXPECT_THAT(BatchMeansErrors(Parts({0.5, 0.6, 0.8}, {1, 1, 1})).mean_probability, IsEmpty());
+  EXPECT_FALSE(BatchMeansErrors({}).any());
+  EXPECT_FALSE(BatchMeansErrors(Parts({0.5, 0.6, 0.8}, {1, 1, 1})).any());
   std::vector<double> p;
   for (int64_t draws = 1; draws <= 300; ++draws) {
     p.push_back(0.5 + 0.3 * std::sin(static_cast<double>(draws)));
@@ -88,7 +89,7 @@ TEST(BatchMeans, IsUnknownOfLessThanFourBlocksAndKnownOfAnyFourDraws) {
     for (const int64_t run : RunsOf(draws)) {
       for (const int64_t part : PartsOf(run)) lengths.push_back(part);
     }
-    EXPECT_EQ(BatchMeansErrors(Parts(p, lengths)).mean_probability.empty(), draws < kMinBlocks) << draws;
+    EXPECT_EQ(BatchMeansErrors(Parts(p, lengths)).any(), draws >= kMinBlocks) << draws;
   }
 }
 
@@ -127,11 +128,11 @@ TEST(BatchMeans, OneChainsAnswerHasAnErrorAndIsStillOneWorkersWork) {
     mean += value / 21;
     squares += value * value / 21;
   }
-  EXPECT_NEAR(answer->scores.mean_probability[5], mean, 1e-14);
-  ASSERT_THAT(answer->errors.mean_probability, SizeIs(6));
+  EXPECT_NEAR(answer->scores.classes().mean_probability[5], mean, 1e-14);
+  ASSERT_THAT(answer->errors.classes().mean_probability, SizeIs(6));
   const double independent = std::sqrt((squares - mean * mean) / 20);  // as these draws are
-  EXPECT_GT(answer->errors.mean_probability[5], 0.3 * independent);
-  EXPECT_LT(answer->errors.mean_probability[5], 3 * independent);
+  EXPECT_GT(answer->errors.classes().mean_probability[5], 0.3 * independent);
+  EXPECT_LT(answer->errors.classes().mean_probability[5], 3 * independent);
 }
 
 TEST(BatchMeans, AnAnytimeAnswerHasTheErrorOfThePlainOneOverTheSameDraws) {
@@ -140,9 +141,9 @@ TEST(BatchMeans, AnAnytimeAnswerHasTheErrorOfThePlainOneOverTheSameDraws) {
     const absl::StatusOr<Prediction> plain = world.Predict({}), anytime = world.Predict({.anytime = true});
     ASSERT_TRUE(plain.ok() && anytime.ok());
     EXPECT_EQ(anytime->draws_used, draws);
-    ASSERT_THAT(plain->errors.mean_probability, SizeIs(6));
-    EXPECT_EQ(anytime->errors.mean_probability, plain->errors.mean_probability) << draws;
-    EXPECT_EQ(anytime->errors.mutual_information, plain->errors.mutual_information) << draws;
+    ASSERT_THAT(plain->errors.classes().mean_probability, SizeIs(6));
+    EXPECT_EQ(anytime->errors.classes().mean_probability, plain->errors.classes().mean_probability) << draws;
+    EXPECT_EQ(anytime->errors.classes().mutual_information, plain->errors.classes().mutual_information) << draws;
   }
 }
 
@@ -156,7 +157,7 @@ TEST(BatchMeans, MembersAreInTheOrderOfTheirDrawsAllTheSame) {
     ASSERT_THAT(answer->members[0].weights, SizeIs(11));
     const testing::Probabilities p = testing::ArbitraryProbabilities(3);
     for (int64_t draw = 0; draw < 11; ++draw) {
-      EXPECT_EQ(answer->members[0].probabilities[static_cast<size_t>(draw * 6)],
+      EXPECT_EQ(answer->members[0].classes().probabilities[static_cast<size_t>(draw * 6)],
                 static_cast<float>(p({"job-aaaaaa", 0}, DrawKind::kTheta, draw, 0)[0]));
     }
   }
@@ -166,7 +167,7 @@ TEST(BatchMeans, FewerThanFourDrawsAreNotCutAndHaveNone) {
   World world(3);
   const absl::StatusOr<Prediction> answer = world.Predict({});
   ASSERT_TRUE(answer.ok());
-  EXPECT_THAT(answer->errors.mean_probability, IsEmpty());
+  EXPECT_FALSE(answer->errors.any());
   World unasked(20);
   const absl::StatusOr<Prediction> plain = unasked.Predict({.with_errors = false});
   ASSERT_TRUE(plain.ok());
@@ -179,7 +180,7 @@ TEST(BatchMeans, CorruptDrawsAreLeftOutOfTheBlocks) {
   const absl::StatusOr<Prediction> answer = world.Predict({});
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->draws_used, 18);
-  EXPECT_THAT(answer->errors.mean_probability, SizeIs(6));
+  EXPECT_THAT(answer->errors.classes().mean_probability, SizeIs(6));
 }
 
 }  // namespace

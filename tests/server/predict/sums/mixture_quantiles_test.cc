@@ -105,7 +105,7 @@ TEST(QuantileErrors, OfDrawsThatDifferLittleAreThatOfTheMean) {
   for (int32_t chain = 0; chain < 6; ++chain) partials.push_back(Draws(chain, {1e-4 * chain * chain, -1e-4 * chain}));
   std::vector<const PartialPrediction*> pointers;
   for (const PartialPrediction& partial : partials) pointers.push_back(&partial);
-  const double of_mean = Average(pointers, true).errors.mean[0];
+  const double of_mean = Average(pointers, true).errors.numbers().mean[0];
   for (const double error : Tell(partials, {0.01, 0.05, 0.5, 0.95, 0.99}).errors) {
     EXPECT_NEAR(error / of_mean, 1, 0.005);
   }
@@ -123,7 +123,8 @@ TEST(QuantileErrors, BothKindsOfAStepAreOfOneChain) {
   std::vector<PartialPrediction> partials = {Draws(0, {-1}), Draws(1, {1}), Draws(2, {0.5})};
   const Told one_kind = Tell(partials, {0.3});
   for (int32_t chain = 0; chain < 3; ++chain) {
-    partials.push_back(Draws(chain, {partials[static_cast<size_t>(chain)].members->mean[0]}, 1, 1, DrawKind::kThetaA));
+    partials.push_back(
+        Draws(chain, {partials[static_cast<size_t>(chain)].members->numbers().mean[0]}, 1, 1, DrawKind::kThetaA));
   }
   const Told both = Tell(partials, {0.3});
   EXPECT_NEAR(both.errors[0] / one_kind.errors[0], 1, 1e-9) << "a second, equal kind tells nothing new";

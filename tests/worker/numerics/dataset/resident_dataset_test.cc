@@ -26,7 +26,7 @@ class ResidentDatasetTest : public ::testing::Test {
     dataset_.name = "tiny";
     dataset_.input_shape = {2};
     dataset_.num_rows = 3;
-    dataset_.num_classes = 3;
+    dataset_.targets = Classes{3};
     dataset_.shards = {{0, 2, {.name = "a"}}, {2, 1, {.name = "b"}}};
   }
   void ExpectDataLoss(const std::vector<std::string>& shards, const std::string& what) const {
@@ -42,7 +42,7 @@ TEST_F(ResidentDatasetTest, JoinsItsShardsInOrder) {
   const auto data = ResidentDataset::Create(dataset_, {first_, second_});
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_EQ((*data)->input_bytes(), "abcdef");
-  EXPECT_THAT((*data)->labels(), ElementsAre(2, 0, 1));
+  EXPECT_THAT(std::get<std::vector<int32_t>>((*data)->targets()), ElementsAre(2, 0, 1));
   EXPECT_EQ((*data)->row_size(), 2);
 }
 

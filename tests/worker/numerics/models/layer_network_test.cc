@@ -80,7 +80,7 @@ std::unique_ptr<Predictor> MakePredictor(const std::shared_ptr<const ResidentDat
   plan->job = "layers-aaaaaa";
   plan->model.kind = LayeredModel{Layers()};
   plan->input_shape = data->description().input_shape;
-  plan->targets = TargetsOf(data->description());
+  plan->targets = data->description().targets;
   plan->normalisation = data->description().normalisation;
   return *Predictor::Create(plan, "cpu");
 }
@@ -217,7 +217,7 @@ TEST(LayerNetwork, PredictsTheSameBitsWhereverItPauses) {
     EXPECT_EQ(parts[i].classes().sum_wp, (*whole)[i].classes().sum_wp);
     EXPECT_EQ(parts[i].classes().sum_wh, (*whole)[i].classes().sum_wh);
     EXPECT_EQ(parts[i].draw_log_likelihood, (*whole)[i].draw_log_likelihood);
-    EXPECT_EQ(parts[i].members->probabilities, (*whole)[i].members->probabilities);
+    EXPECT_EQ(parts[i].members->classes().probabilities, (*whole)[i].members->classes().probabilities);
   }
 }
 

@@ -31,7 +31,7 @@ std::shared_ptr<const PredictPlan> PlanFor(const ModelSpec& model, const Residen
   plan->job = "job-a";
   plan->model = model;
   plan->input_shape = data.description().input_shape;
-  plan->targets = TargetsOf(data.description());
+  plan->targets = data.description().targets;
   plan->normalisation = data.description().normalisation;
   return plan;
 }
@@ -179,7 +179,7 @@ TEST(FlatnessRun, OfLogisticRegressionIsThatOfTheClosedForm) {
   std::vector<std::vector<double>> gradients;
   double loss = 0;
   for (int64_t i = 0; i < 100; ++i) {
-    const double x0 = Input(*data, i, 0), x1 = Input(*data, i, 1), y = data->labels()[i];
+    const double x0 = Input(*data, i, 0), x1 = Input(*data, i, 1), y = data->TargetNumbers()[i];
     const double p = 1 / (1 + std::exp(-(0.5 * x0 - x1 + 0.25)));
     gradients.push_back({(p - y) * x0, (p - y) * x1, p - y});
     loss -= std::log(y > 0 ? p : 1 - p) / 100;
@@ -239,7 +239,7 @@ std::vector<std::vector<double>> PlainGradients(const LayerList& layers, const N
     std::vector<int64_t> one = {1};
     one.insert(one.end(), shape.input_shape.begin(), shape.input_shape.end());
     const at::Tensor logits = plain.Logits(layers, at::tensor(x, at::kDouble).view(one)).squeeze(0);
-    const at::Tensor loss = -at::log_softmax(logits, -1)[data.labels()[i]];
+    const at::Tensor loss = -at::log_softmax(logits, -1)[std::get<std::vector<int32_t>>(data.targets())[i]];
     loss.backward();
     *mean_loss += loss.item<double>() / static_cast<double>(count);
     std::vector<at::Tensor> flat;

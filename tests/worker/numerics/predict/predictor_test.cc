@@ -119,7 +119,7 @@ TEST(Predictor, ScoresEachDrawAgainstTheLabels) {
         x[f] = (static_cast<uint8_t>(data->input_bytes()[2 * row + f]) / 255.0f - 0.5f) / 0.29f;
       }
       const std::vector<double> p = SoftmaxByHand(*draws.theta[s], x);
-      const int32_t label = data->labels()[row];
+      const int32_t label = std::get<std::vector<int32_t>>(data->targets())[row];
       log_likelihood += std::log(p[label]);
       hits += std::max_element(p.begin(), p.end()) - p.begin() == label;
     }
@@ -167,7 +167,7 @@ TEST(Predictor, SumsOfNumbersAreThoseWorkedOutByHand) {
     double log_likelihood[2] = {};
     for (int64_t row = 0; row < 5; ++row) {
       const float* stored = reinterpret_cast<const float*>(data->input_bytes().data()) + 2 * (row + 2);
-      const double y = data->targets()[row + 2];
+      const double y = std::get<std::vector<float>>(data->targets())[row + 2];
       double wm = 0, wm2 = 0, wv = 0, density = 0, distribution = 0;
       for (const int s : {0, 1}) {
         const std::vector<float>& theta = c.thetas[s];
@@ -296,7 +296,7 @@ PartialPrediction SumOfRuns(Predictor* predictor, const DrawStack& draws, const 
     CHAINFLEET_CHECK(run.ok()) << run.status().ToString();
     sum.sum_w += run->sum_w;
     sum.sum_w2 += run->sum_w2;
-    for (const auto values : ClassSums::kRowSums) {
+    for (const auto& [name, values, per_class] : ClassSums::kArrays) {
       std::vector<double>& to = classes.*values;
       to.resize((run->classes().*values).size());
       for (size_t i = 0; i < to.size(); ++i) to[i] += (run->classes().*values)[i];
@@ -340,11 +340,12 @@ TEST(Predictor, MembersAreWhatEachDrawSaysAlone) {
   EXPECT_EQ(sums->members->chain, draws.chain);
   EXPECT_EQ(sums->members->kind, DrawKind::kThetaA);
   EXPECT_EQ(sums->members->weights, draws.weights);
-  ASSERT_EQ(sums->members->probabilities.size(), 18u);
+  ASSERT_EQ(sums->members->classes().probabilities.size(), 18u);
   for (int s = 0; s < 2; ++s) {
     for (int row = 0; row < 3; ++row) {
       const std::vector<double> p = SoftmaxByHand(*draws.theta[s], x.data() + 2 * row);
-      for (int k = 0; k < 3; ++k) EXPECT_NEAR(sums->members->probabilities[(s * 3 + row) * 3 + k], p[k], 1e-6);
+      for (int k = 0; k < 3; ++k)
+        EXPECT_NEAR(sums->members->classes().probabilities[(s * 3 + row) * 3 + k], p[k], 1e-6);
     }
   }
   EXPECT_FALSE(Predict(predictor, draws, Floats(x, {3, 2}))->members) << "not asked for";
@@ -360,15 +361,15 @@ TEST(Predictor, MembersOfNumbersAreMeansAndVariances) {
   const auto predictor = MakePredictor(plan);
   const auto sums = PredictRows(predictor, draws, *data, 2, 5, false, /*members=*/true);
   ASSERT_TRUE(sums.ok() && sums->members) << sums.status();
-  EXPECT_TRUE(sums->members->probabilities.empty());
-  ASSERT_EQ(sums->members->mean.size(), 10u);
+  ASSERT_EQ(sums->members->numbers().mean.size(), 10u);
   for (size_t s = 0; s < 2; ++s) {
     const auto alone = PredictRows(predictor, Some(draws, s, 1), *data, 2, 5, false);
     ASSERT_TRUE(alone.ok());
     for (size_t row = 0; row < 5; ++row) {
-      EXPECT_FLOAT_EQ(sums->members->mean[s * 5 + row],
+      EXPECT_FLOAT_EQ(sums->members->numbers().mean[s * 5 + row],
                       static_cast<float>(alone->numbers().sum_wm[row] / alone->sum_w));
-      EXPECT_FLOAT_EQ(sums->members->variance[s * 5 + row], static_cast<float>(std::exp(s == 0 ? -1.0 : 0.25)));
+      EXPECT_FLOAT_EQ(sums->members->numbers().variance[s * 5 + row],
+                      static_cast<float>(std::exp(s == 0 ? -1.0 : 0.25)));
     }
   }
 }

@@ -59,7 +59,8 @@ struct Fixture {
     }
     std::vector<double> x;
     for (const char pixel : data->input_bytes()) x.push_back((static_cast<uint8_t>(pixel) / 255.0 - 0.5) / 0.29);
-    const std::vector<int64_t> labels(data->labels().begin(), data->labels().end());
+    const auto& stored = std::get<std::vector<int32_t>>(data->targets());
+    const std::vector<int64_t> labels(stored.begin(), stored.end());
     const at::Tensor logits = plain.Logits(layers, at::tensor(x, at::kDouble).view({kExamples, 1, 8, 8}));
     (-at::log_softmax(logits, 1).gather(1, at::tensor(labels, at::kLong).view({-1, 1})).sum()).backward();
     std::vector<double> gradient;

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/cli/array_csv.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/input_array.h"
 #include "client/cli/output_file.h"
@@ -132,7 +133,9 @@ void AddMembers(const Prediction& all, const Members& members, std::map<std::str
   AddArrays(members.outputs, prefix, "", {draws, all.num_rows}, all.targets, arrays);
 }
 
-absl::Status WriteNpzFile(const PredictOptions& options, const Prediction& all) {
+bool WritesCsv(const PredictOptions& options) { return options.output.ends_with(".csv"); }
+
+absl::Status WriteFile(const PredictOptions& options, const Prediction& all) {
   std::map<std::string, Array> arrays;
   AddArrays(all.scores.of, "", "", {all.num_rows}, all.targets, &arrays);
   AddArrays(all.errors.of, "", "_error", {all.num_rows}, all.targets, &arrays);
@@ -143,8 +146,9 @@ absl::Status WriteNpzFile(const PredictOptions& options, const Prediction& all) 
     if (!all.quantile_errors.empty()) {
       arrays["quantiles_error"] = ArrayOf(all.quantile_errors, {all.num_rows, levels});
     }
-    arrays["quantile_levels"] = ArrayOf(options.quantiles, {levels});
+    if (!WritesCsv(options)) arrays["quantile_levels"] = ArrayOf(options.quantiles, {levels});
   }
+  if (WritesCsv(options)) return WriteOutputFile(options.output, CsvOf(arrays, all.num_rows));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, WriteNpz(arrays));
   return WriteOutputFile(options.output, bytes);
 }
@@ -200,8 +204,11 @@ std::string PredictionTable(const PredictOptions& options, const Prediction& all
   return text;
 }
 
-// Checks options that the server would refuse only after the inputs were sent.
+// Checks options before the inputs are sent.
 absl::Status CheckOptions(const PredictOptions& options) {
+  if (WritesCsv(options) && options.members_too) {
+    return absl::InvalidArgumentError("--member-probabilities has more axes than a CSV: write an .npz");
+  }
   for (const double level : options.quantiles) {
     if (level > 0 && level < 1) continue;
     return absl::InvalidArgumentError(absl::StrCat("--quantiles: ", level, " is not a level above 0 and below 1"));
@@ -220,7 +227,7 @@ absl::Status Predict(Invocation* run, const PredictOptions& options) {
     PrintOne(std::cout, run->format, ToProto(all), all.job, [&] { return PredictionTable(options, all); });
     return absl::OkStatus();
   }
-  CHAINFLEET_RETURN_IF_ERROR(WriteNpzFile(options, all));
+  CHAINFLEET_RETURN_IF_ERROR(WriteFile(options, all));
   std::cerr << all.num_rows << " rows written to " << options.output << "\n";
   return absl::OkStatus();
 }
@@ -273,7 +280,8 @@ void AddPredict(CLI::App* program, Invocation* run) {
       "variance_aleatoric and variance_epistemic [rows], quantiles [rows, levels] and quantile_levels. The Monte "
       "Carlo\n"
       "error of each is in NAME_error. Members are member_KIND_CHAIN_weights [draws], _probabilities [draws, rows,\n"
-      "classes] or _mean and _variance [draws, rows]; draws oldest first.",
+      "classes] or _mean and _variance [draws, rows]; draws oldest first. A CSV has a line for each row, with the\n"
+      "same names; NAME_k is the value of class k, or of the k-th quantile.",
       [=] { return Predict(run, *options); });
   AddJobArgument(verb, &options->job)->description("Job id, name (the newest job of that name), @latest, or an alias");
   AddPointOption(verb, &options->point);
@@ -283,13 +291,14 @@ void AddPredict(CLI::App* program, Invocation* run) {
       ->required()
       ->check(CLI::ExistingPath)
       ->option_text("FILE");
-  verb->add_option("--output", options->output, "Write an .npz instead of printing")
+  verb->add_option("--output", options->output, "Write an .npz or .csv instead of printing")
       ->check(CLI::Validator(
           [](const std::string& path) {
-            return path.ends_with(".npz") ? "" : "\"" + path + "\" does not end in .npz, the only format written";
+            const bool known = path.ends_with(".npz") || path.ends_with(".csv");
+            return known ? "" : "\"" + path + "\" ends in neither .npz nor .csv, the formats that are written";
           },
           ""))
-      ->option_text("FILE.npz");
+      ->option_text("FILE");
   AddChoiceOfDraws(verb, options.get());
   verb->add_option("--quantiles", options->quantiles,
                    "Also report these quantiles of predicted numbers, such as 0.05,0.5,0.95")

@@ -44,7 +44,7 @@ Context ReadContext(const std::string& name, const YAML::Node& node) {
   return context;
 }
 
-// What the command prints, at most kMaxTokenBytes.
+// Returns the output of the command, at most kMaxTokenBytes.
 absl::StatusOr<std::string> OutputOf(const std::string& command) {
   FILE* pipe = popen(command.c_str(), "re");
   if (pipe == nullptr) return absl::FailedPreconditionError(absl::StrCat("token_command cannot start: ", command));

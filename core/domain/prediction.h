@@ -120,7 +120,7 @@ struct ClassMembers {
   static void Fields(auto& self, auto&& visit) { VisitArrays(self, visit); }
 };
 
-// What each of S draws says of n inputs; float32, draws-major.
+// The predictions of S single draws for n inputs; float32, draws-major.
 struct Members {
   using Outputs = std::variant<NumberMembers, ClassMembers>;
   ChainId chain;

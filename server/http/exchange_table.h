@@ -10,7 +10,7 @@
 
 namespace chainfleet {
 
-// What each request waits for, and since when. It ends connections that are too slow, and the work for clients that
+// The state of each request and its start. The table ends connections that are too slow, and the work for clients that
 // have gone away. Thread-safe.
 class ExchangeTable {
  public:

@@ -120,7 +120,7 @@ Json Operation(const Route& route, std::set<const Descriptor*>* needed) {
   return operation;
 }
 
-// What infer_translation.cc reads and writes is not what the descriptors say.
+// The descriptors do not describe the JSON that infer_translation.cc reads and writes.
 void SetInferSchemas(Json* schemas) {
   const Json text = {{"type", "string"}}, object = {{"type", "object"}},
              array = {{"type", "array"}, {"items", Json::object()}};

@@ -1,4 +1,4 @@
-// What was measured of a job's chains, as people read it: ranges over the chains that have a number. Pure functions.
+// Describes measurements of a job's chains for people, as ranges over the chains that have a number. Pure functions.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ std::string DescribeCurvature(const v1::Job& job);
 // "-812.4 to -811.9", of the chains of a Laplace approximation; "" of others.
 std::string DescribeEvidence(const v1::Job& job);
 
-// Of chains that see energies on mini-batches: what the noise is like, and whether it bends the law; else empty.
+// For chains that see energies on mini-batches: the noise, and whether it biases the law; empty for other chains.
 std::string DescribeNoise(const v1::Job& job);
 
 // "chain 2: ...", the first few; then a line that counts the rest.

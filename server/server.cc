@@ -130,6 +130,7 @@ Server::~Server() {
 void Server::Shutdown(absl::Duration deadline) {
   auth_->RefuseAll();
   PauseThread(kRefusing);
+  http_.reset();
   grpc_->Shutdown(deadline);
 }
 

@@ -89,6 +89,59 @@ struct Gateway::Call {
   grpc::ClientContext context;
 };
 
+// A server stream as server-sent events: a message each as "data", then "end", or "error" with the body of an error. It
+// deletes itself.
+class Gateway::Events final : public grpc::ClientBidiReactor<Message, Message> {
+ public:
+  explicit Events(std::shared_ptr<Call> call) : call_(std::move(call)) {
+    stream_ = std::make_shared<WebStream>([call = call_] { call->context.TryCancel(); });
+  }
+
+  void Start() {
+    AddHold();  // reads begin outside of gRPC's callbacks
+    StartWriteLast(call_->message.get(), grpc::WriteOptions());
+    StartRead(call_->reply.get());
+    StartCall();
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return RemoveHold();
+    if (!Hold(static_cast<int64_t>(call_->reply->ByteSizeLong()) * limits::kReplyFactor)) {
+      call_->context.TryCancel();
+      return RemoveHold();
+    }
+    const std::string body = call_->translation->Write(*call_->message, *call_->reply).body;
+    const bool is_first = !std::exchange(has_begun_, true);
+    stream_->Write(absl::StrCat("data: ", body, "\n\n"),
+                   [this](bool goes_on) { goes_on ? StartRead(call_->reply.get()) : RemoveHold(); });
+    if (!is_first) return;
+    // The stream is closed when nobody sends the reply any more.
+    const std::shared_ptr<WebStream> closing(stream_.get(), [stream = stream_](WebStream*) { stream->Close(); });
+    call_->done({.content_type = "text/event-stream", .stream = closing});
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    const std::unique_ptr<Events> self(this);
+    const WebReply error = ErrorReply(has_room_ ? ResetToUnavailable(FromGrpc(status)) : NoRoom());
+    if (!has_begun_) return call_->done(error);
+    stream_->End(status.ok() && has_room_ ? "event: end\ndata: {}\n\n"
+                                          : absl::StrCat("event: error\ndata: ", error.body, "\n\n"));
+  }
+
+ private:
+  // Room for the largest message of the stream so far. False if there is none.
+  bool Hold(int64_t bytes) {
+    has_room_ = bytes <= held_ || call_->request.held->Add(bytes - held_);
+    held_ = std::max(held_, bytes);
+    return has_room_;
+  }
+
+  const std::shared_ptr<Call> call_;
+  std::shared_ptr<WebStream> stream_;
+  int64_t held_ = 0;
+  bool has_begun_ = false, has_room_ = true;
+};
+
 Gateway::Gateway(GatewayParts parts) : parts_(std::move(parts)), stub_(parts_.channel) {}
 
 WebApplication::Admission Gateway::Admit(const WebHead& head) {
@@ -158,6 +211,11 @@ void Gateway::Start(const std::shared_ptr<Call>& call) {
     if (!value.empty() && IsMetadata(value)) call->context.AddMetadata(name, value);
   }
   call->context.set_deadline(absl::ToChronoTime(parts_.clock->Wall() + limits::kEvaluateDeadline));
+  if (call->match.route != nullptr && MethodOf(*call->match.route).server_streaming()) {
+    auto* const events = new Events(call);
+    stub_.PrepareBidiStreamingCall(&call->context, call->method, {}, events);
+    return events->Start();
+  }
   stub_.UnaryCall(&call->context, call->method, {}, call->message.get(), call->reply.get(),
                   [this, call](const grpc::Status& status) {
                     RunSized(static_cast<int64_t>(call->reply->ByteSizeLong()),

@@ -41,6 +41,7 @@ class Gateway final : public WebApplication {
 
  private:
   struct Call;
+  class Events;
   void Begin(const std::shared_ptr<Call>& call);
   void Start(const std::shared_ptr<Call>& call);
   void End(const std::shared_ptr<Call>& call, const grpc::Status& status);

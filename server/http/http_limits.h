@@ -24,6 +24,8 @@ inline constexpr absl::Duration kHttpSend = absl::Seconds(60);     // until the 
 inline constexpr int kJsonDepth = 64;
 inline constexpr int kJsonValues = 20'000;  // of a body, beside the elements of its tensors
 
+inline constexpr size_t kStreamBlockBytes = 16 * kKiB;  // of a streamed reply, written at a time
+
 // Memory of all requests and replies together, beside what their calls take. A JSON body counts several times while it
 // is read: its text, the numbers in it, and the message.
 inline constexpr int64_t kHttpBytes = 512 * kMiB;

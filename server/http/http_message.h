@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/byte_budget.h"
+#include "server/http/web_stream.h"
 
 namespace chainfleet {
 
@@ -36,7 +37,8 @@ struct WebReply {
   std::string body;
   std::string content_type = "application/json";
   std::vector<std::pair<std::string, std::string>> headers;
-  std::shared_ptr<const void> held;  // until the client has read the reply
+  std::shared_ptr<const void> held;   // until the client has read the reply
+  std::shared_ptr<WebStream> stream;  // in place of `body`; closed when the last copy of this pointer is gone
 };
 
 }  // namespace chainfleet

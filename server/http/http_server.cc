@@ -53,10 +53,25 @@ std::optional<WebReply> RefuseBody(const WebHead& head, bool* is_early) {
 
 void FreeReply(void* reply) { delete static_cast<WebReply*>(reply); }
 
+ssize_t ReadStream(void* reply, uint64_t /*position*/, char* to, size_t most) {
+  const ssize_t read = static_cast<WebReply*>(reply)->stream->Read(to, most);
+  return read == WebStream::kEnd ? static_cast<ssize_t>(MHD_CONTENT_READER_END_OF_STREAM) : read;
+}
+
+// Takes `reply`, except if it returns null.
+MHD_Response* ResponseOf(MHD_Connection* connection, WebReply* reply) {
+  if (reply->stream == nullptr) {
+    return MHD_create_response_from_buffer_with_free_callback_cls(reply->body.size(), reply->body.data(), FreeReply,
+                                                                  reply);
+  }
+  reply->stream->Open([connection] { MHD_suspend_connection(connection); },
+                      [connection] { MHD_resume_connection(connection); });
+  return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, limits::kStreamBlockBytes, ReadStream, reply, FreeReply);
+}
+
 MHD_Result Send(MHD_Connection* connection, WebReply reply) {
   auto* const kept = new WebReply(std::move(reply));
-  MHD_Response* const response =
-      MHD_create_response_from_buffer_with_free_callback_cls(kept->body.size(), kept->body.data(), FreeReply, kept);
+  MHD_Response* const response = ResponseOf(connection, kept);
   if (response == nullptr) {
     delete kept;
     return MHD_NO;
@@ -216,14 +231,20 @@ class HttpServer::Connections : public std::enable_shared_from_this<Connections>
     exchange->is_answering = true;
     MHD_suspend_connection(exchange->connection);
     exchanges_.KeepCancel(exchange->socket,
-                          application_->Answer(std::move(exchange->request), [this, exchange](WebReply reply) {
-                            exchange->known = std::move(reply);
-                            exchanges_.EndAnswer(exchange->socket);
-                            // From here on the daemon's thread may delete the exchange.
-                            MHD_resume_connection(exchange->connection);
-                            exchanges_.CountAnswer();
-                          }));
+                          application_->Answer(std::move(exchange->request),
+                                               [this, exchange](WebReply reply) { Take(std::move(reply), exchange); }));
     return MHD_YES;
+  }
+
+  // A stream is being answered until it ends.
+  void Take(WebReply reply, Exchange* exchange) {
+    const std::shared_ptr<WebStream> stream = reply.stream;
+    exchange->known = std::move(reply);
+    if (stream == nullptr) exchanges_.EndAnswer(exchange->socket);
+    // From here on the daemon's thread may delete the exchange.
+    MHD_resume_connection(exchange->connection);
+    if (stream == nullptr) return exchanges_.CountAnswer();
+    stream->OnEnd([this] { exchanges_.CountAnswer(); });
   }
 
   const std::unique_ptr<WebApplication> application_;

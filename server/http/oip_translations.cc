@@ -1,4 +1,4 @@
-// The calls of the Open Inference Protocol that take no body.
+// The calls of the Open Inference Protocol besides inference.
 #include <memory>
 #include <utility>
 
@@ -41,9 +41,20 @@ class ReadyTranslation final : public PlainTranslation {
   }
 };
 
+class IndexTranslation final : public Translation {
+ public:
+  absl::Status Read(WebRequest* request, Message* message) override {
+    return MakeMessageTranslation()->Read(request, message);
+  }
+  WebReply Write(const Message&, const Message& reply) override {
+    return {.body = PlainJson(reply, /*defaults=*/true)["models"].dump()};
+  }
+};
+
 }  // namespace
 
 std::unique_ptr<Translation> MakePlainTranslation() { return std::make_unique<PlainTranslation>(); }
+std::unique_ptr<Translation> MakeIndexTranslation() { return std::make_unique<IndexTranslation>(); }
 std::unique_ptr<Translation> MakeReadyTranslation() { return std::make_unique<ReadyTranslation>(); }
 
 }  // namespace chainfleet

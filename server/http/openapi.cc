@@ -114,9 +114,10 @@ Json Operation(const Route& route, std::set<const Descriptor*>* needed) {
     operation["requestBody"] = {{"content", Content(Reference(method.input_type()->full_name()))}};
   }
   needed->insert(method.output_type());
-  operation["responses"] = {
-      {"200", {{"description", "OK"}, {"content", Content(Reference(method.output_type()->full_name()))}}},
-      {"default", {{"description", "An error"}, {"content", Content(Reference("Error"))}}}};
+  Json content = Content(Reference(method.output_type()->full_name()));
+  if (method.server_streaming()) content = {{"text/event-stream", content["application/json"]}};
+  operation["responses"] = {{"200", {{"description", "OK"}, {"content", content}}},
+                            {"default", {{"description", "An error"}, {"content", Content(Reference("Error"))}}}};
   return operation;
 }
 
@@ -147,6 +148,8 @@ void SetInferSchemas(Json* schemas) {
       {"required", {"model_name", "outputs"}},
       {"properties",
        {{"model_name", text}, {"model_version", text}, {"id", text}, {"parameters", object}, {"outputs", tensors}}}};
+  (*schemas)["inference.RepositoryIndexResponse"] = {
+      {"type", "array"}, {"items", Reference("inference.RepositoryIndexResponse.ModelIndex")}};
   (*schemas)["inference.ModelConfigResponse"] = Reference("inference.ModelConfig");
   (*schemas)["Error"] = {
       {"type", "object"},

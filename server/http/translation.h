@@ -26,6 +26,9 @@ std::unique_ptr<Translation> MakePlainTranslation();
 // Takes no body. The reply's field `ready` or `live` decides between 200 and 400, as Triton does.
 std::unique_ptr<Translation> MakeReadyTranslation();
 
+// RepositoryIndex: the reply is an array, as Triton's.
+std::unique_ptr<Translation> MakeIndexTranslation();
+
 // Body and reply in protobuf's JSON mapping.
 std::unique_ptr<Translation> MakeMessageTranslation();
 

@@ -29,7 +29,8 @@ class GrpcServer {
                                                            EvaluationOperations* evaluations, ServerMetrics* metrics);
 
   int port() const { return listening_.port; }
-  // A channel to this server that no network carries.
+  // A channel to this server that no network carries. No call may begin after the server's shutdown: gRPC
+  // 1.51 would crash.
   std::shared_ptr<grpc::Channel> InProcessChannel();
 
   // Sets health to NOT_SERVING and ends the streams, so that clients reconnect; cancels every call at the deadline.

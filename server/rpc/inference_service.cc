@@ -239,7 +239,8 @@ InferenceService::Reactor* InferenceService::ServerMetadata(Context* context, co
     inference::ServerMetadataResponse metadata;
     metadata.set_name("chainfleet");
     metadata.set_version(kVersion);
-    for (const char* extension : {"model_configuration", "statistics", "binary_tensor_data"}) metadata.add_extensions(extension);
+    for (const char* extension : {"model_configuration", "statistics", "model_repository", "binary_tensor_data"})
+      metadata.add_extensions(extension);
     answer->Succeed(std::move(metadata));
   });
 }

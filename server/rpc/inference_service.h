@@ -34,6 +34,8 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
                        inference::ModelConfigResponse* response) override;
   Reactor* ModelStatistics(Context* context, const inference::ModelStatisticsRequest* request,
                            inference::ModelStatisticsResponse* response) override;
+  Reactor* RepositoryIndex(Context* context, const inference::RepositoryIndexRequest* request,
+                           inference::RepositoryIndexResponse* response) override;
 
  private:
   // A job that samples a network and belongs to the caller's tenant, found by name or alias, and the version to serve.

@@ -25,7 +25,8 @@ struct ListeningServer {
 absl::Status Listen(const std::string& address, const Clock* clock, grpc::ServerBuilder* builder,
                     ListeningServer* listening);
 
-// A channel to the server that no network carries.
+// A channel to the server that no network carries. No call may begin after its shutdown: gRPC 1.51 would
+// crash.
 std::shared_ptr<grpc::Channel> InProcessChannelTo(const ListeningServer& listening);
 
 // Refuses new calls, cancels those still open after `patience`, and returns when all have ended.

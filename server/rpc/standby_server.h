@@ -22,7 +22,8 @@ class StandbyServer {
   // Frees the port within 200 ms.
   ~StandbyServer();
 
-  // A channel to this server that no network carries.
+  // A channel to this server that no network carries. No call may begin after the server's shutdown: gRPC
+  // 1.51 would crash.
   std::shared_ptr<grpc::Channel> InProcessChannel();
 
   // "" while there is no leader.

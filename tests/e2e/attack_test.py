@@ -51,7 +51,7 @@ class Coordinator(RealServer):
             time.sleep(0.02)
         with open(port_file) as f:
             ports = json.load(f)
-        self.port, self.metrics_port = ports["grpc"], ports["metrics"]
+        self.port, self.metrics_port, self.http_port = ports["grpc"], ports["metrics"], ports["http"]
 
     def close(self):
         super().close()

@@ -1,15 +1,19 @@
 """The HTTP port of a real fleet: Triton's public client, plain requests as curl sends them, and bad ones."""
 import base64
+import contextlib
 import http.client
 import json
 import os
 import socket
 import subprocess
+import threading
 import unittest
 
 import bad_input_test
 import fleet as fleets
 from public_client import tensor, triton  # first: it says where the others are
+from attack_test import Coordinator
+from real_server import running
 import ml_dtypes
 import numpy
 import tritonclient.http as triton_http
@@ -81,6 +85,12 @@ class Http(bad_input_test.Refusals):
             result = self.client.infer("small", [http_tensor(array, datatype, binary)])
             wanted = self.by_grpc.as_numpy("mean_probability")
             numpy.testing.assert_allclose(result.as_numpy("mean_probability"), wanted, atol=0.1 if datatype == "BF16" else 1e-2)
+
+    def test_the_index_is_that_of_grpc(self):
+        [model] = [model for model in self.client.get_model_repository_index() if model["name"].startswith("small-")]
+        self.assertEqual((model["state"], model["reason"]), ("READY", ""))
+        by_grpc = triton.InferenceServerClient(self.fleet.address).get_model_repository_index().models
+        self.assertIn((model["name"], model["version"], "READY"), [(m.name, m.version, m.state) for m in by_grpc])
 
     def test_plain_requests(self):
         code, headers, reply = self.ask("POST", INFER, json.dumps(self.body(outputs=[{"name": "mean_probability"}])))
@@ -172,6 +182,43 @@ class Tokens(unittest.TestCase):
             reply = connection.getresponse()
             self.assertEqual((path, reply.status), (path, code), reply.read())
             reply.read()
+
+class Ending(unittest.TestCase):
+    """A server that is asked to end while requests come and streams are open."""
+
+    def test_it_ends_in_order(self):
+        with running(Coordinator()) as server:
+            def ask(verb, path, body=None):
+                connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=60)
+                with contextlib.closing(connection):
+                    connection.request(verb, path, body)
+                    reply = connection.getresponse()
+                    return reply.status, reply.read()
+
+            spec = {"name": "walk", "model": {"potential": {"gaussian": {"dimension": 2}}}, "sampler": {"sgld": {}},
+                    "step_size": {"constant": 0.1}, "batch_size": 1, "num_steps": 1000, "chains": 2}
+            self.assertEqual(ask("POST", "/v1/jobs", json.dumps({"spec": spec}))[0], 200)
+            codes, served = set(), threading.Event()
+
+            def hammer():
+                with contextlib.suppress(OSError, http.client.HTTPException):
+                    while True:
+                        codes.add(ask("GET", "/v1/jobs/walk")[0])
+                        served.set()
+
+            def watch():
+                with contextlib.suppress(OSError, http.client.HTTPException):
+                    codes.add(ask("GET", "/v1/jobs/walk/watch")[0])
+
+            threads = [threading.Thread(target=work) for work in (hammer, hammer, hammer, hammer, watch, watch)]
+            for thread in threads:
+                thread.start()
+            self.assertTrue(served.wait(60))
+            server.process.terminate()
+            self.assertEqual(server.process.wait(60), 0)
+            for thread in threads:
+                thread.join(60)
+            self.assertLessEqual(codes, {200, 503})
 
 
 if __name__ == "__main__":

@@ -294,7 +294,7 @@ class PointRequired(ChainfleetError):
 class PortTaken(ChainfleetError):
     """Server or worker start: another process listens on the port, or the address is not one of this host."""
 
-    hint = "choose another address with --listen, --metrics-listen or --metrics-port"
+    hint = "choose another address with --listen, --metrics-listen, --http-listen or --metrics-port"
 
 
 class QueueFull(ChainfleetError):

@@ -7,6 +7,7 @@
 
 #include "server/http/http_limits.h"
 #include "server/http/routes.h"
+#include "server/rpc/standby_server.h"
 #include "tests/server/http/http_before_server.h"
 #include "tests/support/scrape.h"
 
@@ -53,6 +54,33 @@ TEST_F(GatewayWithJob, HealthAndMetadata) {
   EXPECT_EQ(config["input"][0]["dims"], json({1, 2, 2}));
   EXPECT_TRUE(Parsed(Ask(Get("/v2/models/stats"))).contains("model_stats"));
   EXPECT_THAT(HttpPeer(http_->port()).Send(Get("/healthz", "", "HEAD")).ReadUntil("\r\n\r\n"), HasSubstr("200 OK"));
+}
+
+TEST_F(GatewayWithJob, TheIndexNamesModelsAndAliasesAndWhyTheyAreNotReady) {
+  ASSERT_TRUE(CreateJob(GaussianJob("walk")).ok());
+  const std::string id = GetJob("softmax")->id();
+  json index = Parsed(Ask(Post("/v2/repository/index", "")));
+  ASSERT_EQ(index.size(), 1u) << "a potential is no model";
+  EXPECT_EQ(index[0]["name"], id);
+  EXPECT_EQ(index[0]["state"], "UNAVAILABLE");
+  EXPECT_THAT(index[0]["reason"].get<std::string>(), HasSubstr("no draw"));
+  EXPECT_EQ(Parsed(Ask(Post("/v2/repository/index", R"({"ready": true})"))).size(), 0u);
+
+  ASSERT_TRUE(SetIntent("walk", v1::Job::PAUSE).ok());  // so that the draw is of the other job
+  CommitADraw();
+  ASSERT_EQ(Ask(Post("/v1/jobs/softmax/snapshots", "")).code, 200);
+  ASSERT_EQ(
+      Ask(Get("/v1/aliases/champion", "Content-Length: 33\r\n", "PUT") + R"({"job": "softmax", "version": 1 })").code,
+      200);
+  index = Parsed(Ask(Post("/v2/repository/index", R"({"ready": true})")));
+  ASSERT_EQ(index.size(), 2u);
+  EXPECT_EQ(index[0], json({{"name", id}, {"version", "1"}, {"state", "READY"}, {"reason", ""}}));
+  EXPECT_EQ(index[1]["name"], "champion");
+  EXPECT_EQ(index[1]["version"], "1");
+  ASSERT_TRUE(SetIntent("softmax", v1::Job::CANCEL).ok());
+  EXPECT_EQ(Parsed(Ask(Post("/v2/repository/index", R"({"ready": true})"))).size(), 0u);
+  ExpectError(Post("/v2/repository/index", R"({"repository_name": "other"})"), 404, "other");
+  ExpectError(Post("/v2/repository/index", R"({"ready": 3})"), 400, "RepositoryIndexRequest");
 }
 
 TEST_F(GatewayWithJob, NotReadyIs400AsInTriton) {
@@ -142,6 +170,28 @@ TEST_F(GatewayWithTokens, TheTokenIsCheckedBeforeTheBody) {
 
 TEST_F(GatewayWithTokens, AnyHostNameIsServed) {
   EXPECT_EQ(Ask("GET /v2 HTTP/1.1\r\nHost: fleet.example\r\nAuthorization: Bearer vision\r\n\r\n").code, 200);
+}
+
+TEST_F(HttpBeforeServer, AStandbyNamesTheLeader) {
+  auto standby = StandbyServer::Start("127.0.0.1:0", &clock_, RngKey{1}).value();
+  standby->SetLeader("other:7400");
+  const auto refuse = [](const std::string&, const std::string&) { return absl::UnavailableError("standing by"); };
+  http_ =
+      OpenHttp(
+          "127.0.0.1:0", /*is_open=*/true,
+          {.channel = standby->InProcessChannel(), .authorize = refuse, .clock = &clock_, .executor = threads_.get()})
+          .value();
+  EXPECT_EQ(Ask(Get("/healthz")).code, 200);
+  ExpectError(Get("/readyz"), 503, "stands by");
+  ExpectError(Post("/v2/models/m/infer", "{"), 503, "the leader is other:7400");
+  EXPECT_EQ(Parsed(Ask(Get("/v1/jobs")))["reason"], "NOT_LEADER");
+  http_.reset();
+}
+
+TEST_F(HttpBeforeServer, AServerThatEndsRefusesCalls) {
+  auth_.RefuseAll();
+  EXPECT_EQ(Ask(Get("/v2")).code, 503);
+  EXPECT_EQ(Ask(Post("/v2/models/m/infer", "{}")).code, 503);
 }
 
 }  // namespace

@@ -88,6 +88,34 @@ TEST_F(JobApiTest, WrongFieldsAreNamed) {
   ExpectError(Post("/v1/jobs/nowhere/predict", R"({"inputs": {"data": "no base64!"}})"), 400, "PredictRequest");
 }
 
+TEST_F(JobApiTest, AJobIsWatchedByServerSentEvents) {
+  ASSERT_EQ(Ask(Post("/v1/jobs", absl::StrCat(kSpec, "}"))).code, 200);
+  HttpPeer watcher(http_->port());
+  watcher.Send(Get("/v1/jobs/g/watch?min_interval_seconds=0.01"));
+  EXPECT_THAT(watcher.ReadUntil("\r\n\r\n"), HasSubstr("Content-Type: text/event-stream"));
+  EXPECT_THAT(watcher.ReadUntil("\n\n"), testing::AllOf(HasSubstr("data: {"), HasSubstr("\"intent\":\"RUN\"")));
+  ASSERT_TRUE(SetIntent("g", v1::Job::PAUSE).ok());
+  EXPECT_THAT(watcher.ReadUntil("\"intent\":\"PAUSE\""), HasSubstr("data: {"));
+  ASSERT_TRUE(SetIntent("g", v1::Job::CANCEL).ok());
+  EXPECT_THAT(watcher.ReadUntil("event: end\ndata: {}\n\n"), HasSubstr("\"state\":\"CANCELLED\""));
+}
+
+TEST_F(JobApiTest, StreamsFailBeforeTheyBegin) {
+  ExpectError(Get("/v1/jobs/nowhere/watch"), 404, "nowhere");
+  ExpectError(Post("/v1/jobs/nowhere/evaluate", R"({"dataset": "digits"})"), 404, "nowhere");
+  ExpectError(Get("/v1/jobs/nowhere/watch?min_interval_seconds=often"), 400, "min_interval_seconds");
+}
+
+TEST_F(JobApiTest, TheServerEndsWhileStreamsAreOpen) {
+  ASSERT_EQ(Ask(Post("/v1/jobs", absl::StrCat(kSpec, "}"))).code, 200);
+  HttpPeer reads(http_->port());
+  auto gone = std::make_unique<HttpPeer>(http_->port());
+  for (HttpPeer* peer : {&reads, gone.get()}) peer->Send(Get("/v1/jobs/g/watch")).ReadUntil("\n\n");
+  gone.reset();
+  http_.reset();
+  EXPECT_THAT(reads.ReadUntil("never"), HasSubstr("event: error"));
+}
+
 // The targets of all "$ref".
 void CollectReferences(const json& value, std::set<std::string>* references) {
   for (const auto& [key, inner] : value.items()) {

@@ -1,0 +1,88 @@
+#include "server/http/web_stream.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace chainfleet {
+
+void WebStream::Write(std::string part, std::function<void(bool goes_on)> next) {
+  {
+    MutexLock lock(&mutex_);
+    if (!is_closed_) {
+      bytes_ += part;
+      next_ = std::move(next);
+      return Resume();
+    }
+  }
+  next(false);
+}
+
+void WebStream::End(const std::string& part) {
+  std::function<void()> ended;
+  {
+    MutexLock lock(&mutex_);
+    bytes_ += part;
+    has_ended_ = true;
+    cancel_ = nullptr;
+    Resume();
+    ended.swap(ended_);
+  }
+  if (ended) ended();
+}
+
+void WebStream::OnEnd(std::function<void()> ended) {
+  {
+    MutexLock lock(&mutex_);
+    if (!has_ended_) {
+      ended_ = std::move(ended);
+      return;
+    }
+  }
+  ended();
+}
+
+void WebStream::Open(std::function<void()> suspend, std::function<void()> resume) {
+  MutexLock lock(&mutex_);
+  suspend_ = std::move(suspend);
+  resume_ = std::move(resume);
+}
+
+ssize_t WebStream::Read(char* to, size_t most) {
+  std::function<void(bool)> next;
+  size_t size = 0;
+  {
+    MutexLock lock(&mutex_);
+    if (bytes_.empty()) {
+      if (has_ended_) return kEnd;
+      is_suspended_ = true;
+      suspend_();
+      return 0;
+    }
+    size = std::min(most, bytes_.size());
+    std::memcpy(to, bytes_.data(), size);
+    bytes_.erase(0, size);
+    if (bytes_.empty()) next.swap(next_);
+  }
+  if (next) next(true);
+  return static_cast<ssize_t>(size);
+}
+
+void WebStream::Close() {
+  std::function<void()> cancel;
+  std::function<void(bool)> next;
+  {
+    MutexLock lock(&mutex_);
+    is_closed_ = true;
+    is_suspended_ = false;
+    cancel.swap(cancel_);
+    next.swap(next_);
+  }
+  if (cancel) cancel();
+  if (next) next(false);
+}
+
+void WebStream::Resume() {
+  if (std::exchange(is_suspended_, false)) resume_();
+}
+
+}  // namespace chainfleet

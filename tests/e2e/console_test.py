@@ -104,6 +104,16 @@ class Console(unittest.TestCase):
         self.assertGreater(len(found), 1)
         self.assertGreater(min(found), 8, "blank, or nearly")
 
+    def test_a_running_job_is_followed_by_events(self):
+        job = self.fleet.submit(JOB.replace("name: console", "name: long").replace("num_epochs: 6", "num_epochs: 1000000"))
+        self.addCleanup(self.fleet.run, "cancel", job)
+        self.show("#/jobs/" + job, "RUNNING")
+        self.assertTrue(any("/watch?" in asked for asked in self.browser.requests()), self.browser.requests())
+        self.browser.evaluate("clearTimeout(timer), setTimeout = () => 0")  # nothing but events draws the page from here on
+        self.fleet.run("cancel", job, check=True)
+        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "CANCELLED"))
+        self.assertEqual(self.browser.complaints(), [])
+
     def test_a_row_is_predicted(self):
         self.show("#/jobs/" + self.job, "Convergence")
         self.browser.evaluate("""{ const box = document.querySelector('textarea');

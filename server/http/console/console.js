@@ -5,6 +5,7 @@ const REFRESH_MS = 2000, PAGE_ROWS = 100, CHART_POINTS = 400;
 const main = document.getElementById("main"), trouble = document.getElementById("trouble");
 const palette = ["#0b5cad", "#c4601d", "#1a7f37", "#8250df", "#b42318", "#0a7d8c", "#7a5c00", "#57606a"];
 let timer = 0, visit = 0, charts = [];
+let stream = null;  // of the job in view: its name, its newest state, and how to end it
 
 // An element with its attributes and children; a child is an element, text or null.
 function make(tag, attributes = {}, ...children) {
@@ -21,10 +22,13 @@ class Refused extends Error {
   constructor(code, message) { super(message); this.code = code; }
 }
 
-async function call(path, options = {}) {
-  const headers = options.body ? {"Content-Type": "application/json"} : {};
+function authorization() {
   const token = sessionStorage.getItem("token");
-  if (token) headers.Authorization = "Bearer " + token;
+  return token ? {Authorization: "Bearer " + token} : {};
+}
+
+async function call(path, options = {}) {
+  const headers = {...authorization(), ...(options.body ? {"Content-Type": "application/json"} : {})};
   const reply = await fetch(path, {...options, headers});
   const text = await reply.text();
   let json = {};
@@ -33,6 +37,30 @@ async function call(path, options = {}) {
   return json;
 }
 const at = (...parts) => "/v1/" + parts.map(encodeURIComponent).join("/");
+
+// Follows a job by server-sent events until it is final or another view is shown. Without a stream the timer asks.
+async function follow(name) {
+  const ending = new AbortController(), mine = stream = {name, job: null, end: () => ending.abort()};
+  try {
+    const reply = await fetch(at("jobs", name, "watch") + "?min_interval_seconds=1", {headers: authorization(), signal: ending.signal});
+    const reader = reply.ok ? reply.body.pipeThrough(new TextDecoderStream()).getReader() : null;
+    for (let text = ""; reader && stream === mine;) {
+      const {done, value} = await reader.read();
+      if (done) break;
+      const events = (text + value).split("\n\n");
+      text = events.pop();
+      const newest = events.filter(event => event.startsWith("data: ")).pop();
+      if (newest) {
+        mine.job = JSON.parse(newest.slice("data: ".length));
+        refresh();
+      }
+    }
+  } catch { /* the timer goes on */ }
+  if (stream === mine) {
+    stream = null;
+    refresh();
+  }
+}
 
 // ---- values
 
@@ -156,13 +184,14 @@ function chainsOf(job) {
 }
 
 async function job(query, name) {
-  const found = await call(at("jobs", name));
+  const found = (stream && stream.name === name && stream.job) || await call(at("jobs", name));
   const decisive = (found.diagnostics || []).filter(one => !one.descriptive);
   const quantities = [...new Set([...decisive, ...(found.diagnostics || [])].map(one => one.quantity))];
   const [versions, evaluations, ...traces] = await Promise.all([
     call(at("jobs", found.id, "snapshots")), call("/v1/evaluations?job=" + encodeURIComponent(found.id)),
     ...quantities.slice(0, 4).map(quantity => call(at("jobs", found.id, "traces") + "?quantity=" + encodeURIComponent(quantity)).catch(() => null)),
   ]);
+  if (!found.finished_at && !stream) follow(name);
   const report = found.report || {};
   return [make("h1", {}, found.id), orders(found),
     facts([["State", state(found.state)],
@@ -369,6 +398,10 @@ async function draw() {
   const [path, search] = location.hash.replace(/^#\/?/, "").split("?");
   const [name, argument] = path.split("/").map(decodeURIComponent);
   const view = views[name] || views.jobs;
+  if (stream && !(name === "jobs" && argument === stream.name)) {
+    stream.end();
+    stream = null;
+  }
   document.querySelectorAll("nav a").forEach(link => {
     if (link.hash === "#/" + (views[name] ? name : "jobs")) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
@@ -387,11 +420,12 @@ async function draw() {
     tell(error);
   }
   document.getElementById("leave").hidden = !sessionStorage.getItem("token");
-  timer = setTimeout(refresh, REFRESH_MS);
+  timer = setTimeout(refresh, stream ? 5 * REFRESH_MS : REFRESH_MS);
 }
 
 // What a user fills in, or a tab that nobody sees, is not drawn again.
 function refresh() {
+  clearTimeout(timer);
   if (busy() || document.hidden) timer = setTimeout(refresh, REFRESH_MS);
   else draw();
 }

@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <utility>
 
@@ -178,9 +179,10 @@ class HttpServer::Connections : public std::enable_shared_from_this<Connections>
   }
 
   void Stop() {
-    MHD_quiesce_daemon(daemon_);
+    const MHD_socket listening = MHD_quiesce_daemon(daemon_);  // ours from here on
     exchanges_.CancelAll();
     MHD_stop_daemon(daemon_);
+    ::close(listening);
   }
 
  private:

@@ -188,6 +188,15 @@ TEST_F(HttpServerTest, TheServerEndsWhileRequestsWait) {
   EXPECT_EQ(asked_.cancelled, 1);
 }
 
+TEST_F(HttpServerTest, TheNextServerTakesThePortAtOnce) {
+  const std::string address = absl::StrCat("127.0.0.1:", port());
+  HttpPeer peer(port());
+  EXPECT_EQ(peer.Send(Get("/")).Read().code, 200);
+  server_.reset();
+  const auto next = HttpServer::Start(address, std::make_unique<Echo>(&asked_), &clock_, &executor_);
+  EXPECT_TRUE(next.ok()) << next.status();
+}
+
 TEST_F(HttpServerTest, ATakenPortIsRefused) {
   const auto second =
       HttpServer::Start(absl::StrCat("127.0.0.1:", port()), std::make_unique<Echo>(&asked_), &clock_, &executor_);

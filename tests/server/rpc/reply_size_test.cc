@@ -182,6 +182,8 @@ std::map<std::string, Size> Replies() {
       {"GRPCInferenceService.ModelInfer", kCut},
       {"GRPCInferenceService.ModelConfig", kFixed},
       {"GRPCInferenceService.ModelStatistics", [] { return limits::kPageBytes + limits::kMiB; }},
+      // a name, a version, a state and a reason for each job that a tenant may have by default, and each alias
+      {"GRPCInferenceService.RepositoryIndex", [] { return int64_t{256} * (10'000 + limits::kMaxAliases); }},
   };
 }
 

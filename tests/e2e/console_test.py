@@ -15,9 +15,9 @@ sampler: {sgld: {}}
 learning_rate: {constant: 0.01}
 temperature: 1.0e-4
 batch_size: 50
-num_epochs: 6
+num_epochs: 60
 chains: 2
-collect: {every_steps: 10}
+collect: {every_steps: 100}
 seed: 7
 """
 TOKEN = "The-token-of-somebody-who-looks-on"
@@ -105,7 +105,7 @@ class Console(unittest.TestCase):
         self.assertGreater(min(found), 8, "blank, or nearly")
 
     def test_a_running_job_is_followed_by_events(self):
-        job = self.fleet.submit(JOB.replace("name: console", "name: long").replace("num_epochs: 6", "num_epochs: 1000000"))
+        job = self.fleet.submit(JOB.replace("name: console", "name: long").replace("num_epochs: 60", "num_epochs: 1000000"))
         self.addCleanup(self.fleet.run, "cancel", job)
         self.show("#/jobs/" + job, "RUNNING")
         self.assertTrue(any("/watch?" in asked for asked in self.browser.requests()), self.browser.requests())

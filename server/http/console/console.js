@@ -210,13 +210,13 @@ async function job(query, name) {
       ["ESS bulk", one => number(Math.round(one.ess_bulk)), true], ["ESS tail", one => number(Math.round(one.ess_tail)), true],
       ["Mean", one => number(one.mean, 6), true], ["MCSE", one => number(one.mcse_mean, 2), true],
       ["Decides", one => one.descriptive ? "no" : "yes"],
-    ], "There are no traces yet."),
+    ], "The chains have too few traced values yet."),
     make("div", {class: "charts"}, traces.filter(one => one && (one.chains || []).length > 0).map(traceFigure)),
     make("h2", {}, "Versions"), table(versions.snapshots || [], [
       ["Version", one => number(one.version), true], ["Draws", one => number(one.num_draws), true],
       ["Age", one => age(one.created_at), true], ["Aliases", one => (one.aliases || []).join(", ")],
     ], "There is no version yet."),
-    make("h2", {}, "Evaluations"), evaluationTable(evaluations.evaluations || []),
+    make("h2", {}, "Evaluations"), evaluationTable(evaluations.evaluations || [], false),
     make("h2", {}, "Predict"), predictForm(found)];
 }
 
@@ -290,10 +290,10 @@ function shown(reply) {
 
 // ---- the other views
 
-function evaluationTable(items) {
+function evaluationTable(items, withJob = true) {
   return table(items, [
     ["Evaluation", one => make("a", {href: "#/evaluations/" + encodeURIComponent(one.id)}, one.id)],
-    ["Job", one => make("a", {href: "#/jobs/" + encodeURIComponent(one.job_id)}, one.job_id)],
+    ...(withJob ? [["Job", one => make("a", {href: "#/jobs/" + encodeURIComponent(one.job_id)}, one.job_id)]] : []),
     ["Data set", one => (one.request || {}).dataset], ["State", one => state(one.state)],
     ["Age", one => age(one.created_at), true], ["Error", one => one.error],
   ], "There are no evaluations. chainfleet evaluate JOB --dataset NAME starts one.");

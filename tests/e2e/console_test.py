@@ -96,8 +96,12 @@ class Console(unittest.TestCase):
                 self.assertLess(sum(page[20][5]), 200, "a page for the dark is dark")
                 self.keep("phone-" + view.strip("#/").split("/")[0] + ("-one" if view.count("/") > 1 else ""))
 
-    def test_charts_of_a_job_are_drawn(self):
-        self.show("#/jobs/" + self.job, "Convergence")
+    def test_charts_are_drawn(self):
+        self.check_charts("#/jobs/" + self.job, "of each chain, by step")
+        self.check_charts("#/evaluations/" + self.evaluation, "NLL by the number of draws")
+
+    def check_charts(self, view, text):
+        self.show(view, text)
         colors = ("[...document.querySelectorAll('canvas')].map(c => new Set(new Uint32Array(c.getContext('2d')"
                   ".getImageData(0, 0, c.width, c.height).data.buffer)).size)")
         found = self.browser.evaluate(f"new Promise(done => requestAnimationFrame(() => done({colors})))")

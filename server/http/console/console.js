@@ -4,7 +4,7 @@
 const REFRESH_MS = 2000, PAGE_ROWS = 100, CHART_POINTS = 400;
 const main = document.getElementById("main"), trouble = document.getElementById("trouble");
 const palette = ["#0b5cad", "#c4601d", "#1a7f37", "#8250df", "#b42318", "#0a7d8c", "#7a5c00", "#57606a"];
-let timer = 0, visit = 0, charts = [];
+let timer = 0, visit = 0, charts = [], waiting = [];
 let stream = null;  // of the job in view: its name, its newest state, and how to end it
 
 // An element with its attributes and children; a child is an element, text or null.
@@ -103,18 +103,22 @@ function facts(pairs) {
     .flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));
 }
 
-// Draws a chart into a figure. Screen readers get its caption.
+// A figure with a chart. Screen readers get its caption.
 function figure(caption, config) {
   const canvas = make("canvas", {role: "img", "aria-label": caption});
   const element = make("figure", {}, make("figcaption", {}, caption), make("div", {class: "chart"}, canvas));
-  const color = name => getComputedStyle(document.documentElement).getPropertyValue(name);
-  queueMicrotask(() => {
-    if (!canvas.isConnected) return;
-    Chart.defaults.color = color("--soft");
-    Chart.defaults.borderColor = color("--line");
-    charts.push(new Chart(canvas, {...config, options: {animation: false, maintainAspectRatio: false, ...config.options}}));
-  });
+  waiting.push([canvas, {...config, options: {animation: false, maintainAspectRatio: false, ...config.options}}]);
   return element;
+}
+
+// Draws the charts of the view, which is in the document now: a chart takes its size from there.
+function drawCharts() {
+  const color = name => getComputedStyle(document.documentElement).getPropertyValue(name);
+  Chart.defaults.color = color("--soft");
+  Chart.defaults.borderColor = color("--line");
+  charts.forEach(chart => chart.destroy());
+  charts = waiting.filter(([canvas]) => canvas.isConnected).map(([canvas, config]) => new Chart(canvas, config));
+  waiting = [];
 }
 
 function thin(points) {
@@ -409,9 +413,8 @@ async function draw() {
   try {
     const parts = await view(new URLSearchParams(search || ""), argument);
     if (mine !== visit) return;
-    charts.forEach(chart => chart.destroy());
-    charts = [];
     main.replaceChildren(...parts.filter(part => part !== null));
+    drawCharts();
     document.title = (main.querySelector("h1") || {}).textContent + " - chainfleet";
     tell(null);
   } catch (error) {

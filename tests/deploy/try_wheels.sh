@@ -1,28 +1,41 @@
 #!/usr/bin/env bash
-# Installs the wheels beside this script with pip, runs the Python guide and the command line with them, and says how long it
-# took. Part of tests/run_wheels.sh.
+# Installs the wheels beside this script with pip, samples and predicts from Python and by the command line, runs the Python
+# guide, and says how long it took. Part of tests/run_wheels.sh.
 set -euo pipefail
 cd "$(dirname "$0")"
 say() { printf 'try_wheels: %s\n' "$*"; }
 ! command -v cc c++ cmake || say "this machine has build tools; they are not used"
 python3 -m venv environment
+export XDG_DATA_HOME=$PWD/data PATH=$PWD/environment/bin:$PATH
+trap 'chainfleet down >/dev/null; rm -rf data environment' EXIT
 SECONDS=0
-environment/bin/pip install --quiet --find-links . 'chainfleet[server]'
+pip install --quiet --find-links . 'chainfleet[server]'
 say "pip install: $SECONDS s, $(du -shL environment | cut -f 1)"
-export PATH=$PWD/environment/bin:$PATH
-up=$PWD/data
-trap 'chainfleet down --data-dir "$up" >/dev/null; rm -rf "$up" environment' EXIT
-chainfleet up --data-dir "$up" --listen 127.0.0.1:0 --metrics-listen off --workers 2
-CHAINFLEET_ADDRESS=127.0.0.1:$(sed 's/.*"grpc": \([0-9]*\).*/\1/' "$up/run/ports.json")
-export CHAINFLEET_ADDRESS
-python -c '
-import doctest, sys
-failed, ran = doctest.testfile("python.md", module_relative=False, optionflags=doctest.ELLIPSIS)
-print(f"try_wheels: {ran} lines of the Python guide, {failed} failed")
-sys.exit(failed > 0 or ran < 20)'
-say "from pip install to the end of the Python guide: $SECONDS s"
-chainfleet get jobs
-python -c 'import numpy; numpy.save("x.npy", numpy.random.default_rng(1).normal(size=(3, 2)).astype("float32"))'
-chainfleet predict moons --input x.npy
-chainfleet doctor
+
+python - <<'PYTHON'
+import numpy, torch, chainfleet as cf
+fleet = cf.local(progress=False)
+x = numpy.random.default_rng(1).normal(size=(500, 2)).astype("float32")
+y = (x[:, 0] * x[:, 1] > 0).astype("int64")
+model = torch.nn.Sequential(torch.nn.Linear(2, 16), torch.nn.Tanh(), torch.nn.Linear(16, 2))
+job = fleet.sample(model, data=(x, y), sampler=cf.EMCMC(eta=4e-4), chains=2, epochs=12, name="first").wait()
+p = job.predict(x[:3])
+print(p.mean_probability, p.mutual_information, p.error("mutual_information"))
+numpy.save("x.npy", x[:3])
+open("address", "w").write(",".join(fleet.connection.addresses))
+PYTHON
+say "from pip install to a prediction from Python: $SECONDS s"
+CHAINFLEET_ADDRESS=$(cat address) chainfleet get jobs
+CHAINFLEET_ADDRESS=$(cat address) chainfleet predict first --input x.npy
+CHAINFLEET_ADDRESS=$(cat address) chainfleet doctor
 for program in chainfleet chainfleet-server chainfleet-worker; do $program --version; done
+chainfleet down
+rm -rf data
+
+pip install --quiet --find-links . 'chainfleet[server,arviz,sklearn]'
+python - <<'PYTHON'
+import doctest, sys
+failed, ran = doctest.testfile("python.md", module_relative=False, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+print(f"try_wheels: {ran} lines of the Python guide, {failed} failed")
+sys.exit(failed > 0 or ran < 40)
+PYTHON

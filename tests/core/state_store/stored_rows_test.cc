@@ -24,7 +24,7 @@ std::string ReadFile(const std::string& name) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-Dataset Numbers() {
+Dataset NumberDataset() {
   Dataset dataset = SmallDataset("numbers", "shard-1");
   dataset.input_type = InputType::kFloat32;
   dataset.input_shape = {3};
@@ -37,7 +37,7 @@ Dataset Numbers() {
 // Every optional part of a plan is there.
 JobPlan SweptPlan() {
   JobPlan plan = *PlanOf(kSwept, 2);
-  plan.dataset = Numbers();
+  plan.dataset = NumberDataset();
   plan.dataset->tenant = "vision";
   plan.module = {"mine", {"model-1", 12, DigestOf(3)}, absl::FromUnixSeconds(9), "vision"};
   plan.normalisation = {{0.1, 0.2}, {0.3, 0.4}};
@@ -108,7 +108,7 @@ class Writer {
     Do(change::BeginUpload{"upload-1", {"shard-0"}});
     Do(change::PutDataset{SmallDataset("digits"), "upload-1"});
     Do(change::BeginUpload{"upload-2", {"shard-1"}});
-    Dataset numbers = Numbers();
+    Dataset numbers = NumberDataset();
     numbers.tenant = "vision";
     Do(change::PutDataset{numbers, "upload-2"});
     Do(change::BeginUpload{"upload-3", {"model-1"}});

@@ -23,9 +23,9 @@ def help_of(folder, *command):
 
 
 def verbs(text):
-    """The names below "Subcommands:"."""
+    """The names below "Subcommands:", without aliases."""
     listed = re.search(r"^Subcommands:\n((?:  .*\n)+)", text + "\n", re.M)
-    return re.findall(r"^  (\S+)", listed.group(1), re.M) if listed else []
+    return re.findall(r"^  ([^\s,]+)", listed.group(1), re.M) if listed else []
 
 
 def commands(folder):

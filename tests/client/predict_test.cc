@@ -104,8 +104,16 @@ TEST_F(PredictVerbTest, AsksForTheDrawsOfFailedChains) {
   EXPECT_TRUE(service_.asked.selection().include_failed());
 }
 
-TEST_F(PredictVerbTest, RefusesAnOutputThatIsNoNpzAndCountsBelowOne) {
-  EXPECT_THROW(Run({"--output", folder_ + "/p.csv"}), CLI::ValidationError);
+TEST_F(PredictVerbTest, WritesACsv) {
+  Run({"--quantiles", "0.1,0.9", "--output", folder_ + "/p.csv"});
+  std::ostringstream text;
+  text << std::ifstream(folder_ + "/p.csv").rdbuf();
+  EXPECT_EQ(text.str(),
+            "row,mean,quantiles_0,quantiles_1,variance_aleatoric,variance_epistemic\n0,2.5,1.25,3.75,1,0.5\n");
+}
+
+TEST_F(PredictVerbTest, RefusesOutputsOfOtherFormatsAndCountsBelowOne) {
+  EXPECT_THROW(Run({"--output", folder_ + "/p.txt"}), CLI::ValidationError);
   try {
     Run({"--members", "0"});
     FAIL() << "--members 0 was taken";

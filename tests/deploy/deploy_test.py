@@ -290,7 +290,7 @@ class ManPages(unittest.TestCase):
             page = written[command.replace(" ", "-") + ".1"]
             self.assertIn('"chainfleet 1.2.3"', page)
             program, *verbs = command.split()
-            listed = re.findall(r"^  ([-a-z]\S*)", said(os.path.join(BIN, program), *verbs, "--help").partition("Examples:")[0], re.M)
+            listed = re.findall(r"^  ([-a-z][^\s]*?),?(?= |$)", said(os.path.join(BIN, program), *verbs, "--help").partition("Examples:")[0], re.M)
             self.assertIn("-h,--help", listed)
             for name in listed:
                 self.assertRegex(page, rf"(?m)^\\fB{re.escape(name.replace('-', chr(92) + '-'))}\b", command)

@@ -116,10 +116,10 @@ void PrintOne(std::ostream& out, OutputFormat format, const Message& message, co
 void PrintList(std::ostream& out, OutputFormat format, const Listing& listing) {
   switch (format.kind) {
     case OutputFormat::kTable:
-      out << listing.table({.max_width = WidthOf(stdout)});
+      out << listing.table(WidthOf(stdout), false);
       break;
     case OutputFormat::kWide:
-      out << listing.table({.wide = true});
+      out << listing.table(0, true);
       break;
     case OutputFormat::kJsonPath:
       out << ReadJsonPath(ListJson(listing, false), format.path);

@@ -4,6 +4,7 @@
 // keys. 64-bit integers are strings, as in proto3 JSON.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <ostream>
@@ -11,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "client/cli/views/table.h"
 #include "google/protobuf/message.h"
 
 namespace chainfleet {
@@ -43,7 +43,8 @@ struct Listing {
   std::string key;
   std::vector<const google::protobuf::Message*> items;
   std::vector<std::string> names;  // one per item
-  std::function<std::string(const TableLayout&)> table;
+  // Lines of at most `max_width` characters (0: any); `wide` shows more columns.
+  std::function<std::string(size_t max_width, bool wide)> table;
 };
 void PrintList(std::ostream& out, OutputFormat format, const Listing& listing);
 

@@ -50,7 +50,7 @@ std::string Two(OutputFormat format) {
   a.set_name("a");
   b.set_name("b");
   std::ostringstream out;
-  PrintList(out, format, {"datasets", {&a, &b}, {"a", "b"}, [](const auto&) { return "the table\n"; }});
+  PrintList(out, format, {"datasets", {&a, &b}, {"a", "b"}, [](size_t, bool) { return "the table\n"; }});
   return out.str();
 }
 

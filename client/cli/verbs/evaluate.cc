@@ -131,7 +131,7 @@ absl::Status EvaluateAll(Invocation* run, Client* client, v1::EvaluateRequest re
     CHAINFLEET_ASSIGN_OR_RETURN(evaluations.emplace_back(), EvaluatePoint(run, client, request));
     request.mutable_selection()->set_version(evaluations.back().version());
   }
-  Listing listing{"evaluations", {}, {}, [&](const auto&) { return PointsTable(evaluations); }};
+  Listing listing{"evaluations", {}, {}, [&](size_t, bool) { return PointsTable(evaluations); }};
   for (const v1::Evaluation& evaluation : evaluations) {
     listing.items.push_back(&evaluation);
     listing.names.push_back(evaluation.point());

@@ -41,7 +41,9 @@ absl::Status PrintItems(Invocation* run, const std::string& key, std::vector<Ite
     std::erase_if(items, [&](const Item& item) { return NameOf(item) != name; });
     if (items.empty()) return absl::NotFoundError(absl::StrCat("there is no ", name, " among the ", key));
   }
-  Listing listing{key, {}, {}, [&](const TableLayout& layout) { return table(items).Render(layout); }};
+  Listing listing{key, {}, {}, [&](size_t max_width, bool wide) {
+                    return table(items).Render({.max_width = max_width, .wide = wide});
+                  }};
   for (const Item& item : items) {
     listing.items.push_back(&item);
     listing.names.push_back(NameOf(item));

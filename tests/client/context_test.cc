@@ -2,8 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -21,10 +23,14 @@ class ContextTest : public ::testing::Test {
     }
     setenv("CHAINFLEET_CONTEXTS", file_.c_str(), 1);
   }
-  ~ContextTest() override { unsetenv("CHAINFLEET_CONTEXTS"); }
+  ~ContextTest() override {
+    unsetenv("CHAINFLEET_CONTEXTS");
+    std::filesystem::remove_all(std::filesystem::path(file_).parent_path());
+  }
   void Write(const std::string& text) const { std::ofstream(file_) << text; }
 
-  const std::string file_ = ::testing::TempDir() + "context_test/config.yaml";
+  // Tests run at the same time, each in its process.
+  const std::string file_ = ::testing::TempDir() + "context-" + std::to_string(getpid()) + "/config.yaml";
 };
 
 TEST_F(ContextTest, KeepsAndReadsTheServers) {

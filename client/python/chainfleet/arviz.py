@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from .arrays import Array, Data, check_pair
 from .draws import Draws
 from .errors import Aborted, InvalidArgument, class_of
+from .posterior import Posterior, posterior_of
 from .prediction import Member, Prediction
 from .reasons import NotTraced
 from .v1 import job_spec_pb2, jobs_pb2, types_pb2
@@ -27,15 +27,6 @@ _DRAWN_AFTER_TRAINING = ("swag", "mc_dropout", "laplace")
 _SMALLEST = float(np.finfo(np.float32).smallest_subnormal)  # members are float32
 
 
-@dataclass(frozen=True)
-class _Source:
-    """A posterior of a job: its chains by index, their common report, and the name of the sweep's point."""
-
-    chains: Mapping[int, jobs_pb2.Chain]
-    report: jobs_pb2.Job.Report
-    point: str
-
-
 def to_arviz(
     job: Job,
     *,
@@ -49,7 +40,7 @@ def to_arviz(
     """See Job.to_arviz."""
     arviz = _import_arviz()
     state = job.describe()
-    source = _source(state, point, include_failed)
+    source = posterior_of(state, point, include_failed)
     selection = {"kinds": kind, "point": point, "include_failed": include_failed, "chains": sorted(source.chains)}
     groups: dict[str, dict[str, Array]] = {}
     seen: dict[int, tuple[Array, Array]] | None = None
@@ -92,26 +83,7 @@ def _convert(arviz: Any, groups: dict[str, dict[str, Array]], chains: list[int],
     return made
 
 
-def _source(state: jobs_pb2.Job, point: str, include_failed: bool) -> _Source:
-    """The chains of the job, or of one point of its sweep. Raises InvalidArgument that lists the points."""
-    report, index, name = state.report, 0, ""
-    if state.points:
-        found = [p for p in state.points if point in (p.name, str(p.index))]
-        if not found:
-            names = ", ".join(p.name for p in state.points)
-            raise InvalidArgument(
-                f"job {state.id} has a sweep: its points are posteriors of their own",
-                hint=f"to_arviz(point=...), one of {names}",
-            )
-        report, index, name = found[0].report, found[0].index, found[0].name
-    elif point:
-        raise InvalidArgument(f"job {state.id} has no sweep, so it has no point {point!r}")
-    failed = () if include_failed else (types_pb2.FAILED, types_pb2.DIVERGED)
-    chains = {c.id.index: c for c in state.chains if c.point == index and c.state not in failed}
-    return _Source(chains, report, name)
-
-
-def _segments(job: Job, source: _Source) -> list[types_pb2.SegmentRecord]:
+def _segments(job: Job, source: Posterior) -> list[types_pb2.SegmentRecord]:
     """The segments of these chains. Raises NoDraws."""
     request = jobs_pb2.ListSegmentsRequest(job=job.id)
     if source.point:
@@ -128,7 +100,7 @@ def _readable(records: Sequence[types_pb2.SegmentRecord]) -> set[str]:
     return {record.segment.object.name for record in records if not record.deleted and not record.corrupt}
 
 
-def _weights(draws: Draws, source: _Source, seen: Mapping[int, tuple[Array, Array]] | None) -> dict[int, Array]:
+def _weights(draws: Draws, source: Posterior, seen: Mapping[int, tuple[Array, Array]] | None) -> dict[int, Array]:
     """Weights of the draws by chain: of all, or of those that the server predicted with. Raises Aborted."""
     weights = {chain: draws.weights(chain) for chain in draws.chains}
     if seen is not None:
@@ -187,9 +159,9 @@ def _posterior(draws: Draws, picks: Mapping[int, Array]) -> dict[str, Array]:
 
 
 def _sample_stats(
-    job: Job, state: jobs_pb2.Job, source: _Source, kind: str, steps: Mapping[int, Array]
+    job: Job, state: jobs_pb2.Job, source: Posterior, kind: str, steps: Mapping[int, Array]
 ) -> dict[str, Array]:
-    """What is known of each draw [chain, draw]."""
+    """Returns the statistics of each draw [chain, draw]."""
     taken = np.stack(list(steps.values()))
     chains = [source.chains[chain] for chain in steps]
     diverged = np.array([chain.state == types_pb2.DIVERGED for chain in chains])

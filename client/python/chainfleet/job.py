@@ -12,8 +12,9 @@ import numpy as np
 from . import html, prediction, text
 from .arrays import Array, check_inputs
 from .draws import Draws
-from .errors import FailedPrecondition, InvalidArgument, JobFailed, class_of
+from .errors import FailedPrecondition, InvalidArgument, JobFailed
 from .evaluation import Evaluation
+from .posterior import posterior_of
 from .traces import Traces
 from .v1 import jobs_pb2, predict_pb2, types_pb2
 
@@ -166,14 +167,7 @@ class Job:
             hint = "to_torch(module), where module has the parameters that draws() lists"
             raise InvalidArgument(f"the torch module of job {self.id} is not known here", hint=hint)
         about, draws = self.describe(), self.draws(point)
-        if about.points and not point:
-            points = ", ".join(found.name for found in about.points)
-            raise class_of("INVALID_ARGUMENT", "POINT_REQUIRED")(
-                f"job {self.id} has a sweep, and each point is a posterior of its own: {points}",
-                reason="POINT_REQUIRED",
-            )
-        failed = {c.id.index for c in about.chains if c.state in (types_pb2.FAILED, types_pb2.DIVERGED)}
-        served = draws.of_chains(set(draws.chains) - failed)
+        served = draws.of_chains(posterior_of(about, point).chains)
         names = [kinds] if isinstance(kinds, str) else kinds or draws.kinds
         return TorchAverage(self, about, [served[name] for name in names], chosen, self._learns_numbers(), device)
 

@@ -2,11 +2,11 @@
 import unittest
 import warnings
 
-import fleet as fleets
 import python_package  # noqa: F401  first: it says where the next ones are
 import chainfleet as cf
 import matplotlib
 import numpy
+from connected_fleet import ConnectedFleet
 
 matplotlib.use("Agg")
 import arviz  # noqa: E402
@@ -17,14 +17,10 @@ def softmax(logits):
     return odds / odds.sum(axis=-1, keepdims=True)
 
 
-class Arviz(unittest.TestCase):
+class Arviz(ConnectedFleet):
     @classmethod
     def setUpClass(cls):
-        cls.started = fleets.Fleet(workers=1)
-        cls.addClassCleanup(cls.started.close)
-        cls.started.up()
-        cls.fleet = cf.connect(cls.started.address)
-        cls.addClassCleanup(cls.fleet.close)
+        super().setUpClass()
         source = numpy.random.default_rng(7)
         cls.x = source.normal(size=(64, 3)).astype(numpy.float32)
         cls.y = (cls.x[:, 0] + source.normal(size=64) > 0).astype(int)

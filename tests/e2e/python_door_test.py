@@ -17,6 +17,7 @@ import python_package  # first: it says where the next ones are
 import chainfleet as cf
 import numpy
 from chainfleet import local_fleet
+from connected_fleet import ConnectedFleet
 from cutting_proxy import CuttingProxy
 
 TOKEN = "The-token-of-an-operator-of-this-test"
@@ -102,17 +103,12 @@ class Verbs(unittest.TestCase):
             self.assertTrue(callable(getattr(homes[home], name)), command)
 
 
-class Transfers(unittest.TestCase):
+class Transfers(ConnectedFleet):
     """Files and URIs, and lines that break in the middle of something."""
 
     @classmethod
-    def setUpClass(cls):
-        cls.started = fleets.Fleet(workers=1)
-        cls.started.environment = {"CHAINFLEET_DATASET_ROOT": cls.started.folder}
-        cls.addClassCleanup(cls.started.close)
-        cls.started.up()
-        cls.fleet = cf.connect(cls.started.address)
-        cls.addClassCleanup(cls.fleet.close)
+    def environment(cls, folder):
+        return {"CHAINFLEET_DATASET_ROOT": folder}
 
     def test_files_and_uris_are_stored_once_under_the_same_arrays(self):
         paths = [pathlib.Path(self.started.folder, name) for name in ("x.npy", "y.npy")]
@@ -168,16 +164,10 @@ class Transfers(unittest.TestCase):
         self.assertNotIn("mlp-sgld", [job.spec.name for job in self.fleet.jobs("PENDING")])
 
 
-class Refused(unittest.TestCase):
-    """What is wrong is one exception with a reason and a remedy, and leaves nothing behind."""
+class Refused(ConnectedFleet):
+    """Wrong input raises one exception with a reason and a remedy, and leaves nothing behind."""
 
-    @classmethod
-    def setUpClass(cls):
-        cls.started = fleets.Fleet(workers=1, environment={"CHAINFLEET_TOKEN": TOKEN})
-        cls.addClassCleanup(cls.started.close)
-        cls.started.up()
-        cls.fleet = cf.connect(cls.started.address, TOKEN)
-        cls.addClassCleanup(cls.fleet.close)
+    TOKEN = TOKEN
 
     def refused(self, kind, reason, **wrong):
         given = {"model": NETWORK, "data": (X, Y), "sampler": cf.SGLD(), "epochs": 1, "progress": False, **wrong}

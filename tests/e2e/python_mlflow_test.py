@@ -6,11 +6,11 @@ import tempfile
 import unittest
 import unittest.mock
 
-import fleet as fleets
 import python_package  # noqa: F401  first: it says where the next ones are
 import chainfleet as cf
 import numpy
 import pandas
+from connected_fleet import ConnectedFleet
 
 os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
@@ -18,17 +18,13 @@ import mlflow  # noqa: E402
 import chainfleet.mlflow  # noqa: E402
 
 
-class Mlflow(unittest.TestCase):
+class Mlflow(ConnectedFleet):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp(prefix="chainfleet-mlflow-")
         cls.addClassCleanup(shutil.rmtree, cls.folder)
         mlflow.set_tracking_uri(f"file://{cls.folder}/runs")
-        cls.started = fleets.Fleet(workers=1)
-        cls.addClassCleanup(cls.started.close)
-        cls.started.up()
-        cls.fleet = cf.connect(cls.started.address)
-        cls.addClassCleanup(cls.fleet.close)
+        super().setUpClass()
         environment = unittest.mock.patch.dict(os.environ)
         environment.start()
         cls.addClassCleanup(environment.stop)

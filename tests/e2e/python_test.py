@@ -13,16 +13,13 @@ import python_package  # noqa: F401  first: it says where the next ones are
 import chainfleet as cf
 import numpy
 from chainfleet import local_fleet
+from connected_fleet import ConnectedFleet
 
 
-class Package(unittest.TestCase):
+class Package(ConnectedFleet):
     @classmethod
     def setUpClass(cls):
-        cls.started = fleets.Fleet(workers=1)
-        cls.addClassCleanup(cls.started.close)
-        cls.started.up()
-        cls.fleet = cf.connect(cls.started.address)
-        cls.addClassCleanup(cls.fleet.close)
+        super().setUpClass()
         source = numpy.random.default_rng(7)
         cls.x = source.normal(size=(600, 4)).astype(numpy.float32)
         cls.y = (cls.x[:, 0] + cls.x[:, 1] > 0).astype(int)

@@ -6,6 +6,7 @@ import python_package  # noqa: F401  first: it says where the next ones are
 from real_torch import torch
 import chainfleet as cf
 import numpy
+from connected_fleet import ConnectedFleet
 
 ROWS = numpy.random.default_rng(7).normal(3, 2, (600, 4)).astype(numpy.float32)
 HELD_OUT = numpy.random.default_rng(8).normal(3, 2, (100, 4)).astype(numpy.float32)
@@ -20,14 +21,8 @@ class Net(torch.nn.Module):
         return self.out(torch.relu(self.norm(self.hidden(x))))
 
 
-class Torch(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.started = fleets.Fleet(workers=1)
-        cls.addClassCleanup(cls.started.close)
-        cls.started.up("--allow-modules")
-        cls.fleet = cf.connect(cls.started.address)
-        cls.addClassCleanup(cls.fleet.close)
+class Torch(ConnectedFleet):
+    UP = ("--allow-modules",)
 
     def test_classes_are_those_of_the_server_to_rounding(self):
         net, x = Net(2), torch.from_numpy(ROWS)

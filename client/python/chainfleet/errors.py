@@ -3,7 +3,7 @@
 A refusal of the server is of two classes: one by its gRPC code (below) and one by its reason (`chainfleet.reasons`), so
 that `except NotFound` and `except DatasetNotFound` both catch it. Both are ChainfleetError.
 
-What the package refuses itself has one of these reasons: INVALID_DATA (type, shape or values of an array),
+Errors that the package raises by itself have one of these reasons: INVALID_DATA (type, shape or values of an array),
 INVALID_MODEL (a module that cannot be sampled), NO_FILE, NO_SERVER, VERSION_MISMATCH, NO_PROGRAM (`chainfleet` is not
 on this machine) and PROGRAM_FAILED.
 """

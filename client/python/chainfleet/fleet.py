@@ -187,7 +187,7 @@ class Fleet(Resources):
         return self.run_program("doctor")
 
     def run_program(self, *arguments: str) -> str:
-        """What `chainfleet ARGUMENTS` prints when it asks this server. Raises NotFound without the program."""
+        """Returns the output of `chainfleet ARGUMENTS` against this server. Raises NotFound without the program."""
         return programs.run_program(arguments, self.connection.environment())
 
     def close(self) -> None:

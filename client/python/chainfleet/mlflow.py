@@ -108,7 +108,7 @@ def log_job(
 
 
 def _load_pyfunc(path: str) -> ServedModel:
-    """What MLflow calls to load a model."""
+    """MLflow calls this to load a model."""
     known = json.loads(Path(path).read_text(encoding="utf-8"))
     fleet = connect(None if os.environ.get("CHAINFLEET_ADDRESS") else known["address"])
     return ServedModel(fleet.job(known["job"]), known["version"])

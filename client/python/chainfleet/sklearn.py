@@ -42,7 +42,7 @@ _MOST_SEED = 2**31 - 1
 
 
 class _Estimator(BaseEstimator):
-    """What both estimators share: the job, and where it is."""
+    """The parts that both estimators share: the job, and its server."""
 
     job_id_: str
     n_features_in_: int
@@ -167,7 +167,7 @@ class ChainfleetRegressor(RegressorMixin, _Estimator):
         return_std: also its standard deviation [n], noise and disagreement of draws together.
         credible_intervals: masses in (0, 1), as [0.5, 0.95]: also the central intervals of the predictive distribution
         that hold them, float64 [n, masses, 2] of lower and upper bounds.
-        What is asked for comes as a tuple: mean, std, intervals.
+        With either argument, returns a tuple of the requested parts in this order: mean, std, intervals.
         """
         job, rows = self._inputs(X)
         levels = [0.5 + side * mass / 2 for mass in credible_intervals for side in (-1, 1)]

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 class TorchAverage:
     """The prediction of a job, made here: `average(x)` for rows like those of the training data.
 
-    Of classes: mean probability float32 [n, K]. Of numbers: mean float32 [n], in the targets' own units. It is the
-    server's to float32 rounding. x: an array or a tensor [n, ...], not standardised; gradients reach a float32 tensor
-    unless the module is a ScriptModule.
-    Every draw stays in the memory of the device. draws_used: as that of Prediction.
+    Returns the mean probability float32 [n, K] for classes, and the mean float32 [n] in the targets' own units for
+    numbers. Both equal the server's prediction to float32 rounding. x: an array or a tensor [n, ...], not standardised;
+    gradients reach a float32 tensor unless the module is a ScriptModule.
+    Every draw stays in the memory of the device. draws_used: see Prediction.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class TorchAverage:
         return (total / weights).float()
 
     def _seen(self, x: Any) -> torch.Tensor:
-        """What the network sees: standardised float32, see Job.standardise."""
+        """Returns the network's inputs, standardised float32; see Job.standardise."""
         torch = self._torch
         if torch.is_tensor(x) and (x.requires_grad or x.device.type != "cpu"):
             self._job.fit(torch.zeros(x.shape, dtype=x.dtype))  # its values stay where they are

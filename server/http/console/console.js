@@ -426,7 +426,7 @@ async function draw() {
   timer = setTimeout(refresh, stream ? 5 * REFRESH_MS : REFRESH_MS);
 }
 
-// What a user fills in, or a tab that nobody sees, is not drawn again.
+// Draws the view again, unless a user fills in a field or the tab is hidden.
 function refresh() {
   clearTimeout(timer);
   if (busy() || document.hidden) timer = setTimeout(refresh, REFRESH_MS);

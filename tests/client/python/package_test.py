@@ -1,4 +1,4 @@
-"""What importing the package costs, its lists of names, and the programs that it finds and runs."""
+"""Tests the cost of importing the package, its lists of names, and the programs that it finds and runs."""
 import ast
 import os
 import stat

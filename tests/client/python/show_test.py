@@ -1,4 +1,4 @@
-"""What a terminal and a notebook show while something goes on."""
+"""Tests the output of a terminal and of a notebook while something goes on."""
 import contextlib
 import io
 import math

@@ -51,7 +51,7 @@ def _type(field, inner, key, module):
 
 
 def _described(field, key):
-    """What the docstring says about a field."""
+    """Returns the docstring's line about a field."""
     default = key.default if key.default not in ("", "required") else ""
     words = "" if "(default)" in key.words else key.words.replace("`", "")
     parts = [words, key.allowed and f"allowed: {key.allowed}", default and f"default: {default}"]

@@ -106,7 +106,7 @@ inline void Fix(v1::CommitProgressRequest* request, RandomMessage* random) {
   trace->clear_values();
   for (int i = 0; i < trace->steps_size() * trace->quantities_size(); ++i) trace->add_values(random->Below(100));
 }
-// What tells of labels or of numbers has the fields of one sort.
+// A message about labels or numbers keeps the fields of one sort.
 inline void KeepOneSort(v1::Dataset* dataset) {
   if (dataset->target_type() == v1::FLOAT32_TARGETS) dataset->clear_num_classes();
 }

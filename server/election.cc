@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
 #include "core/base/thread_pool.h"
-#include "server/http/gateway.h"
+#include "server/rpc/gateway/gateway.h"
 #include "server/rpc/standby_server.h"
 
 namespace chainfleet {

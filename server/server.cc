@@ -16,7 +16,7 @@
 #include "core/store/state_store/sqlite_state_store.h"
 #include "server/control/restored_store.h"
 #include "server/disk_reserve.h"
-#include "server/http/gateway.h"
+#include "server/rpc/gateway/gateway.h"
 #include "server/rpc/selection_query.h"
 #include "server/scale/slurm_scaler.h"
 #include "server/telemetry/fleet_gauges.h"

@@ -1,7 +1,6 @@
 #include "server/http/error_reply.h"
 
 #include "absl/strings/str_cat.h"
-#include "core/wire/grpc_status.h"
 #include "nlohmann/json.hpp"
 #include "server/http/http_limits.h"
 
@@ -69,13 +68,13 @@ absl::Status NoRoom() {
       "QUEUE_FULL");
 }
 
-WebReply ErrorReply(const absl::Status& status) {
+WebReply ErrorReply(const absl::Status& status, const std::string& request_id) {
   Json body = {{"error", Cut(std::string(status.message()))}, {"code", absl::StatusCodeToString(status.code())}};
   if (const std::string reason = ReasonOf(status); !reason.empty()) body["reason"] = reason;
   for (const FieldViolation& field : FieldViolationsOf(status)) {
     body["fields"].push_back({{"field", field.path}, {"description", field.message}});
   }
-  if (const std::string id = RequestIdOf(status); !id.empty()) body["request_id"] = id;
+  if (!request_id.empty()) body["request_id"] = request_id;
   WebReply reply{.code = CodeOf(status), .body = Dump(body)};
   if (reply.code == 401) reply.headers.emplace_back("WWW-Authenticate", "Bearer");
   if (reply.code == 429 || reply.code == 503) reply.headers.emplace_back("Retry-After", "1");

@@ -16,6 +16,6 @@ absl::Status NoRoom();
 
 // For calls that failed: the code of the status, and in the body also "code", "reason", "fields" and "request_id" where
 // they are known.
-WebReply ErrorReply(const absl::Status& status);
+WebReply ErrorReply(const absl::Status& status, const std::string& request_id = "");
 
 }  // namespace chainfleet

@@ -10,14 +10,14 @@ FLOORS = {
     "core/store": 2, "core/metrics": 2, "core/wire": 2,
     "server/control": 3, "server/predict": 3, "worker/numerics": 3,
     "worker/runtime": 4, "worker/telemetry": 4, "server/telemetry": 4, "server/intake": 4, "server/adapters": 4,
-    "server/scale": 4,
-    "server/rpc": 5, "server/http": 5, "worker/rpc": 5, "client/lib": 5,
+    "server/scale": 4, "server/http": 4,
+    "server/rpc": 5, "worker/rpc": 5, "client/lib": 5,
     "server/main.cc": 6, "worker/main.cc": 6, "client/cli": 6,
 }
 TOP = 6
 
 # Library: how its includes look, and the folders that may have them.
-_OUTER = r"(core/wire|server/rpc|server/http|worker/rpc|client/lib|client/cli|server/main\.cc|worker/main\.cc)"
+_OUTER = r"(core/wire|server/rpc|worker/rpc|client/lib|client/cli|server/main\.cc|worker/main\.cc)"
 LIBRARIES = {
     "torch": (r"(torch|ATen|c10|caffe2)/", r"worker/numerics/"),
     "protobuf": (r"(google/(protobuf|rpc)|chainfleet/v1|inference)/", _OUTER),
@@ -29,7 +29,7 @@ LIBRARIES = {
     "curl": (r"curl/", r"core/store/blob_store/"),
     "pugixml": (r"pugixml", r"core/store/blob_store/"),
     "OpenSSL": (r"openssl/", r"core/store/"),
-    "nlohmann-json": (r"nlohmann/", r"(core/(formats|store|metrics)|server/http|client/cli)/"),
+    "nlohmann-json": (r"nlohmann/", r"(core/(formats|store|metrics)|server/(http|rpc/gateway)|client/cli)/"),
     "prometheus-cpp": (r"prometheus/", r"core/metrics/"),
     "civetweb": (r"CivetServer", r"core/metrics/"),
     "libmicrohttpd": (r"microhttpd\.h", r"server/http/"),

@@ -19,7 +19,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What the handler of the test was asked. Thread-safe.
+// The requests that the test's handler has received. Thread-safe.
 struct Asked {
   Mutex mutex;
   CondVar changed;

@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "inference/grpc_service.pb.h"
-#include "server/http/plain_json.h"
-#include "server/http/translation.h"
+#include "server/rpc/gateway/plain_json.h"
+#include "server/rpc/gateway/translation.h"
 
 namespace chainfleet {
 namespace {

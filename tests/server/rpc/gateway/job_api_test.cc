@@ -5,8 +5,8 @@
 #include <string>
 
 #include "absl/strings/ascii.h"
-#include "server/http/routes.h"
-#include "tests/server/http/http_before_server.h"
+#include "server/rpc/gateway/routes.h"
+#include "tests/server/rpc/gateway/http_before_server.h"
 
 namespace chainfleet {
 namespace {

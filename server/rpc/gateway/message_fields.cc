@@ -1,4 +1,4 @@
-#include "server/http/message_fields.h"
+#include "server/rpc/gateway/message_fields.h"
 
 #include <google/protobuf/util/json_util.h>
 

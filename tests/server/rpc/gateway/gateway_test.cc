@@ -1,14 +1,14 @@
 // The HTTP port before a real gRPC server: paths, codes, tokens and bad input.
-#include "server/http/gateway.h"
+#include "server/rpc/gateway/gateway.h"
 
 #include <gmock/gmock.h>
 
 #include <string>
 
 #include "server/http/http_limits.h"
-#include "server/http/routes.h"
+#include "server/rpc/gateway/routes.h"
 #include "server/rpc/standby_server.h"
-#include "tests/server/http/http_before_server.h"
+#include "tests/server/rpc/gateway/http_before_server.h"
 #include "tests/support/scrape.h"
 
 namespace chainfleet {

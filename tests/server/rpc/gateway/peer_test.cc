@@ -1,4 +1,4 @@
-// Who may name the client of a call.
+// Only calls within the process may name the client that they are made for.
 #include "server/rpc/peer.h"
 
 #include <gmock/gmock.h>

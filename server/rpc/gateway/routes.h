@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/http/translation.h"
+#include "server/rpc/gateway/translation.h"
 
 namespace chainfleet {
 

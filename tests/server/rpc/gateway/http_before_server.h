@@ -8,7 +8,7 @@
 #include <string>
 
 #include "nlohmann/json.hpp"
-#include "server/http/gateway.h"
+#include "server/rpc/gateway/gateway.h"
 #include "tests/server/http/http_peer.h"
 #include "tests/server/rpc/running_server.h"
 

@@ -14,9 +14,9 @@
 #include "inference/grpc_service.pb.h"
 #include "server/http/error_reply.h"
 #include "server/http/http_limits.h"
-#include "server/http/infer_json.h"
-#include "server/http/plain_json.h"
-#include "server/http/translation.h"
+#include "server/rpc/gateway/infer_json.h"
+#include "server/rpc/gateway/plain_json.h"
+#include "server/rpc/gateway/translation.h"
 
 namespace chainfleet {
 namespace {

@@ -10,7 +10,7 @@
 #include "inference/grpc_service.pb.h"
 #include "nlohmann/json.hpp"
 #include "server/http/http_limits.h"
-#include "server/http/translation.h"
+#include "server/rpc/gateway/translation.h"
 
 namespace chainfleet {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/base/check.h"
 #include "server/http/error_reply.h"
 #include "server/http/http_limits.h"
-#include "server/http/translation.h"
+#include "server/rpc/gateway/translation.h"
 
 namespace chainfleet {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/http/routes.h"
+#include "server/rpc/gateway/routes.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -60,10 +60,19 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/evaluations/{id}/cancel", "chainfleet.v1.PredictService.CancelEvaluation", MakeMessageTranslation},
 };
 
-// The fields of `path` if `pattern` fits it.
-std::optional<std::vector<std::pair<std::string, std::string>>> Fit(const std::string& pattern,
+// The segments of each route's path.
+const std::vector<std::vector<std::string>>& Patterns() {
+  static const auto* const patterns = [] {
+    auto* const split = new std::vector<std::vector<std::string>>;
+    for (const Route& route : kRoutes) split->push_back(absl::StrSplit(route.path, '/'));
+    return split;
+  }();
+  return *patterns;
+}
+
+// The fields of `path` if the pattern `wanted` fits it.
+std::optional<std::vector<std::pair<std::string, std::string>>> Fit(const std::vector<std::string>& wanted,
                                                                     const std::vector<std::string>& path) {
-  const std::vector<std::string> wanted = absl::StrSplit(pattern, '/');
   if (wanted.size() != path.size()) return std::nullopt;
   std::vector<std::pair<std::string, std::string>> fields;
   for (size_t i = 0; i < path.size(); ++i) {
@@ -92,8 +101,9 @@ RouteMatch FindRoute(const std::string& verb, const std::string& path) {
     if (!decoded) return match;
     segment = *decoded;
   }
-  for (const Route& route : kRoutes) {
-    auto fields = Fit(route.path, segments);
+  for (size_t i = 0; i < std::size(kRoutes); ++i) {
+    const Route& route = kRoutes[i];
+    auto fields = Fit(Patterns()[i], segments);
     if (!fields) continue;
     absl::StrAppend(&match.verbs, match.verbs.empty() ? "" : ", ", route.verb);
     if (verb != route.verb) continue;

@@ -1,4 +1,4 @@
-#include "server/http/plain_json.h"
+#include "server/rpc/gateway/plain_json.h"
 
 #include <string>
 #include <vector>

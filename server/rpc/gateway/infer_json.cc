@@ -1,4 +1,4 @@
-#include "server/http/infer_json.h"
+#include "server/rpc/gateway/infer_json.h"
 
 #include <string>
 #include <utility>

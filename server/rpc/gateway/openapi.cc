@@ -1,4 +1,4 @@
-#include "server/http/openapi.h"
+#include "server/rpc/gateway/openapi.h"
 
 #include <google/protobuf/descriptor.h>
 
@@ -11,7 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "core/base/version.h"
 #include "nlohmann/json.hpp"
-#include "server/http/routes.h"
+#include "server/rpc/gateway/routes.h"
 
 namespace chainfleet {
 namespace {
@@ -82,7 +82,7 @@ Json MessageSchema(const Descriptor& type, std::set<const Descriptor*>* needed) 
 Json Content(const Json& schema) { return {{"application/json", {{"schema", schema}}}}; }
 
 // The fields that the path names, and for requests without a body also those of the query.
-Json Parameters(const Route& route, const Descriptor& request) {
+Json ParametersOf(const Route& route, const Descriptor& request) {
   Json parameters = Json::array();
   std::set<std::string> in_path;
   const std::vector<std::string> segments = absl::StrSplit(route.path, '/');
@@ -108,7 +108,7 @@ Json Operation(const Route& route, std::set<const Descriptor*>* needed) {
   std::string id = absl::StrCat(route.verb, route.path);  // a method may have several paths
   for (char& c : id) c = absl::ascii_isalnum(static_cast<unsigned char>(c)) ? c : '_';
   Json operation = {{"operationId", id}, {"summary", method.name()}, {"tags", {method.service()->name()}}};
-  operation["parameters"] = Parameters(route, *method.input_type());
+  operation["parameters"] = ParametersOf(route, *method.input_type());
   if (HasBody(route)) {
     needed->insert(method.input_type());
     operation["requestBody"] = {{"content", Content(Reference(method.input_type()->full_name()))}};

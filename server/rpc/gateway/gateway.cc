@@ -1,4 +1,4 @@
-#include "server/http/gateway.h"
+#include "server/rpc/gateway/gateway.h"
 
 #include <arpa/inet.h>
 #include <google/protobuf/empty.pb.h>
@@ -17,9 +17,9 @@
 #include "server/http/console.h"
 #include "server/http/error_reply.h"
 #include "server/http/http_limits.h"
-#include "server/http/message_fields.h"
-#include "server/http/openapi.h"
-#include "server/http/routes.h"
+#include "server/rpc/gateway/message_fields.h"
+#include "server/rpc/gateway/openapi.h"
+#include "server/rpc/gateway/routes.h"
 
 namespace chainfleet {
 namespace {
@@ -58,6 +58,12 @@ std::optional<WebReply> RefuseSite(const WebHead& head, bool is_local) {
   }
   if (origin.empty() || origin == "http://" + host || origin == "https://" + host) return std::nullopt;
   return ErrorReply(403, "this server takes no requests from pages of other sites");
+}
+
+// The reply to a call that failed.
+WebReply FailureReply(const grpc::Status& failed) {
+  const absl::Status status = ResetToUnavailable(FromGrpc(failed));
+  return ErrorReply(status, RequestIdOf(status));
 }
 
 // The reply of the health service, whose messages the server does not compile: field 1 is 1 while it serves.
@@ -122,7 +128,7 @@ class Gateway::Events final : public grpc::ClientBidiReactor<Message, Message> {
 
   void OnDone(const grpc::Status& status) override {
     const std::unique_ptr<Events> self(this);
-    const WebReply error = ErrorReply(has_room_ ? ResetToUnavailable(FromGrpc(status)) : NoRoom());
+    const WebReply error = has_room_ ? FailureReply(status) : ErrorReply(NoRoom());
     if (!has_begun_) return call_->done(error);
     stream_->End(status.ok() && has_room_ ? "event: end\ndata: {}\n\n"
                                           : absl::StrCat("event: error\ndata: ", error.body, "\n\n"));
@@ -226,7 +232,7 @@ void Gateway::Start(const std::shared_ptr<Call>& call) {
 void Gateway::End(const std::shared_ptr<Call>& call, const grpc::Status& status) {
   WebReply reply;
   if (!status.ok()) {
-    reply = ErrorReply(ResetToUnavailable(FromGrpc(status)));
+    reply = FailureReply(status);
   } else if (call->translation == nullptr) {
     reply = HealthReply(*call->reply);
   } else if (call->request.held->Add(static_cast<int64_t>(call->reply->ByteSizeLong()) * limits::kReplyFactor)) {

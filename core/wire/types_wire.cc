@@ -8,17 +8,6 @@ namespace chainfleet {
 // The proto's values are the enum's, shifted by one for UNSPECIFIED.
 v1::InputType ToProto(InputType type) { return static_cast<v1::InputType>(static_cast<int>(type) + 1); }
 
-absl::StatusOr<std::vector<DrawKind>> KindsFromProto(const google::protobuf::RepeatedField<int>& proto) {
-  std::vector<DrawKind> kinds;
-  for (const int value : proto) {
-    if (value != v1::THETA && value != v1::THETA_A) {
-      return InvalidFields({{"kinds", absl::StrCat("unknown value ", value, "; this version knows THETA, THETA_A")}});
-    }
-    kinds.push_back(static_cast<DrawKind>(value - 1));
-  }
-  return kinds;
-}
-
 v1::ChainId ToProto(const ChainId& id) { return Written<v1::ChainId>(id); }
 ChainId FromProto(const v1::ChainId& proto) { return ParsedPlain<ChainId>(proto); }
 v1::BlobRef ToProto(const BlobRef& ref) { return Written<v1::BlobRef>(ref); }

@@ -15,9 +15,6 @@
 namespace chainfleet {
 
 v1::InputType ToProto(InputType type);
-// Maps a list of kinds; a violation has the path "kinds".
-absl::StatusOr<std::vector<DrawKind>> KindsFromProto(const google::protobuf::RepeatedField<int>& proto);
-
 v1::ChainId ToProto(const ChainId& id);
 ChainId FromProto(const v1::ChainId& proto);
 v1::BlobRef ToProto(const BlobRef& ref);

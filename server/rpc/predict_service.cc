@@ -107,7 +107,7 @@ grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::Pr
     const DrawQuery asked = PinnedQuery(*draws, request->selection());
     const FailureCount failure(parts_, draws->job, asked.version);
     if (absl::Status status = CheckDraws(*request); !status.ok()) return failure.Fail(answer, status);
-    const auto kinds = KindsFromProto(request->selection().kinds());
+    const auto kinds = KindsOf(request->selection());
     if (!kinds.ok()) return failure.Fail(answer, kinds.status());
     const absl::StatusOr<PredictPriority> priority = PriorityOf(request->priority());
     if (!priority.ok()) return failure.Fail(answer, priority.status());

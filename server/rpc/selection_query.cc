@@ -1,8 +1,9 @@
 #include "server/rpc/selection_query.h"
 
-#include <vector>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/wire/field_wire.h"
 #include "core/wire/predict_wire.h"
 #include "core/wire/stored_message.h"
 #include "core/wire/types_wire.h"
@@ -10,7 +11,11 @@
 namespace chainfleet {
 namespace {
 
-constexpr int kDefaultEceBins = 15, kMaxEceBins = 1000, kDefaultExampleRows = 12;
+// The field of v1.DrawSelection that DrawQuery has not.
+struct KindsAsked {
+  std::vector<DrawKind> kinds;
+  static void Fields(auto& self, auto&& visit) { visit("kinds", self.kinds); }
+};
 
 absl::Status Unreadable(const std::string& id) {
   return absl::InternalError(absl::StrCat("evaluation ", id, " cannot be read from the store: start it again"));
@@ -34,41 +39,30 @@ v1::EvaluationOperation::State StateOf(EvaluationState state) {
 
 absl::Status CheckSelection(const v1::DrawSelection& selection) {
   std::vector<FieldViolation> violations;
-  if (selection.version() < 0) violations.push_back({"selection.version", "must be 0 (newest) or a version number"});
-  if (selection.members() < 0) violations.push_back({"selection.members", "must be 0 (all) or a number of draws"});
-  if (selection.every() < 0) violations.push_back({"selection.every", "must be 0 or 1 (each), or every so many-th"});
-  if (selection.max_draws() < 0) violations.push_back({"selection.max_draws", "must be 0 (all) or a number of draws"});
+  CheckBounds(ParsedPlain<DrawQuery>(selection), "selection", &violations);
   return InvalidFields(violations);
 }
 
 DrawQuery QueryOf(const std::string& job, const v1::DrawSelection& selection) {
-  return {.job = job,
-          .version = selection.version(),
-          .members = selection.members(),
-          .include_failed = selection.include_failed(),
-          .point = selection.point(),
-          .every = selection.every(),
-          .max_draws = selection.max_draws(),
-          .chains = {selection.chains().begin(), selection.chains().end()}};
+  DrawQuery query = ParsedPlain<DrawQuery>(selection);
+  query.job = job;
+  return query;
+}
+
+absl::StatusOr<std::vector<DrawKind>> KindsOf(const v1::DrawSelection& selection) {
+  CHAINFLEET_ASSIGN_OR_RETURN(KindsAsked asked, Parsed<KindsAsked>(selection));
+  return std::move(asked.kinds);
 }
 
 absl::StatusOr<EvaluateQuery> QueryOf(const v1::EvaluateRequest& request) {
   CHAINFLEET_RETURN_IF_ERROR(CheckSelection(request.selection()));
-  CHAINFLEET_ASSIGN_OR_RETURN(std::vector<DrawKind> kinds, KindsFromProto(request.selection().kinds()));
-  if (request.ece_bins() < 0 || request.ece_bins() > kMaxEceBins) {
-    return InvalidFields({{"ece_bins", absl::StrCat("must be 1 to ", kMaxEceBins, " (default ", kDefaultEceBins,
-                                                    "), is ", request.ece_bins())}});
+  EvaluateQuery query = ParsedPlain<EvaluateQuery>(request);
+  if (const std::string wrong = OutOfBounds(query.ece_bins, Between(1, 1000)); !wrong.empty()) {
+    return InvalidFields({{"ece_bins", wrong}});
   }
-  return EvaluateQuery{.draws = QueryOf(request.job(), request.selection()),
-                       .kinds = std::move(kinds),
-                       .dataset = request.dataset(),
-                       .ood_dataset = request.ood_dataset(),
-                       .calibration_dataset = request.calibration_dataset(),
-                       .ece_bins = request.ece_bins() == 0 ? kDefaultEceBins : request.ece_bins(),
-                       .corruptions = {request.corruptions().begin(), request.corruptions().end()},
-                       .flatness = request.flatness(),
-                       .curve_points = request.curve_points(),
-                       .example_rows = request.example_rows() == 0 ? kDefaultExampleRows : request.example_rows()};
+  query.draws = QueryOf(request.job(), request.selection());
+  CHAINFLEET_ASSIGN_OR_RETURN(query.kinds, KindsOf(request.selection()));
+  return query;
 }
 
 EvaluationCodec ProtoEvaluationCodec() {

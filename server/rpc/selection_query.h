@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "chainfleet/v1/predict.pb.h"
 #include "core/base/status.h"
@@ -15,6 +16,9 @@ absl::Status CheckSelection(const v1::DrawSelection& selection);
 
 // `job` is a job id.
 DrawQuery QueryOf(const std::string& job, const v1::DrawSelection& selection);
+
+// Parses the kinds of draws. INVALID_ARGUMENT for a kind that this build does not know.
+absl::StatusOr<std::vector<DrawKind>> KindsOf(const v1::DrawSelection& selection);
 
 // Parses `request`, whose `job` is an id. INVALID_ARGUMENT.
 absl::StatusOr<EvaluateQuery> QueryOf(const v1::EvaluateRequest& request);

@@ -25,12 +25,24 @@ struct EvaluateQuery {
   std::string dataset;
   std::string ood_dataset = {};          // empty: none
   std::string calibration_dataset = {};  // temperatures are fitted to its labels; empty: none
-  int ece_bins = 15;
+  int32_t ece_bins = 15;
   std::vector<std::string> corruptions = {};  // names from core/domain/corruption.h, or "all"
   bool flatness = false;
-  int curve_points = 0;  // 0: none
-  int example_rows = 12;
+  int32_t curve_points = 0;  // 0: none
+  int32_t example_rows = 12;
   std::string trace_id = {};  // sent with the shards, for logs
+
+  // The fields of v1.EvaluateRequest but job, selection and request_id.
+  static void Fields(auto& self, auto&& visit) {
+    visit("dataset", self.dataset);
+    visit("ood_dataset", self.ood_dataset);
+    visit("calibration_dataset", self.calibration_dataset);
+    visit("ece_bins", self.ece_bins, OrDefault());
+    visit("corruptions", self.corruptions);
+    visit("flatness", self.flatness);
+    visit("curve_points", self.curve_points);
+    visit("example_rows", self.example_rows, OrDefault());
+  }
 };
 
 // Thread-safe. The constructor's arguments outlive the Evaluator, but a call may outlive it. Memory per call: a few

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/domain/fields.h"
 #include "core/domain/prediction.h"
 #include "core/domain/snapshot.h"
 
@@ -28,6 +29,16 @@ struct DrawQuery {
   // the draws are looked up.
   std::shared_ptr<const Snapshot> pinned = nullptr;
 
+  // The fields of v1.DrawSelection but kinds.
+  static void Fields(auto& self, auto&& visit) {
+    visit("version", self.version, AtLeast(0));
+    visit("members", self.members, AtLeast(0));
+    visit("include_failed", self.include_failed);
+    visit("point", self.point);
+    visit("every", self.every, AtLeast(0));
+    visit("max_draws", self.max_draws, AtLeast(0));
+    visit("chains", self.chains);
+  }
   auto operator<=>(const DrawQuery&) const = default;
 };
 

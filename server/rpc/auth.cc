@@ -1,6 +1,8 @@
 #include "server/rpc/auth.h"
 
 #include <algorithm>
+#include <map>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -16,23 +18,64 @@ namespace {
 constexpr size_t kFewestCharacters = 22, kFewestHexDigits = 32;  // 128 bits
 constexpr unsigned kNoToken = 0;                                 // health checks need no token
 
-// The right that a method needs, by the longest prefix of its name. Methods that match no prefix are refused.
-constexpr std::pair<std::string_view, unsigned> kNeeds[] = {
-    {"/grpc.health.v1.Health/", kNoToken},
-    {"/chainfleet.v1.WorkerService/", kWork},
-    {"/chainfleet.v1.JobService/", kCall},
-    {"/chainfleet.v1.JobService/DrainWorker", kOperate},
-    {"/chainfleet.v1.JobService/PutModel", kPutModels},
-    {"/chainfleet.v1.PredictService/", kCall},
-    {"/inference.GRPCInferenceService/", kCall},
-};
+// The right that each method needs. Methods that are not here are refused to all.
+const std::unordered_map<std::string_view, unsigned>& Needs() {
+  static const auto* const needs = new std::unordered_map<std::string_view, unsigned>{
+      {"/grpc.health.v1.Health/Check", kNoToken},
+      {"/grpc.health.v1.Health/Watch", kNoToken},
+      {"/chainfleet.v1.JobService/CreateJob", kWrite},
+      {"/chainfleet.v1.JobService/GetJob", kRead},
+      {"/chainfleet.v1.JobService/ListJobs", kRead},
+      {"/chainfleet.v1.JobService/WatchJob", kRead},
+      {"/chainfleet.v1.JobService/SetIntent", kWrite},
+      {"/chainfleet.v1.JobService/ScaleJob", kWrite},
+      {"/chainfleet.v1.JobService/ListSegments", kRead},
+      {"/chainfleet.v1.JobService/GetTraces", kRead},
+      {"/chainfleet.v1.JobService/ReadSegment", kRead},
+      {"/chainfleet.v1.JobService/CreateSnapshot", kWrite},
+      {"/chainfleet.v1.JobService/ListSnapshots", kRead},
+      {"/chainfleet.v1.JobService/DeleteSnapshot", kWrite},
+      {"/chainfleet.v1.JobService/SetAlias", kWrite},
+      {"/chainfleet.v1.JobService/ListAliases", kRead},
+      {"/chainfleet.v1.JobService/DeleteAlias", kWrite},
+      {"/chainfleet.v1.JobService/PutDataset", kWrite},
+      {"/chainfleet.v1.JobService/ListDatasets", kRead},
+      {"/chainfleet.v1.JobService/ReadRows", kRead},
+      {"/chainfleet.v1.JobService/DeleteDataset", kWrite},
+      {"/chainfleet.v1.JobService/PutModel", kPutModels},
+      {"/chainfleet.v1.JobService/ListModels", kRead},
+      {"/chainfleet.v1.JobService/DeleteModel", kWrite},
+      {"/chainfleet.v1.JobService/ListWorkers", kRead},
+      {"/chainfleet.v1.JobService/DrainWorker", kOperate},
+      {"/chainfleet.v1.JobService/GetServerInfo", kPredict},
+      {"/chainfleet.v1.PredictService/Predict", kPredict},
+      {"/chainfleet.v1.PredictService/Evaluate", kWrite},
+      {"/chainfleet.v1.PredictService/StartEvaluation", kWrite},
+      {"/chainfleet.v1.PredictService/GetEvaluation", kRead},
+      {"/chainfleet.v1.PredictService/ListEvaluations", kRead},
+      {"/chainfleet.v1.PredictService/CancelEvaluation", kWrite},
+      {"/inference.GRPCInferenceService/ServerLive", kPredict},
+      {"/inference.GRPCInferenceService/ServerReady", kPredict},
+      {"/inference.GRPCInferenceService/ServerMetadata", kPredict},
+      {"/inference.GRPCInferenceService/ModelReady", kPredict},
+      {"/inference.GRPCInferenceService/ModelMetadata", kPredict},
+      {"/inference.GRPCInferenceService/ModelConfig", kPredict},
+      {"/inference.GRPCInferenceService/ModelInfer", kPredict},
+      {"/inference.GRPCInferenceService/ModelStatistics", kRead},
+      {"/inference.GRPCInferenceService/RepositoryIndex", kRead},
+      {"/chainfleet.v1.WorkerService/Synchronize", kWork},
+      {"/chainfleet.v1.WorkerService/CommitProgress", kWork},
+      {"/chainfleet.v1.WorkerService/PutBlob", kWork},
+      {"/chainfleet.v1.WorkerService/SignUpload", kWork},
+      {"/chainfleet.v1.WorkerService/GetBlob", kWork},
+      {"/chainfleet.v1.WorkerService/ServeShards", kWork},
+  };
+  return *needs;
+}
 
 std::optional<unsigned> NeededBy(std::string_view method) {
-  const std::pair<std::string_view, unsigned>* found = nullptr;
-  for (const auto& rule : kNeeds) {
-    if (method.starts_with(rule.first) && (found == nullptr || rule.first.size() > found->first.size())) found = &rule;
-  }
-  return found == nullptr ? std::nullopt : std::optional(found->second);
+  const auto found = Needs().find(method);
+  return found == Needs().end() ? std::nullopt : std::optional(found->second);
 }
 
 // Compares in constant time, so that the response time does not tell how much of a guess was right.
@@ -56,7 +99,9 @@ absl::Status Unauthenticated(unsigned needed, bool given) {
 
 absl::Status NotAllowed(std::string_view method, unsigned needed) {
   const char* why = "no token allows this method";
-  if (needed == kCall) why = "a worker's token allows the calls of a worker and no others";
+  if (needed == kPredict) why = "a worker's token allows the calls of a worker and no others";
+  if (needed == kRead) why = "it needs a token that may read: neither a predictor's nor a worker's";
+  if (needed == kWrite) why = "it needs a token that may write, without the word `reader` or `predictor`";
   if (needed == kOperate) why = "it needs an operator's token";
   if (needed == kPutModels)
     why = "it needs a token with the word `models` in the server's token file, or an operator's";
@@ -71,24 +116,31 @@ bool IsStrong(const std::string& token) {
   return token.size() >= (hex ? kFewestHexDigits : kFewestCharacters);
 }
 
+const std::map<std::string, unsigned> kRoles = {
+    {"predictor", kPredict}, {"reader", kReaderRights}, {"operator", kOperatorRights}, {"worker", kWork}};
+
 // Parses the words after a token. INVALID_ARGUMENT.
 absl::StatusOr<Principal> ReadRights(const std::vector<std::string>& words) {
   Principal principal;
+  std::string role;
+  unsigned more = 0;
   for (size_t i = 1; i < words.size(); ++i) {
-    if (words[i] == "worker") {
-      if (words.size() > 2) return absl::InvalidArgumentError("a worker's token has neither tenant nor rights");
-      principal.rights = kWork;
-    } else if (words[i] == "operator") {
-      principal.rights |= kOperatorRights;
-    } else if (words[i] == "models") {
-      principal.rights |= kPutModels;
-    } else if (!principal.tenant.empty()) {
-      return absl::InvalidArgumentError("give TOKEN [TENANT] [operator] [models], or TOKEN worker");
+    if (words[i] == "models") {
+      more = kPutModels;
+    } else if (const auto known = kRoles.find(words[i]); known != kRoles.end() && role.empty()) {
+      role = known->first;
+      principal.rights = known->second;
+    } else if (known != kRoles.end() || !principal.tenant.empty()) {
+      return absl::InvalidArgumentError("give TOKEN [TENANT] [predictor|reader|operator] [models], or TOKEN worker");
     } else {
       CHAINFLEET_RETURN_IF_ERROR(CheckName("tenant", words[i]));
       principal.tenant = words[i];
     }
   }
+  if (role == "worker" && words.size() > 2) {
+    return absl::InvalidArgumentError("a worker's token has neither tenant nor rights");
+  }
+  principal.rights |= more;
   if (principal.tenant.empty()) principal.tenant = kDefaultTenant;
   return principal;
 }
@@ -123,14 +175,17 @@ absl::StatusOr<TokenTable> ParseTokens(const std::optional<std::string>& callers
     const absl::Status added = principal.ok() ? AddToken(words[0], *std::move(principal), &tokens) : principal.status();
     if (!added.ok()) return Annotate(added, absl::StrCat("tokens, line ", i + 1));
   }
-  const auto is_caller = [](const auto& entry) { return entry.second.may(kCall); };
+  const auto is_caller = [](const auto& entry) { return entry.second.may(kPredict); };
   const auto callers_given = std::ranges::count_if(tokens, is_caller);
   if (callers_given == 0) {
     return absl::InvalidArgumentError(
         "there is no token for callers: give one in CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE, or set neither and no "
         "CHAINFLEET_WORKER_TOKEN");
   }
-  if (callers_given == 1) std::ranges::find_if(tokens, is_caller)->second.rights = kOperatorRights;
+  if (callers_given == 1) {
+    Principal& caller = std::ranges::find_if(tokens, is_caller)->second;
+    if (caller.may(kWrite)) caller.rights = kOperatorRights;
+  }
   if (!workers) return tokens;
   const std::vector<std::string> words = WordsOf(*workers);
   if (words.empty()) return absl::InvalidArgumentError("CHAINFLEET_WORKER_TOKEN: is empty");
@@ -153,7 +208,7 @@ absl::StatusOr<Principal> Authenticator::Authorize(std::string_view method, cons
       if (SameSecret(it->second, "Bearer " + token)) caller = &principal;
     }
   }
-  if (caller == nullptr) return Unauthenticated(needed.value_or(kCall), begin != end);
+  if (caller == nullptr) return Unauthenticated(needed.value_or(kPredict), begin != end);
   if (needed && (caller->rights & *needed) != 0) return *caller;
   return NotAllowed(method, needed.value_or(kNoToken));
 }

@@ -17,18 +17,21 @@
 
 namespace chainfleet {
 
-// The rights of a token: bits of Principal::rights.
+// The rights of a token: bits of Principal::rights. All but kOperate and kWork are for the caller's tenant.
 enum Right : unsigned {
-  kCall = 1,       // use jobs, data sets and predictions of the caller's tenant
-  kOperate = 2,    // drain workers, delete data sets and models of other tenants
-  kPutModels = 4,  // store TorchScript files, which are programs
-  kWork = 8,       // WorkerService
+  kPredict = 1,     // predictions, and what a client of the Open Inference Protocol asks before
+  kRead = 2,        // jobs, draws, data sets, evaluations
+  kWrite = 4,       // create, change and delete these
+  kOperate = 8,     // drain workers, delete data sets and models of other tenants
+  kPutModels = 16,  // store TorchScript files, which are programs
+  kWork = 32,       // WorkerService
 };
-inline constexpr unsigned kOperatorRights = kCall | kOperate | kPutModels;
+inline constexpr unsigned kReaderRights = kPredict | kRead, kWriterRights = kReaderRights | kWrite,
+                          kOperatorRights = kWriterRights | kOperate | kPutModels;
 
 struct Principal {
   std::string tenant;
-  unsigned rights = kCall;
+  unsigned rights = kWriterRights;
   bool may(Right right) const { return (rights & right) != 0; }
 };
 
@@ -41,12 +44,12 @@ struct AccessOptions {
 // Principals by token.
 using TokenTable = std::map<std::string, Principal>;
 
-// `callers` has one line for each token: TOKEN [TENANT] [operator] [models], or TOKEN worker. A token without a tenant
-// belongs to kDefaultTenant. If there is only one caller token, it is an operator's, whatever its line says. `workers`
-// is a list of worker tokens, separated by whitespace. nullopt means that the variable is not set; if neither is set,
-// the table is empty and every call is allowed. INVALID_ARGUMENT, naming the line and never the token: no token for
-// callers, a token that is given twice or has fewer than 128 bits (22 characters, or 32 if all are hexadecimal digits),
-// or an unknown word.
+// `callers` has one line for each token: TOKEN [TENANT] [ROLE] [models], or TOKEN worker, where ROLE is predictor,
+// reader or operator; without one the caller may write. A token without a tenant belongs to kDefaultTenant. If there is
+// only one caller token, and it may write, it is an operator's. `workers` is a list of worker tokens, separated by
+// whitespace. nullopt means that the variable is not set; if neither is set, the table is empty and every call is
+// allowed. INVALID_ARGUMENT, naming the line and never the token: no token for callers, a token that is given twice or
+// has fewer than 128 bits (22 characters, or 32 if all are hexadecimal digits), or an unknown word.
 absl::StatusOr<TokenTable> ParseTokens(const std::optional<std::string>& callers,
                                        const std::optional<std::string>& workers = std::nullopt);
 

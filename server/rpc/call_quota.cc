@@ -52,7 +52,7 @@ class QuotaInterceptor final : public grpc::experimental::Interceptor {
     metadata->erase(kOverQuotaHeader);
     if (!auth_->wants_tokens()) return;
     const absl::StatusOr<Principal> caller = auth_->Authorize(method_, *metadata);
-    if (!caller.ok() || method_.find(".WorkerService/") != std::string::npos || !caller->may(kCall)) return;
+    if (!caller.ok() || method_.find(".WorkerService/") != std::string::npos || !caller->may(kPredict)) return;
     tenant_ = caller->tenant;
     if (!calls_->Enter(tenant_)) metadata->emplace(kOverQuotaHeader, "1");
   }

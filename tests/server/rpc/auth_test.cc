@@ -1,5 +1,6 @@
 #include "server/rpc/auth.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/descriptor.h"
 #include "gtest/gtest.h"
+#include "inference/grpc_service.pb.h"
 
 namespace chainfleet {
 namespace {
@@ -30,11 +32,22 @@ TEST(ParseTokens, ATokenHasATenantAndRights) {
       *ParseTokens(Lines({"", Line(kOne, ""), Line(kTwo, "\tvision  operator\r"), Line(kThree, "models speech")}));
   EXPECT_EQ(tokens.size(), 3u);
   EXPECT_EQ(tokens.at(kOne).tenant, "default");
-  EXPECT_EQ(tokens.at(kOne).rights, kCall);
+  EXPECT_EQ(tokens.at(kOne).rights, kWriterRights);
   EXPECT_EQ(tokens.at(kTwo).tenant, "vision");
   EXPECT_EQ(tokens.at(kTwo).rights, kOperatorRights);
   EXPECT_EQ(tokens.at(kThree).tenant, "speech");
-  EXPECT_EQ(tokens.at(kThree).rights, kCall | kPutModels);
+  EXPECT_EQ(tokens.at(kThree).rights, kWriterRights | kPutModels);
+}
+
+TEST(ParseTokens, ALineHasAtMostOneRole) {
+  const TokenTable tokens =
+      *ParseTokens(Lines({kOne, Line(kTwo, "vision predictor"), Line(kThree, "models reader speech")}));
+  EXPECT_EQ(tokens.at(kTwo).rights, kPredict);
+  EXPECT_EQ(tokens.at(kTwo).tenant, "vision");
+  EXPECT_EQ(tokens.at(kThree).rights, kReaderRights | kPutModels);
+  EXPECT_EQ(tokens.at(kThree).tenant, "speech");
+  EXPECT_TRUE(absl::IsInvalidArgument(ParseTokens(Line(kOne, "reader operator")).status()));
+  EXPECT_EQ(ParseTokens(Line(kOne, "predictor"))->at(kOne).rights, kPredict) << "alone, and no operator for that";
 }
 
 TEST(ParseTokens, AWorkersTokenIsMarkedOrStandsApart) {
@@ -89,27 +102,55 @@ class AuthorizeTest : public testing::Test {
     return methods;
   }
 
-  const Authenticator auth_{{{"user", {"vision"}},
+  const Authenticator auth_{{{"predictor", {"vision", kPredict}},
+                             {"reader", {"vision", kReaderRights}},
+                             {"user", {"vision"}},
+                             {"modeller", {"speech", kWriterRights | kPutModels}},
                              {"operator", {"default", kOperatorRights}},
-                             {"modeller", {"speech", kCall | kPutModels}},
                              {"worker", {"default", kWork}}}};
 };
 
-// The rights of every kind of token for every method of every service.
-TEST_F(AuthorizeTest, OnlyWorkersAreWorkersAndOnlyOperatorsOperate) {
-  for (const std::string& method : MethodsOf("chainfleet.v1.WorkerService")) {
-    EXPECT_TRUE(With("worker", method).ok()) << method;
-    for (const char* caller : {"user", "operator", "modeller"}) {
-      EXPECT_EQ(ReasonOf(With(caller, method).status()), "NOT_ALLOWED") << caller << method;
-    }
+// The verbs with which the names of methods begin say which role may call them; the exceptions are listed.
+std::string LeastRole(const std::string& method) {
+  static const std::map<std::string, std::string> kExceptions = {{"GetServerInfo", "predictor"},
+                                                                 {"ModelStatistics", "reader"},
+                                                                 {"RepositoryIndex", "reader"},
+                                                                 {"PutModel", "modeller"},
+                                                                 {"DrainWorker", "operator"}};
+  const std::string name = method.substr(method.rfind('/') + 1);
+  if (const auto exception = kExceptions.find(name); exception != kExceptions.end()) return exception->second;
+  for (const char* verb : {"Predict", "Model", "Server"}) {
+    if (name.starts_with(verb)) return "predictor";
   }
-  for (const char* service : {"chainfleet.v1.JobService", "chainfleet.v1.PredictService"}) {
+  for (const char* verb : {"Get", "List", "Watch", "Read"}) {
+    if (name.starts_with(verb)) return "reader";
+  }
+  return "user";
+}
+
+// The matrix of every role and every method of every service.
+TEST_F(AuthorizeTest, EachRoleMayCallTheMethodsOfTheRolesBelow) {
+  const std::vector<std::string> roles = {"predictor", "reader", "user", "modeller", "operator"};
+  for (const char* service :
+       {"chainfleet.v1.JobService", "chainfleet.v1.PredictService", "inference.GRPCInferenceService"}) {
     for (const std::string& method : MethodsOf(service)) {
       EXPECT_EQ(ReasonOf(With("worker", method).status()), "NOT_ALLOWED") << method;
-      EXPECT_TRUE(With("operator", method).ok()) << method;
-      const bool drains = method.ends_with("/DrainWorker"), puts = method.ends_with("/PutModel");
-      EXPECT_EQ(With("user", method).ok(), !drains && !puts) << method;
-      EXPECT_EQ(With("modeller", method).ok(), !drains) << method;
+      bool may = false;
+      for (const std::string& role : roles) {
+        may = may || role == LeastRole(method);
+        const absl::StatusOr<Principal> caller = With(role, method);
+        EXPECT_EQ(caller.ok(), may) << role << " " << method;
+        if (!may) EXPECT_EQ(ReasonOf(caller.status()), "NOT_ALLOWED") << role << " " << method;
+      }
+    }
+  }
+}
+
+TEST_F(AuthorizeTest, OnlyWorkersMayCallWhatWorkersCall) {
+  for (const std::string& method : MethodsOf("chainfleet.v1.WorkerService")) {
+    EXPECT_TRUE(With("worker", method).ok()) << method;
+    for (const char* caller : {"predictor", "reader", "user", "modeller", "operator"}) {
+      EXPECT_EQ(ReasonOf(With(caller, method).status()), "NOT_ALLOWED") << caller << method;
     }
   }
 }

@@ -37,7 +37,7 @@ struct Standby {
 absl::StatusOr<Standby> StandBy(const StandbyAddresses& listen, const Clock* clock, Executor* executor, RngKey ids) {
   Standby standby;
   CHAINFLEET_ASSIGN_OR_RETURN(standby.grpc, StandbyServer::Start(listen.grpc, clock, ids));
-  if (listen.http == "off") return standby;
+  if (listen.http.address == "off") return standby;
   const auto refuse = [](const std::string&, const std::string&) { return absl::UnavailableError("standing by"); };
   CHAINFLEET_ASSIGN_OR_RETURN(
       standby.http,

@@ -11,6 +11,7 @@
 #include "core/base/mutex.h"
 #include "core/base/rng_key.h"
 #include "core/store/state_store/postgres_leader.h"
+#include "core/tls/tls_files.h"
 
 namespace chainfleet {
 
@@ -23,7 +24,7 @@ struct Lead {
 };
 
 struct StandbyAddresses {
-  std::string grpc, http;  // HOST:PORT; `http` may be "off"
+  Endpoint grpc, http;  // the address of `http` may be "off"
 };
 
 // Returns when this coordinator leads; until then it answers on `listen` as a standby. `pause` waits between attempts;

@@ -36,10 +36,11 @@ constexpr int kLargeBufferBytes = 4 << 20;
 
 constexpr char kFooter[] =
     "CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE: callers must send it as a bearer token. The file may have several "
-    "lines TOKEN [TENANT] [operator] [models], and TOKEN worker. CHAINFLEET_WORKER_TOKEN or "
-    "CHAINFLEET_WORKER_TOKEN_FILE: workers must send it. There is no TLS here: use a private network.\n\n"
+    "lines TOKEN [TENANT] [predictor|reader|operator] [models], and TOKEN worker. CHAINFLEET_WORKER_TOKEN or "
+    "CHAINFLEET_WORKER_TOKEN_FILE: workers must send it. Without --tls-cert tokens travel in clear.\n\n"
     "Examples:\n"
-    "  CHAINFLEET_TOKEN_FILE=/etc/tokens chainfleet-server --data-dir /srv/chainfleet --listen 0.0.0.0:7400\n"
+    "  CHAINFLEET_TOKEN_FILE=/etc/tokens chainfleet-server --data-dir /srv/chainfleet --listen 0.0.0.0:7400 \\\n"
+    "      --tls-cert pki/server.crt --tls-key pki/server.key\n"
     "  chainfleet-server --data-dir /srv/chainfleet --dataset-root /data --dataset-root s3://my-bucket/data\n"
     "  chainfleet-server --data-dir /tmp/try --listen 127.0.0.1:0 --metrics-listen off --port-file /tmp/try.json";
 
@@ -94,7 +95,13 @@ void AddPredictFlags(CLI::App* app, Flags* flags) {
 
 void AddAccessFlags(CLI::App* app, Flags* flags) {
   app->add_flag("--insecure", flags->insecure,
-                "Without tokens, serve other hosts too: anyone who reaches the port has full access");
+                "Serve other hosts without tokens or without TLS: who reaches the port, or reads the network, has full "
+                "access");
+  app->add_option("--tls-cert", flags->server.tls.certificate,
+                  "Serve gRPC and HTTP by TLS alone, with this certificate (PEM, with its intermediate certificates)");
+  app->add_option("--tls-key", flags->server.tls.key, "Private key of --tls-cert");
+  app->add_option("--tls-client-ca", flags->server.tls.authorities,
+                  "Certificates, in PEM form, that sign those of clients and workers, who must have one");
   app->add_flag("--allow-modules", flags->server.access.allow_modules,
                 "Accept TorchScript models, which workers run as programs, from operators and tokens marked `models`");
   app->add_option("--tenant-jobs", flags->server.tenant_limits.jobs,
@@ -317,14 +324,29 @@ absl::StatusOr<TokenTable> ReadTokens(const Flags& flags) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<std::string> callers, TokenText(kCallerToken));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<std::string> workers, TokenText(kWorkerToken));
   CHAINFLEET_ASSIGN_OR_RETURN(TokenTable tokens, ParseTokens(callers, workers));
-  if (!tokens.empty() || flags.insecure) return tokens;
   const bool is_http_open = flags.server.http_listen != "off" && !IsLoopback(flags.server.http_listen);
-  if (IsLoopback(flags.server.listen) && !is_http_open) return tokens;
-  const bool is_grpc = !IsLoopback(flags.server.listen);
-  return absl::InvalidArgumentError(absl::StrCat(
-      is_grpc ? "--listen " : "--http-listen ", is_grpc ? flags.server.listen : flags.server.http_listen,
-      " without a token lets every host that reaches the port read and change everything: set CHAINFLEET_TOKEN "
-      "or CHAINFLEET_TOKEN_FILE, and CHAINFLEET_WORKER_TOKEN for workers, or say --insecure"));
+  const bool is_grpc_open = !IsLoopback(flags.server.listen);
+  if (flags.insecure || (!is_grpc_open && !is_http_open)) return tokens;
+  const std::string listen =
+      is_grpc_open ? "--listen " + flags.server.listen : "--http-listen " + flags.server.http_listen;
+  if (tokens.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        listen,
+        " without a token lets every host that reaches the port read and change everything: set CHAINFLEET_TOKEN "
+        "or CHAINFLEET_TOKEN_FILE, and CHAINFLEET_WORKER_TOKEN for workers, or say --insecure"));
+  }
+  if (!flags.server.tls.certificate.empty()) return tokens;
+  return absl::InvalidArgumentError(absl::StrCat(listen,
+                                                 " without TLS sends tokens, data and draws in clear: give --tls-cert "
+                                                 "and --tls-key (`chainfleet pki` makes them), "
+                                                 "or say --insecure"));
+}
+
+absl::Status CheckServerTls(const TlsFiles& files) {
+  if (files.certificate.empty() && !files.authorities.empty()) {
+    return absl::InvalidArgumentError("--tls-client-ca needs --tls-cert and --tls-key");
+  }
+  return Annotate(CheckTlsFiles(files), "TLS");
 }
 
 // Warns the operator if the server is open.
@@ -426,6 +448,7 @@ int Main(int argc, char** argv) {
   if (const absl::Status roots = ReadDatasetRoots(&flags); !roots.ok()) {
     return absl::IsInvalidArgument(roots) ? WrongUsage(std::string(roots.message())) : Fail(roots);
   }
+  if (const absl::Status tls = CheckServerTls(flags.server.tls); !tls.ok()) return Fail(tls);
   absl::StatusOr<TokenTable> tokens = ReadTokens(flags);
   if (!tokens.ok()) return Fail(tokens.status());
   flags.server.tokens = *std::move(tokens);

@@ -101,7 +101,8 @@ absl::StatusOr<std::optional<Lead>> WaitToLead(const ServerOptions& options,
                                  .fresh_incarnation = FreshId("s"),
                                  .opening = options.opening,
                                  .home = std::move(home)};
-  return WaitToLead(postgres, {options.listen, options.http_listen}, RngKey{RandomBits()}, pause);
+  return WaitToLead(postgres, {{options.listen, options.tls}, {options.http_listen, options.tls}}, RngKey{RandomBits()},
+                    pause);
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, std::optional<Lead> lead,
@@ -136,6 +137,7 @@ void Server::Shutdown(absl::Duration deadline) {
 
 absl::Status Server::OpenStores(const ServerOptions& options) {
   data_directory_ = options.data_directory;
+  tls_ = options.tls;
   CHAINFLEET_RETURN_IF_ERROR(CreateFoldersSynced(options.data_directory));
   HideFromOthers(options.data_directory);
   CHAINFLEET_RETURN_IF_ERROR(LockFolder(lead_ ? kDeposedLeaderEnds : absl::ZeroDuration()));
@@ -314,8 +316,8 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   }
   verifier_ = std::make_unique<DrawVerifier>(store_calls_.get(), state_.get(), parts.writer, blobs_.get());
   verifier_->Start(kCollectInterval);
-  CHAINFLEET_ASSIGN_OR_RETURN(
-      grpc_, GrpcServer::Start(options.listen, parts, shards_.get(), batcher_.get(), evaluations_.get(), &metrics_));
+  CHAINFLEET_ASSIGN_OR_RETURN(grpc_, GrpcServer::Start({options.listen, options.tls}, parts, shards_.get(),
+                                                       batcher_.get(), evaluations_.get(), &metrics_));
   CHAINFLEET_RETURN_IF_ERROR(ServeHttp(options));
   if (options.slurm) CHAINFLEET_RETURN_IF_ERROR(StartScaling(*options.slurm, options.listen));
   return ServeMetrics(options.metrics_listen);
@@ -344,7 +346,7 @@ absl::Status Server::ServeHttp(const ServerOptions& options) {
   const auto authorize = [this](const std::string& method, const std::string& authorization) {
     return auth_->Authorize(method, {{"authorization", authorization}}).status();
   };
-  CHAINFLEET_ASSIGN_OR_RETURN(http_, OpenHttp(options.http_listen, options.tokens.empty(),
+  CHAINFLEET_ASSIGN_OR_RETURN(http_, OpenHttp({options.http_listen, options.tls}, options.tokens.empty(),
                                               {.channel = grpc_->InProcessChannel(),
                                                .authorize = authorize,
                                                .clock = &clock_,
@@ -387,8 +389,10 @@ std::vector<GaugeFamily> Server::ShowFleet() {
                         .errors = scale.errors,
                         .lost_jobs = scale.lost_jobs});
   }
-  return FleetGauges(
+  std::vector<GaugeFamily> families = FleetGauges(
       fleet, [this](const std::string& job) { return traces_->Of(job); }, demand.workers);
+  families.push_back(CertificateExpiry(tls_));
+  return families;
 }
 
 }  // namespace chainfleet

@@ -56,6 +56,7 @@ struct ServerOptions {
   std::string listen = "127.0.0.1:7400";
   std::string metrics_listen = "127.0.0.1:7401";  // "off": none
   std::string http_listen = "127.0.0.1:7402";     // "off": none
+  TlsFiles tls;                                   // of gRPC and HTTP; plaintext without a certificate
   TokenTable tokens;                              // empty: every call is allowed
   TenantLimits tenant_limits{.jobs = 10'000, .chains = 65'536, .stored_bytes = int64_t{4} << 40};
   AccessOptions access{.tenant_calls = 4096};
@@ -131,6 +132,7 @@ class Server {
   PredictMetrics predict_metrics_{&registry_};
   InferenceStatistics statistics_;
   std::string data_directory_, metrics_address_;
+  TlsFiles tls_;
   std::unique_ptr<Strand> diagnoses_;  // one at a time: they compute
   std::unique_ptr<TraceTable> traces_;
   std::unique_ptr<FinalFindings> findings_;

@@ -58,6 +58,12 @@ void AddFlags(CLI::App* app, Flags* flags) {
                   "HOST:PORT of the coordinator; a comma list of several, one of which leads")
       ->envname("CHAINFLEET_ADDRESS")
       ->capture_default_str();
+  app->add_option("--ca-file", worker.tls.authorities,
+                  "Call the server by TLS: certificates that sign its certificate, in PEM form; system: this host's")
+      ->envname("CHAINFLEET_CA_FILE");
+  app->add_option("--cert-file", worker.tls.certificate, "Certificate of this worker, if the server wants one")
+      ->envname("CHAINFLEET_CERT_FILE");
+  app->add_option("--key-file", worker.tls.key, "Private key of --cert-file")->envname("CHAINFLEET_KEY_FILE");
   app->add_option("--device", worker.device, "cpu, cuda:N, or a GPU or MIG device by its UUID")
       ->check(WrongDevice)
       ->capture_default_str();
@@ -212,6 +218,8 @@ int Main(int argc, char** argv) {
   if (token.ok() && token->empty()) token = BearerToken(kCallerToken);
   if (!token.ok()) return Fail(token.status());
   flags.worker.token = *std::move(token);
+  flags.worker.tls.authorities = AuthoritiesFile(flags.worker.tls.authorities);
+  if (const absl::Status tls = CheckTlsFiles(flags.worker.tls); !tls.ok()) return Fail(tls);
   if (flags.worker.threads == 0) {
     flags.worker.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   }

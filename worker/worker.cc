@@ -83,7 +83,7 @@ Worker::Worker(const WorkerOptions& options)
       puts_(std::make_unique<ThreadPool>(kPutThreads)),
       checks_(std::make_unique<ThreadPool>(kCheckThreads)),
       s3_(options.ca_bundle),
-      client_({options.server, options.token, id_, incarnation_}),
+      client_({options.server, options.token, id_, incarnation_, options.tls}),
       uploads_(
           &client_,
           [this](const ChainId& chain, int64_t lease_epoch, const BlobRef& ref, Done<SignedUpload> done) {

@@ -1,9 +1,12 @@
 #include "client/cli/context.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -23,19 +26,20 @@ std::string FromHome(const std::string& path) {
   return path.starts_with("~/") ? EnvironmentVariable("HOME") + path.substr(1) : path;
 }
 
+// The keys of a context, in the order in which they are written.
+constexpr std::pair<const char*, std::string Context::*> kKeys[] = {
+    {"address", &Context::address}, {"token_file", &Context::token_file}, {"token_command", &Context::token_command},
+    {"ca_file", &Context::ca_file}, {"cert_file", &Context::cert_file},   {"key_file", &Context::key_file}};
+
 Context ReadContext(const std::string& name, const YAML::Node& node) {
   Context context;
   for (const auto& field : node) {
     const auto key = field.first.as<std::string>();
-    if (key == "address") {
-      context.address = field.second.as<std::string>();
-    } else if (key == "token_file") {
-      context.token_file = field.second.as<std::string>();
-    } else if (key == "token_command") {
-      context.token_command = field.second.as<std::string>();
-    } else {
+    const auto* const known = std::ranges::find(kKeys, key, [](const auto& entry) { return entry.first; });
+    if (known == std::end(kKeys)) {
       throw YAML::Exception(field.first.Mark(), absl::StrCat("context ", name, " has the unknown key ", key));
     }
+    context.*known->second = field.second.as<std::string>();
   }
   if (context.address.empty()) throw YAML::Exception(node.Mark(), absl::StrCat("context ", name, " has no address"));
   if (!context.token_file.empty() && !context.token_command.empty()) {
@@ -112,9 +116,9 @@ absl::Status WriteConfiguration(const Configuration& configuration) {
   if (!configuration.current.empty()) node["current"] = configuration.current;
   for (const auto& [name, context] : configuration.contexts) {
     YAML::Node entry;
-    entry["address"] = context.address;
-    if (!context.token_file.empty()) entry["token_file"] = context.token_file;
-    if (!context.token_command.empty()) entry["token_command"] = context.token_command;
+    for (const auto& [key, member] : kKeys) {
+      if (!(context.*member).empty()) entry[key] = context.*member;
+    }
     node["contexts"][name] = entry;
   }
   const std::string file = ConfigurationFile();
@@ -141,6 +145,11 @@ absl::StatusOr<ClientOptions> OptionsOfContext(const std::string& context, const
   CHAINFLEET_ASSIGN_OR_RETURN(options.addresses, ParseAddresses(found->second.address));
   if (options.token.empty()) {
     CHAINFLEET_ASSIGN_OR_RETURN(options.token, TokenOf(found->second));
+  }
+  if (!options.tls.any()) {
+    const Context& chosen = found->second;
+    options.tls = {FromHome(chosen.cert_file), FromHome(chosen.key_file), AuthoritiesFile(FromHome(chosen.ca_file))};
+    CHAINFLEET_RETURN_IF_ERROR(CheckTlsFiles(options.tls));
   }
   return options;
 }

@@ -3,7 +3,7 @@
 //   current: lab
 //   contexts:
 //     lab: {address: "lab-1:7400,lab-2:7400", token_file: ~/.secrets/lab}
-//     prod: {address: "prod:7400", token_command: "pass show chainfleet/prod"}
+//     prod: {address: "prod:7400", token_command: "pass show chainfleet/prod", ca_file: ~/.secrets/prod-ca.crt}
 #pragma once
 
 #include <map>
@@ -16,7 +16,8 @@ namespace chainfleet {
 
 struct Context {
   std::string address;
-  std::string token_file, token_command;  // at most one is set; the command prints the token on stdout
+  std::string token_file, token_command;     // at most one is set; the command prints the token on stdout
+  std::string ca_file, cert_file, key_file;  // as CHAINFLEET_CA_FILE and its like
 };
 
 struct Configuration {
@@ -34,7 +35,8 @@ absl::Status WriteConfiguration(const Configuration& configuration);
 
 // `address` decides if it is not empty, then the context of this name, then CHAINFLEET_CONTEXT, CHAINFLEET_ADDRESS, the
 // current context, and last the default address. The token of a context comes with it; CHAINFLEET_TOKEN, if set,
-// replaces it. NOT_FOUND: no such context. FAILED_PRECONDITION: the token's command failed.
+// replaces it, and so do CHAINFLEET_CA_FILE and its like. NOT_FOUND: no such context. FAILED_PRECONDITION: the token's
+// command failed.
 absl::StatusOr<ClientOptions> OptionsOfContext(const std::string& context, const std::string& address);
 
 }  // namespace chainfleet

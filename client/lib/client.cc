@@ -10,8 +10,8 @@
 #include "core/base/limits.h"
 #include "core/base/rng_key.h"
 #include "core/store/draw_codec/sha256.h"
+#include "core/wire/channel_credentials.h"
 #include "grpcpp/create_channel.h"
-#include "grpcpp/security/credentials.h"
 #include "grpcpp/support/client_callback.h"
 #include "grpcpp/support/time.h"
 
@@ -25,7 +25,7 @@ constexpr absl::Duration kLongestWait = absl::Seconds(1);  // between attempts; 
 constexpr absl::Duration kTellAfter = absl::Seconds(1);
 constexpr absl::Duration kHeard = absl::Seconds(5);  // no attempt takes this long to find that no server listens
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const TlsFiles& tls) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(static_cast<int>(limits::kMaxMessageBytes));
   arguments.SetMaxSendMessageSize(static_cast<int>(limits::kMaxMessageBytes));
@@ -38,7 +38,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a new channel opens its own connection
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(address, ChannelCredentialsOf(tls), arguments);
 }
 
 // Removes the preamble of gRPC's message: "... Connection refused".
@@ -121,7 +121,7 @@ Client::~Client() = default;
 
 std::shared_ptr<grpc::Channel> Client::Channel() {
   std::shared_ptr<grpc::Channel>& channel = channels_[current_];
-  if (channel == nullptr) channel = MakeChannel(options_.addresses[current_]);
+  if (channel == nullptr) channel = MakeChannel(options_.addresses[current_], options_.tls);
   return channel;
 }
 

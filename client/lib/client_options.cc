@@ -28,6 +28,8 @@ absl::StatusOr<ClientOptions> ClientOptionsFromEnvironment(const std::string& ad
     CHAINFLEET_ASSIGN_OR_RETURN(options.addresses, ParseAddresses(text));
   }
   CHAINFLEET_ASSIGN_OR_RETURN(options.token, BearerToken());
+  options.tls = ClientTlsFiles();
+  CHAINFLEET_RETURN_IF_ERROR(CheckTlsFiles(options.tls));
   return options;
 }
 

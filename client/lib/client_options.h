@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "core/base/status.h"
+#include "core/tls/tls_files.h"
 
 namespace chainfleet {
 
@@ -16,6 +17,7 @@ inline constexpr char kDefaultAddress[] = "127.0.0.1:7400";
 struct ClientOptions {
   std::vector<std::string> addresses = {kDefaultAddress};  // tried in turn if one is unavailable
   std::string token;                                       // sent as "authorization: Bearer TOKEN"; empty: none
+  TlsFiles tls;                                            // plaintext if there is none
   absl::Duration timeout = absl::Seconds(30);              // for one call with all its attempts, and for an outage
   absl::Duration patience = absl::Minutes(1);              // for an open stream, without an answer from any server
   uint64_t seed = 0;                                       // for the ids of calls and the backoff's jitter
@@ -27,7 +29,8 @@ struct ClientOptions {
 absl::StatusOr<std::vector<std::string>> ParseAddresses(const std::string& text);
 
 // `address` if it is not empty, else CHAINFLEET_ADDRESS, else kDefaultAddress. The token comes from CHAINFLEET_TOKEN or
-// from the file in CHAINFLEET_TOKEN_FILE. INVALID_ARGUMENT (address), NOT_FOUND (token file).
+// from the file in CHAINFLEET_TOKEN_FILE, the TLS files from ClientTlsFiles. INVALID_ARGUMENT (address, TLS files),
+// NOT_FOUND (a file).
 absl::StatusOr<ClientOptions> ClientOptionsFromEnvironment(const std::string& address);
 
 }  // namespace chainfleet

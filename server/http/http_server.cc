@@ -18,6 +18,7 @@
 #include "server/http/error_reply.h"
 #include "server/http/exchange_table.h"
 #include "server/http/http_limits.h"
+#include "server/http/tls_daemon.h"
 
 namespace chainfleet {
 namespace {
@@ -128,7 +129,7 @@ WebHead ReadHead(MHD_Connection* connection, const char* url, const absl::string
 size_t KeepEscapes(void*, MHD_Connection*, char* text) { return absl::string_view(text).size(); }
 
 // Null if the address cannot be bound.
-MHD_Daemon* StartDaemon(const HostPort& address, MHD_AccessHandlerCallback on_request,
+MHD_Daemon* StartDaemon(const HostPort& address, TlsDaemon* tls, MHD_AccessHandlerCallback on_request,
                         MHD_RequestCompletedCallback on_completed, void* self) {
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
@@ -136,14 +137,14 @@ MHD_Daemon* StartDaemon(const HostPort& address, MHD_AccessHandlerCallback on_re
   addrinfo* found = nullptr;
   const std::string host = address.BareHost();
   if (::getaddrinfo(host.c_str(), std::to_string(address.port).c_str(), &wanted, &found) != 0) return nullptr;
-  unsigned flags = MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME;
+  unsigned flags = MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME | tls->flags();
   if (found->ai_family == AF_INET6) flags |= MHD_USE_DUAL_STACK;
   MHD_Daemon* const daemon = MHD_start_daemon(
       flags, 0, nullptr, nullptr, on_request, self, MHD_OPTION_SOCK_ADDR, found->ai_addr, MHD_OPTION_NOTIFY_COMPLETED,
       on_completed, self, MHD_OPTION_UNESCAPE_CALLBACK, KeepEscapes, nullptr, MHD_OPTION_CONNECTION_LIMIT,
       limits::kHttpConnections, MHD_OPTION_PER_IP_CONNECTION_LIMIT, limits::kHttpConnectionsOfAHost,
       MHD_OPTION_CONNECTION_TIMEOUT, limits::kHttpSilence, MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits::kHttpHeaderBytes,
-      MHD_OPTION_END);
+      MHD_OPTION_ARRAY, tls->Options().data(), MHD_OPTION_END);
   ::freeaddrinfo(found);
   return daemon;
 }
@@ -152,12 +153,13 @@ MHD_Daemon* StartDaemon(const HostPort& address, MHD_AccessHandlerCallback on_re
 
 class HttpServer::Connections : public std::enable_shared_from_this<Connections> {
  public:
-  Connections(std::unique_ptr<WebApplication> application, const Clock* clock, Executor* executor)
-      : application_(std::move(application)), executor_(executor), exchanges_(clock) {}
+  Connections(const TlsFiles& tls, std::unique_ptr<WebApplication> application, const Clock* clock, Executor* executor)
+      : tls_(tls), application_(std::move(application)), executor_(executor), exchanges_(clock) {}
 
   absl::Status Listen(const std::string& address) {
     CHAINFLEET_ASSIGN_OR_RETURN(const HostPort parsed, ParseHostPort(address));
-    daemon_ = StartDaemon(parsed, &Connections::OnRequest, &Connections::OnCompleted, this);
+    CHAINFLEET_RETURN_IF_ERROR(tls_.Prepare());
+    daemon_ = StartDaemon(parsed, &tls_, &Connections::OnRequest, &Connections::OnCompleted, this);
     if (daemon_ != nullptr) return absl::OkStatus();
     return WithReason(
         absl::AlreadyExistsError(absl::StrCat("cannot serve HTTP on ", address,
@@ -249,6 +251,7 @@ class HttpServer::Connections : public std::enable_shared_from_this<Connections>
     stream->OnEnd([this] { exchanges_.CountAnswer(); });
   }
 
+  TlsDaemon tls_;
   const std::unique_ptr<WebApplication> application_;
   Executor* const executor_;
   const ByteBudget budget_{limits::kHttpBytes};
@@ -262,11 +265,11 @@ HttpServer::~HttpServer() { connections_->Stop(); }
 
 int HttpServer::port() const { return connections_->port(); }
 
-absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& address,
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const Endpoint& endpoint,
                                                               std::unique_ptr<WebApplication> application,
                                                               const Clock* clock, Executor* executor) {
-  const auto connections = std::make_shared<Connections>(std::move(application), clock, executor);
-  CHAINFLEET_RETURN_IF_ERROR(connections->Listen(address));
+  const auto connections = std::make_shared<Connections>(endpoint.tls, std::move(application), clock, executor);
+  CHAINFLEET_RETURN_IF_ERROR(connections->Listen(endpoint.address));
   connections->Watch();
   return std::unique_ptr<HttpServer>(new HttpServer(connections));
 }

@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/executor.h"
 #include "core/base/status.h"
+#include "core/tls/tls_files.h"
 #include "server/http/http_message.h"
 
 namespace chainfleet {
@@ -32,9 +33,9 @@ class WebApplication {
 
 class HttpServer {
  public:
-  // Listens on `address`, HOST:PORT; port 0 takes a free one. INVALID_ARGUMENT; ALREADY_EXISTS / PORT_TAKEN. `clock`
-  // and `executor` outlive the server.
-  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const std::string& address,
+  // INVALID_ARGUMENT; ALREADY_EXISTS / PORT_TAKEN; errors of reading the authorities of clients. `clock` and `executor`
+  // outlive the server.
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const Endpoint& endpoint,
                                                            std::unique_ptr<WebApplication> application,
                                                            const Clock* clock, Executor* executor);
   // Takes no new connection, cancels what is not answered, and returns when all requests have ended.

@@ -29,7 +29,7 @@
 namespace chainfleet {
 namespace {
 
-constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", kTlsHandshake = "\x16\x03";
 constexpr absl::Duration kDoorRound = absl::Seconds(1), kWithoutDescriptors = absl::Milliseconds(100);
 constexpr absl::Duration kDoorLogInterval = absl::Seconds(10);
 
@@ -59,6 +59,13 @@ int ListenOn(const addrinfo& address) {
   return -1;
 }
 
+// Returns true if a whole preface, or as many bytes, has arrived and begins with `opening`.
+bool Begins(int descriptor, std::string_view opening) {
+  char bytes[kPreface.size()];
+  const ssize_t got = ::recv(descriptor, bytes, sizeof bytes, MSG_PEEK);
+  return got == sizeof bytes && std::string_view(bytes, sizeof bytes).starts_with(opening);
+}
+
 int PortOf(int descriptor) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
@@ -84,8 +91,8 @@ DoorLimits DoorLimitsOfProcess() {
 // Used by one thread, except where a comment says otherwise.
 class FrontDoor::Connections {
  public:
-  Connections(const DoorLimits& limits, const Clock* clock)
-      : limits_(limits), clock_(clock), stop_(::eventfd(0, EFD_CLOEXEC)) {}
+  Connections(std::string_view opening, const DoorLimits& limits, const Clock* clock)
+      : opening_(opening), limits_(limits), clock_(clock), stop_(::eventfd(0, EFD_CLOEXEC)) {}
   ~Connections() {
     CloseListeners();
     for (const Silent& connection : silent_) ::close(connection.descriptor);
@@ -207,11 +214,9 @@ class FrontDoor::Connections {
     silent_ = std::move(still);
   }
 
-  // SO_RCVLOWAT wakes the poll when a whole preface has arrived or the connection has ended.
+  // SO_RCVLOWAT wakes the poll when as many bytes as a preface have arrived or the connection has ended.
   void Look(const Silent& connection) {
-    char bytes[kPreface.size()];
-    const ssize_t got = ::recv(connection.descriptor, bytes, sizeof bytes, MSG_PEEK);
-    if (got < 0 || std::string_view(bytes, static_cast<size_t>(got)) != kPreface) return Close(connection);
+    if (!Begins(connection.descriptor, opening_)) return Close(connection);
     SetOption(connection.descriptor, SOL_SOCKET, SO_RCVLOWAT, 1);
     {
       const MutexLock lock(&mutex_);
@@ -305,6 +310,7 @@ class FrontDoor::Connections {
         {{"connections", NumHanded()}, {"silent", silent_.size()}, {"limit", limits_.connections}});
   }
 
+  const std::string_view opening_;  // the first bytes of a connection that gRPC understands
   const DoorLimits limits_;
   const Clock* const clock_;
   const int stop_;
@@ -320,12 +326,13 @@ class FrontDoor::Connections {
 
 FrontDoor::FrontDoor(std::unique_ptr<Connections> connections) : connections_(std::move(connections)) {}
 
-absl::StatusOr<std::unique_ptr<FrontDoor>> FrontDoor::Open(const std::string& address, const DoorLimits& limits,
+absl::StatusOr<std::unique_ptr<FrontDoor>> FrontDoor::Open(const Endpoint& endpoint, const DoorLimits& limits,
                                                            const Clock* clock) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const HostPort listen, ParseHostPort(address));
-  auto connections = std::make_unique<Connections>(limits, clock);
+  CHAINFLEET_ASSIGN_OR_RETURN(const HostPort listen, ParseHostPort(endpoint.address));
+  auto connections =
+      std::make_unique<Connections>(endpoint.tls.certificate.empty() ? kPreface : kTlsHandshake, limits, clock);
   if (!connections->Listen(listen.BareHost(), std::to_string(listen.port))) {
-    return absl::AlreadyExistsError(absl::StrCat("cannot listen on ", address));
+    return absl::AlreadyExistsError(absl::StrCat("cannot listen on ", endpoint.address));
   }
   return std::unique_ptr<FrontDoor>(new FrontDoor(std::move(connections)));
 }

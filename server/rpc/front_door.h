@@ -11,6 +11,7 @@
 #include "core/base/clock.h"
 #include "core/base/status.h"
 #include "core/base/thread_pool.h"
+#include "core/tls/tls_files.h"
 
 namespace chainfleet {
 
@@ -24,13 +25,13 @@ struct DoorLimits {
 // As many connections as the process has descriptors for, minus a reserve for files and stores.
 DoorLimits DoorLimitsOfProcess();
 
-// Hands a connection to gRPC when its first bytes are the HTTP/2 preface. If too many connections are silent, the host
-// with the most of them loses its oldest one, so silent connections never keep others out.
+// Hands a connection to gRPC when its first bytes are the HTTP/2 preface, or those of a TLS handshake. If too many
+// connections are silent, the host with the most of them loses its oldest one, so silent connections never keep others
+// out.
 class FrontDoor {
  public:
-  // `address`: HOST:PORT; port 0 takes a free one. ALREADY_EXISTS: the port is taken, or the address is not one of this
-  // host. `clock` outlives the door.
-  static absl::StatusOr<std::unique_ptr<FrontDoor>> Open(const std::string& address, const DoorLimits& limits,
+  // ALREADY_EXISTS: the port is taken, or the address is not one of this host. `clock` outlives the door.
+  static absl::StatusOr<std::unique_ptr<FrontDoor>> Open(const Endpoint& endpoint, const DoorLimits& limits,
                                                          const Clock* clock);
   ~FrontDoor();
 

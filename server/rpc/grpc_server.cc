@@ -24,7 +24,7 @@ GrpcServer::GrpcServer(const ServiceParts& parts, ShardStreams* shards, Batcher*
   guarded_.push_back(gate_.Guard(&inference_, inference::GRPCInferenceService::service_full_name()));
 }
 
-absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const std::string& address, const ServiceParts& parts,
+absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const Endpoint& endpoint, const ServiceParts& parts,
                                                               ShardStreams* shards, Batcher* batcher,
                                                               EvaluationOperations* evaluations,
                                                               ServerMetrics* metrics) {
@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const std::string&
   interceptors.insert(interceptors.begin(), made->gate_.BoundReplies());
   interceptors.push_back(MakeCallQuota(parts.auth, parts.access.tenant_calls));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
-  CHAINFLEET_RETURN_IF_ERROR(Listen(address, parts.clock, &builder, &made->listening_));
+  CHAINFLEET_RETURN_IF_ERROR(Listen(endpoint, parts.clock, &builder, &made->listening_));
   return made;
 }
 

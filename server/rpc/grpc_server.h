@@ -22,9 +22,8 @@ namespace chainfleet {
 
 class GrpcServer {
  public:
-  // Listens on `address` ("127.0.0.1:7400"; port 0 takes a free one). ALREADY_EXISTS / PORT_TAKEN. The arguments
-  // outlive the server.
-  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const std::string& address, const ServiceParts& parts,
+  // ALREADY_EXISTS / PORT_TAKEN. The arguments outlive the server.
+  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const Endpoint& endpoint, const ServiceParts& parts,
                                                            ShardStreams* shards, Batcher* batcher,
                                                            EvaluationOperations* evaluations, ServerMetrics* metrics);
 

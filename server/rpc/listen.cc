@@ -3,12 +3,16 @@
 #include <grpc/grpc.h>
 #include <grpc/support/time.h>
 #include <grpcpp/resource_quota.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
 
 #include "absl/strings/str_cat.h"
 #include "server/rpc/call_limits.h"
 
 namespace chainfleet {
 namespace {
+
+constexpr unsigned kReloadSeconds = 2;
 
 void SetBounds(grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(static_cast<int>(limits::kMaxMessageBytes));
@@ -36,13 +40,28 @@ void SetBounds(grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
 }
 
+// Changed files take effect in new connections.
+std::shared_ptr<grpc::ServerCredentials> ServerCredentialsOf(const TlsFiles& files) {
+  if (files.certificate.empty()) return grpc::InsecureServerCredentials();
+  using grpc::experimental::FileWatcherCertificateProvider;
+  grpc::experimental::TlsServerCredentialsOptions options(std::make_shared<FileWatcherCertificateProvider>(
+      files.key, files.certificate, files.authorities, kReloadSeconds));
+  options.watch_identity_key_cert_pairs();
+  if (!files.authorities.empty()) {
+    options.watch_root_certs();
+    options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  }
+  return grpc::experimental::TlsServerCredentials(options);
+}
+
 }  // namespace
 
-absl::Status Listen(const std::string& address, const Clock* clock, grpc::ServerBuilder* builder,
+absl::Status Listen(const Endpoint& endpoint, const Clock* clock, grpc::ServerBuilder* builder,
                     ListeningServer* listening) {
   // Keep gRPC initialised until the process ends: its shutdown may wait 10 s for a connection that broke meanwhile.
   [[maybe_unused]] static const bool kept_up = (grpc_init(), true);
   SetBounds(builder);
+  const std::string& address = endpoint.address;
   const absl::Status taken =
       WithReason(absl::AlreadyExistsError(absl::StrCat(
                      "cannot listen on ", address,
@@ -53,11 +72,11 @@ absl::Status Listen(const std::string& address, const Clock* clock, grpc::Server
     listening->server = builder->BuildAndStart();
     return listening->server == nullptr ? taken : absl::OkStatus();
   }
-  absl::StatusOr<std::unique_ptr<FrontDoor>> door = FrontDoor::Open(address, DoorLimitsOfProcess(), clock);
+  absl::StatusOr<std::unique_ptr<FrontDoor>> door = FrontDoor::Open(endpoint, DoorLimitsOfProcess(), clock);
   if (!door.ok()) return taken;
   using FromDescriptor = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   auto acceptor =
-      builder->experimental().AddExternalConnectionAcceptor(FromDescriptor::FROM_FD, grpc::InsecureServerCredentials());
+      builder->experimental().AddExternalConnectionAcceptor(FromDescriptor::FROM_FD, ServerCredentialsOf(endpoint.tls));
   listening->server = builder->BuildAndStart();
   if (listening->server == nullptr) return absl::InternalError("gRPC did not start");
   listening->door = *std::move(door);

@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "core/base/clock.h"
 #include "core/base/status.h"
+#include "core/tls/tls_files.h"
 #include "server/rpc/front_door.h"
 
 namespace chainfleet {
@@ -19,10 +20,9 @@ struct ListeningServer {
   int port = 0;
 };
 
-// Builds `builder`, to which the services were added, and listens on `address` ("127.0.0.1:7400"; port 0 takes a free
-// one). `clock` outlives the server. `listening` has the door before the first call arrives. ALREADY_EXISTS /
-// PORT_TAKEN.
-absl::Status Listen(const std::string& address, const Clock* clock, grpc::ServerBuilder* builder,
+// Builds `builder`, to which the services were added, and listens. `clock` outlives the server. `listening` has the
+// door before the first call arrives. ALREADY_EXISTS / PORT_TAKEN.
+absl::Status Listen(const Endpoint& endpoint, const Clock* clock, grpc::ServerBuilder* builder,
                     ListeningServer* listening);
 
 // A channel to the server that no network carries. No call may begin after its shutdown: gRPC 1.51 would

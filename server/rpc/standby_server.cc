@@ -45,7 +45,7 @@ struct StandbyServer::Parts {
 
 StandbyServer::StandbyServer() : parts_(std::make_unique<Parts>(this)) {}
 
-absl::StatusOr<std::unique_ptr<StandbyServer>> StandbyServer::Start(const std::string& address, const Clock* clock,
+absl::StatusOr<std::unique_ptr<StandbyServer>> StandbyServer::Start(const Endpoint& endpoint, const Clock* clock,
                                                                     RngKey ids) {
   std::unique_ptr<StandbyServer> made(new StandbyServer);
   grpc::ServerBuilder builder;
@@ -53,7 +53,7 @@ absl::StatusOr<std::unique_ptr<StandbyServer>> StandbyServer::Start(const std::s
   builder.RegisterCallbackGenericService(&made->parts_->refusals);
   builder.RegisterService(&made->parts_->health);
   builder.experimental().SetInterceptorCreators(MakeCallRecord(clock, ids, nullptr));
-  CHAINFLEET_RETURN_IF_ERROR(Listen(address, clock, &builder, &made->parts_->listening));
+  CHAINFLEET_RETURN_IF_ERROR(Listen(endpoint, clock, &builder, &made->parts_->listening));
   return made;
 }
 

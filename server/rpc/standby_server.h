@@ -10,6 +10,7 @@
 #include "core/base/mutex.h"
 #include "core/base/rng_key.h"
 #include "core/base/status.h"
+#include "core/tls/tls_files.h"
 
 namespace chainfleet {
 
@@ -17,8 +18,7 @@ namespace chainfleet {
 class StandbyServer {
  public:
   // `ids` makes ids for requests whose client gives none. `clock` outlives the server. ALREADY_EXISTS / PORT_TAKEN.
-  static absl::StatusOr<std::unique_ptr<StandbyServer>> Start(const std::string& address, const Clock* clock,
-                                                              RngKey ids);
+  static absl::StatusOr<std::unique_ptr<StandbyServer>> Start(const Endpoint& endpoint, const Clock* clock, RngKey ids);
   // Frees the port within 200 ms.
   ~StandbyServer();
 

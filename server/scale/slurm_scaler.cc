@@ -118,6 +118,9 @@ std::vector<std::string> SlurmEnvironment(const std::vector<std::string>& ours, 
                                   "NO_PROXY=",
                                   "CHAINFLEET_WORKER_TOKEN=",
                                   "CHAINFLEET_WORKER_TOKEN_FILE=",
+                                  "CHAINFLEET_CA_FILE=",
+                                  "CHAINFLEET_CERT_FILE=",
+                                  "CHAINFLEET_KEY_FILE=",
                                   "CHAINFLEET_BIN="};
   std::vector<std::string> environment;
   for (const std::string& variable : ours) {

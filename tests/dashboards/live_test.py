@@ -91,7 +91,13 @@ def types_on(page):
 
 
 class WatchedFleet(StartedFleet):
-    """A server, two workers whose metrics it lists, and jobs of all kinds."""
+    """A server with a certificate, two workers whose metrics it lists, and jobs of all kinds."""
+
+    def start_secured_server(self):
+        self.run("pki", "init", "--folder", self.path("pki"), check=True)
+        self.run("pki", "issue", "server", "--host", "127.0.0.1", "--folder", self.path("pki"), check=True)
+        self.environment["CHAINFLEET_CA_FILE"] = self.path("pki", "ca.crt")
+        self.start_server(0, "--tls-cert", self.path("pki", "server.crt"), "--tls-key", self.path("pki", "server.key"))
 
     def start_workers(self):
         for i, port in enumerate(free_ports(2)):
@@ -114,7 +120,7 @@ class WatchedFleet(StartedFleet):
         """One call of each kind that panels count: predictions by both protocols, an evaluation, one that is refused, and, until
         one is counted, some that come too late."""
         self.run("predict", self.network, "--input", self.path("x.npy"), check=True)
-        with triton.InferenceServerClient(self.address) as client:
+        with triton.InferenceServerClient(self.address, ssl=True, root_certificates=self.path("pki", "ca.crt")) as client:
             given = triton.InferInput("x", list(self.images.shape), "UINT8")
             given.set_data_from_numpy(self.images)
             client.infer(self.network, [given])
@@ -131,7 +137,7 @@ class Live(unittest.TestCase):
     def setUpClass(cls):
         cls.fleet = WatchedFleet(lease="5s")
         cls.addClassCleanup(cls.fleet.close)
-        cls.fleet.start_server()
+        cls.fleet.start_secured_server()
         cls.fleet.wait_until_served()
         server = RealPrometheus(cls.fleet.metrics_addresses[0])
         cls.addClassCleanup(server.close)

@@ -133,7 +133,11 @@ class Kubernetes(unittest.TestCase):
         self.assertEqual(secrets[0]["CHAINFLEET_WORKER_TOKEN"], secrets[1]["CHAINFLEET_WORKER_TOKEN"])
         for name in ("CHAINFLEET_TOKEN", "CHAINFLEET_WORKER_TOKEN"):
             self.assertRegex(secrets[0][name], "^[0-9a-f]{32}$")
-        named = re.findall(r"\b(statefulset|deployment|secret|hpa) ([a-z-]+)", calls)
+        made = re.findall(r"create secret generic (\S+)", calls)
+        volumes = [volume["secret"]["secretName"] for pod in self.manifests.pods() for volume in pod["spec"]["volumes"] if "secret" in volume]
+        self.assertEqual(set(volumes), set(made))
+        found |= {("secret", name): None for name in made}
+        named = re.findall(r"\b(statefulset|deployment|secret|hpa) (?:generic )?([a-z-]+)", calls)
         self.assertGreater(len(named), 7)
         for kind, name in named:
             self.assertIn((kind.replace("hpa", "horizontalpodautoscaler"), name), found)

@@ -39,6 +39,12 @@ class Start(unittest.TestCase):
         for listen in ("0.0.0.0:0", "[::]:0", "10.1.2.3:7400", "coordinator:7400"):
             self.refused("--insecure", "CHAINFLEET_TOKEN", listen=listen)
 
+    def test_other_hosts_without_tls(self):
+        for listen in ("0.0.0.0:0", "[::]:0", "10.1.2.3:7400", "coordinator:7400"):
+            self.refused("--insecure", "--tls-cert", listen=listen, CHAINFLEET_TOKEN=CALLER)
+        self.refused("both a certificate", flags=("--tls-key", "missing.key"))
+        self.refused("missing.crt", flags=("--tls-cert", "missing.crt", "--tls-key", "missing.key"))
+
     def test_a_token_that_is_empty_or_weak(self):
         self.refused("no token for callers", CHAINFLEET_TOKEN="")
         self.refused("128 bits", CHAINFLEET_TOKEN="secret")

@@ -36,9 +36,9 @@ class StartedFleet(fleets.Fleet):
                 [*inside, os.path.join(fleets.BIN, command[0]), *command[1:]], stderr=log, stdout=log, preexec_fn=RealServer.die_with_parent,
                 env={**os.environ, **self.environment, **(environment or {})})
 
-    def start_server(self, index=0, *flags, **surroundings):
+    def start_server(self, index=0, *flags, http="off", **surroundings):
         self.start(f"server-{index}", "chainfleet-server", "--data-dir", self.data(index), "--listen", self.addresses[index],
-                   "--metrics-listen", self.metrics_addresses[index], "--http-listen", "off", "--lease", self.lease, *flags, **surroundings)
+                   "--metrics-listen", self.metrics_addresses[index], "--http-listen", http, "--lease", self.lease, *flags, **surroundings)
 
     def start_worker(self, index, server=None, **surroundings):
         self.start(f"worker-{index}", "chainfleet-worker", "--server", server or self.address, "--threads", "1", "--id",

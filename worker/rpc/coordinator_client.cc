@@ -19,7 +19,7 @@ constexpr absl::Duration kCommitDeadline = absl::Seconds(10);
 }  // namespace
 
 CoordinatorClient::CoordinatorClient(Options options)
-    : options_(std::move(options)), lines_(options_.address, {"control", "blobs"}) {}
+    : options_(std::move(options)), lines_(options_.address, options_.tls, {"control", "blobs"}) {}
 
 CoordinatorClient::~CoordinatorClient() { Stop(); }
 

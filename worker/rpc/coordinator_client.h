@@ -25,6 +25,7 @@ class CoordinatorClient final : public CoordinatorPort {
     std::string token;    // bearer token; empty: none is sent
     // The session id sent with calls about chains and objects; empty: none.
     std::string worker = {}, incarnation = {};
+    TlsFiles tls = {};  // plaintext if there is none
   };
   explicit CoordinatorClient(Options options);
 

@@ -5,11 +5,11 @@
 
 namespace chainfleet {
 
-ServerLines::ServerLines(const std::string& addresses, const std::vector<std::string>& purposes) {
+ServerLines::ServerLines(const std::string& addresses, const TlsFiles& tls, const std::vector<std::string>& purposes) {
   for (const auto address : absl::StrSplit(addresses, ',')) {
     stubs_.emplace_back();
     for (const std::string& purpose : purposes) {
-      stubs_.back().push_back(v1::WorkerService::NewStub(DialServer(std::string(address), purpose)));
+      stubs_.back().push_back(v1::WorkerService::NewStub(DialServer(std::string(address), purpose, tls)));
     }
   }
 }

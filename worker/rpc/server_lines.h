@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "chainfleet/v1/worker.grpc.pb.h"
+#include "core/tls/tls_files.h"
 
 namespace chainfleet {
 
@@ -15,7 +16,7 @@ namespace chainfleet {
 class ServerLines {
  public:
   // `purposes`: each has its own connection, see DialServer.
-  ServerLines(const std::string& addresses, const std::vector<std::string>& purposes);
+  ServerLines(const std::string& addresses, const TlsFiles& tls, const std::vector<std::string>& purposes);
 
   // The line for the next call.
   size_t current() const { return current_; }

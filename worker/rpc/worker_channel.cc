@@ -1,14 +1,14 @@
 #include "worker/rpc/worker_channel.h"
 
 #include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
 #include "core/base/limits.h"
+#include "core/wire/channel_credentials.h"
 
 namespace chainfleet {
 
-std::shared_ptr<grpc::Channel> DialServer(const std::string& address, const std::string& purpose) {
+std::shared_ptr<grpc::Channel> DialServer(const std::string& address, const std::string& purpose, const TlsFiles& tls) {
   grpc::ChannelArguments arguments;
   // Channels with equal arguments share one connection; this private argument separates them.
   arguments.SetString("chainfleet.purpose", purpose);
@@ -21,7 +21,7 @@ std::shared_ptr<grpc::Channel> DialServer(const std::string& address, const std:
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
   arguments.SetMaxReceiveMessageSize(static_cast<int>(limits::kMaxMessageBytes));
   arguments.SetMaxSendMessageSize(static_cast<int>(limits::kMaxMessageBytes));
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(address, ChannelCredentialsOf(tls), arguments);
 }
 
 void SendToken(grpc::ClientContext* context, const std::string& token) {

@@ -69,6 +69,10 @@ void AddContext(CLI::App* program, Invocation* run) {
   CLI::Option* file = set->add_option("--token-file", options->context.token_file, "File with the token in it");
   set->add_option("--token-command", options->context.token_command, "Shell command that prints the token")
       ->excludes(file);
+  set->add_option("--ca-file", options->context.ca_file,
+                  "Certificates that sign the server's, in PEM form; system: those of this host; default: no TLS");
+  set->add_option("--cert-file", options->context.cert_file, "Client certificate, if the server wants one");
+  set->add_option("--key-file", options->context.key_file, "Private key of the client certificate");
   CLI::App* remove = AddVerb(group, run, "delete", "Forget a server", "  chainfleet context delete lab",
                              [=] { return Delete(options->name); });
   for (CLI::App* verb : {use, set, remove}) verb->add_option("NAME", options->name, "Name of the server")->required();

@@ -28,6 +28,7 @@ void AddExport(CLI::App* program, Invocation* run);
 void AddDrain(CLI::App* program, Invocation* run);
 void AddDoctor(CLI::App* program, Invocation* run);
 void AddContext(CLI::App* program, Invocation* run);
+void AddPki(CLI::App* program, Invocation* run);
 void AddCompletion(CLI::App* program, Invocation* run);
 
 // Adds all verbs.

@@ -255,12 +255,12 @@ void Gateway::RunSized(int64_t bytes, std::function<void()> work) {
   parts_.executor->Schedule(std::move(work));
 }
 
-absl::StatusOr<std::unique_ptr<HttpServer>> OpenHttp(const std::string& address, bool is_open, GatewayParts parts) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const HostPort parsed, ParseHostPort(address));
+absl::StatusOr<std::unique_ptr<HttpServer>> OpenHttp(const Endpoint& endpoint, bool is_open, GatewayParts parts) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const HostPort parsed, ParseHostPort(endpoint.address));
   parts.is_local = is_open && IsLocalName(parsed.host);
   const Clock* const clock = parts.clock;
   Executor* const executor = parts.executor;
-  return HttpServer::Start(address, std::make_unique<Gateway>(std::move(parts)), clock, executor);
+  return HttpServer::Start(endpoint, std::make_unique<Gateway>(std::move(parts)), clock, executor);
 }
 
 }  // namespace chainfleet

@@ -51,7 +51,7 @@ class Gateway final : public WebApplication {
   grpc::TemplatedGenericStub<google::protobuf::Message, google::protobuf::Message> stub_;
 };
 
-// Listens on `address` with a Gateway. `is_open`: the server has no tokens. The errors are HttpServer::Start's.
-absl::StatusOr<std::unique_ptr<HttpServer>> OpenHttp(const std::string& address, bool is_open, GatewayParts parts);
+// Listens on `endpoint` with a Gateway. `is_open`: the server has no tokens. The errors are HttpServer::Start's.
+absl::StatusOr<std::unique_ptr<HttpServer>> OpenHttp(const Endpoint& endpoint, bool is_open, GatewayParts parts);
 
 }  // namespace chainfleet

@@ -114,7 +114,7 @@ class SilentStoreTest : public OneWorker {
     parts.blobs = &silent_blobs_;
     parts.executor = &store_calls_;
     parts.object_checks = &checks_;
-    second_ = GrpcServer::Start("127.0.0.1:0", parts, &shards_, &batcher_, &evaluations_, &metrics_).value();
+    second_ = GrpcServer::Start({"127.0.0.1:0"}, parts, &shards_, &batcher_, &evaluations_, &metrics_).value();
     metrics_address_ = registry_.Serve("127.0.0.1:0").value();
     workers_ = v1::WorkerService::NewStub(
         grpc::CreateChannel("127.0.0.1:" + std::to_string(second_->port()), grpc::InsecureChannelCredentials()));

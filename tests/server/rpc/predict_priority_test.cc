@@ -23,7 +23,7 @@ TEST_F(PredictPriorityTest, OfRequestsThatWaitTheMoreUrgentGoesFirst) {
   ShardQueue queue(&clock, &executor, &port);
   PredictRouter router(&clock, &executor, &catalog, &queue);
   Batcher batcher(&clock, &executor, &router, &statistics_, {.max_rows = 1});
-  auto server = GrpcServer::Start("127.0.0.1:0", parts_, &shards_, &batcher, &evaluations_, &metrics_);
+  auto server = GrpcServer::Start({"127.0.0.1:0"}, parts_, &shards_, &batcher, &evaluations_, &metrics_);
   ASSERT_TRUE(server.ok()) << server.status();
   const auto stub = v1::PredictService::NewStub(
       grpc::CreateChannel("127.0.0.1:" + std::to_string((*server)->port()), grpc::InsecureChannelCredentials()));

@@ -63,7 +63,7 @@ RunningServer::~RunningServer() {
 }
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> RunningServer::StartOn(const std::string& address) {
-  return GrpcServer::Start(address, parts_, &shards_, &batcher_, &evaluations_, &metrics_);
+  return GrpcServer::Start({address}, parts_, &shards_, &batcher_, &evaluations_, &metrics_);
 }
 
 void RunningServer::SetDeadline(grpc::ClientContext* context, double seconds) {

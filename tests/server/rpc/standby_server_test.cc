@@ -22,7 +22,7 @@ bool Next(grpc::CompletionQueue* queue) {
 TEST(StandbyServer, EndsWhileAClientWatchesItsHealth) {
   const SystemClock clock;
   const std::string address = "unix:" + testing::TempDir() + "standby-" + std::to_string(::getpid());
-  auto standby = StandbyServer::Start(address, &clock, RngKey{1});
+  auto standby = StandbyServer::Start({address}, &clock, RngKey{1});
   ASSERT_TRUE(standby.ok()) << standby.status();
   grpc::GenericStub stub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
   grpc::ClientContext context;

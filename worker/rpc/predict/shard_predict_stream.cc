@@ -174,7 +174,7 @@ ShardPredictStream::ShardPredictStream(Options options, ShardServer* shards, Exe
     : options_(std::move(options)),
       shards_(shards),
       executor_(executor),
-      lines_(options_.address, {"shards"}),
+      lines_(options_.address, options_.tls, {"shards"}),
       backoff_(options_.jitter_key) {}
 
 ShardPredictStream::~ShardPredictStream() { Stop(); }

@@ -23,6 +23,7 @@ class ShardPredictStream {
     std::string token;    // of the bearer; empty: none is sent
     std::string worker, incarnation;
     RngKey jitter_key;
+    TlsFiles tls = {};  // plaintext if there is none
   };
   ShardPredictStream(Options options, ShardServer* shards, Executor* executor);
 

@@ -173,12 +173,12 @@ TEST_F(GatewayWithTokens, AnyHostNameIsServed) {
 }
 
 TEST_F(HttpBeforeServer, AStandbyNamesTheLeader) {
-  auto standby = StandbyServer::Start("127.0.0.1:0", &clock_, RngKey{1}).value();
+  auto standby = StandbyServer::Start({"127.0.0.1:0"}, &clock_, RngKey{1}).value();
   standby->SetLeader("other:7400");
   const auto refuse = [](const std::string&, const std::string&) { return absl::UnavailableError("standing by"); };
   http_ =
       OpenHttp(
-          "127.0.0.1:0", /*is_open=*/true,
+          {"127.0.0.1:0"}, /*is_open=*/true,
           {.channel = standby->InProcessChannel(), .authorize = refuse, .clock = &clock_, .executor = threads_.get()})
           .value();
   EXPECT_EQ(Ask(Get("/healthz")).code, 200);

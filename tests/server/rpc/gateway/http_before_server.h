@@ -22,7 +22,7 @@ class HttpBeforeServer : public RunningServer {
     const auto authorize = [this](const std::string& method, const std::string& authorization) {
       return auth_.Authorize(method, {{"authorization", authorization}}).status();
     };
-    http_ = OpenHttp("127.0.0.1:0", tokens.empty(),
+    http_ = OpenHttp({"127.0.0.1:0"}, tokens.empty(),
                      {.channel = server_->InProcessChannel(),
                       .authorize = authorize,
                       .clock = &clock_,

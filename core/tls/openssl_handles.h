@@ -1,0 +1,23 @@
+// Owners of OpenSSL's objects.
+#pragma once
+
+#include <openssl/bio.h>
+#include <openssl/evp.h>
+#include <openssl/x509.h>
+
+#include <memory>
+
+namespace chainfleet {
+
+template <auto kFree>
+struct FreeWith {
+  template <typename T>
+  void operator()(T* handle) const {
+    kFree(handle);
+  }
+};
+using BioHandle = std::unique_ptr<BIO, FreeWith<BIO_free_all>>;
+using CertificateHandle = std::unique_ptr<X509, FreeWith<X509_free>>;
+using KeyHandle = std::unique_ptr<EVP_PKEY, FreeWith<EVP_PKEY_free>>;
+
+}  // namespace chainfleet

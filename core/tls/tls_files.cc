@@ -1,0 +1,72 @@
+#include "core/tls/tls_files.h"
+
+#include <openssl/pem.h>
+
+#include <ctime>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/environment.h"
+#include "core/base/file_system.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr char kSystemAuthorities[] = "/etc/ssl/certs/ca-certificates.crt";
+constexpr int64_t kMaxFileBytes = 4 << 20;
+
+absl::StatusOr<BioHandle> Open(const std::string& path) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string text, RealFileSystem()->ReadRange(path, 0, kMaxFileBytes));
+  BioHandle bio(BIO_new(BIO_s_mem()));
+  BIO_write(bio.get(), text.data(), static_cast<int>(text.size()));
+  return bio;
+}
+
+int NoPassword(char*, int, int, void*) { return -1; }  // else OpenSSL asks at the terminal
+
+absl::Status NoPem(const std::string& path, const char* wanted) {
+  return absl::InvalidArgumentError(absl::StrCat(path, " holds no ", wanted, " in PEM form"));
+}
+
+}  // namespace
+
+std::string AuthoritiesFile(const std::string& name) { return name == "system" ? kSystemAuthorities : name; }
+
+TlsFiles ClientTlsFiles() {
+  return {.certificate = EnvironmentVariable("CHAINFLEET_CERT_FILE"),
+          .key = EnvironmentVariable("CHAINFLEET_KEY_FILE"),
+          .authorities = AuthoritiesFile(EnvironmentVariable("CHAINFLEET_CA_FILE"))};
+}
+
+absl::StatusOr<CertificateHandle> ReadCertificate(const std::string& path) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const BioHandle bio, Open(path));
+  CertificateHandle certificate(PEM_read_bio_X509(bio.get(), nullptr, NoPassword, nullptr));
+  if (certificate == nullptr) return NoPem(path, "certificate");
+  return certificate;
+}
+
+absl::StatusOr<KeyHandle> ReadKey(const std::string& path) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const BioHandle bio, Open(path));
+  KeyHandle key(PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassword, nullptr));
+  if (key == nullptr) return NoPem(path, "private key without a password");
+  return key;
+}
+
+absl::Status CheckTlsFiles(const TlsFiles& files) {
+  if (!files.authorities.empty()) CHAINFLEET_RETURN_IF_ERROR(ReadCertificate(files.authorities).status());
+  if (files.certificate.empty() != files.key.empty()) {
+    return absl::InvalidArgumentError("give both a certificate and its private key, or neither");
+  }
+  if (files.certificate.empty()) return absl::OkStatus();
+  CHAINFLEET_ASSIGN_OR_RETURN(const CertificateHandle certificate, ReadCertificate(files.certificate));
+  CHAINFLEET_ASSIGN_OR_RETURN(const KeyHandle key, ReadKey(files.key));
+  if (X509_check_private_key(certificate.get(), key.get()) == 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the key ", files.key, " is not that of ", files.certificate));
+}
+
+absl::Time ExpiryOf(const X509& certificate) {
+  std::tm time{};
+  ASN1_TIME_to_tm(X509_get0_notAfter(&certificate), &time);
+  return absl::FromTM(time, absl::UTCTimeZone());
+}
+
+}  // namespace chainfleet

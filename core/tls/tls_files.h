@@ -1,0 +1,43 @@
+// The files of one end of TLS connections: certificates and a private key, all PEM.
+#pragma once
+
+#include <string>
+
+#include "absl/time/time.h"
+#include "core/base/status.h"
+#include "core/tls/openssl_handles.h"
+
+namespace chainfleet {
+
+struct TlsFiles {
+  std::string certificate;  // own certificate, then those between it and its authority; empty: none
+  std::string key;          // private key of `certificate`
+  std::string authorities;  // certificates that sign those of peers; empty: none
+  bool any() const { return !certificate.empty() || !key.empty() || !authorities.empty(); }
+};
+
+// An address to listen on.
+struct Endpoint {
+  std::string address;  // HOST:PORT; port 0 takes a free one
+  TlsFiles tls = {};    // plaintext without a certificate; with authorities, clients need a certificate, too
+};
+
+// Returns the files that CHAINFLEET_CA_FILE, CHAINFLEET_CERT_FILE and CHAINFLEET_KEY_FILE name. Calls use TLS if there
+// is any. CHAINFLEET_CA_FILE=system means the authorities of this host.
+TlsFiles ClientTlsFiles();
+
+// Replaces "system" by the file of this host's authorities.
+std::string AuthoritiesFile(const std::string& name);
+
+// Checks that the files can be read and that the key is the certificate's. INVALID_ARGUMENT, NOT_FOUND or
+// PERMISSION_DENIED, naming the file.
+absl::Status CheckTlsFiles(const TlsFiles& files);
+
+// Reads the first certificate or the private key of a file. Errors as above.
+absl::StatusOr<CertificateHandle> ReadCertificate(const std::string& path);
+absl::StatusOr<KeyHandle> ReadKey(const std::string& path);
+
+// Returns the time at which a certificate expires.
+absl::Time ExpiryOf(const X509& certificate);
+
+}  // namespace chainfleet

@@ -1,0 +1,132 @@
+"""TLS between the real binaries: who gets in, and certificates that are replaced while a server runs."""
+
+import http.client
+import os
+import socket
+import ssl
+import unittest
+import warnings
+
+import started_fleet
+from real_server import free_ports
+
+JOB = """
+name: secured
+model: {potential: {gaussian: {dimension: 10, precision: 1}}}
+sampler: {sgld: {}}
+step_size: {constant: 0.1}
+num_steps: 100
+chains: 2
+collect: {every_steps: 10}
+"""
+HANDSHAKES = 100_000  # more than fit into the seconds after which a server has loaded a new certificate
+
+
+class SecuredFleet(started_fleet.StartedFleet):
+    """A server with a certificate for 127.0.0.1, and the files of its authority in `pki`."""
+
+    def __init__(self, client_certificates=False):
+        super().__init__()
+        self.pki("init")
+        self.pki("issue", "server", "--host", "127.0.0.1", "--host", "localhost")
+        self.pki("issue", "client")
+        self.http_port = free_ports(1)[0]
+        self.environment = {"CHAINFLEET_CA_FILE": self.file("ca.crt")}
+        self.start_server(0, "--tls-cert", self.file("server.crt"), "--tls-key", self.file("server.key"),
+                          *(("--tls-client-ca", self.file("ca.crt")) if client_certificates else ()), http=f"127.0.0.1:{self.http_port}")
+
+    def file(self, name):
+        return self.path("pki", name)
+
+    def pki(self, *arguments):
+        return self.run("pki", *arguments, "--folder", self.path("pki"), check=True)
+
+    def client_certificate(self):
+        return {"CHAINFLEET_CERT_FILE": self.file("client.crt"), "CHAINFLEET_KEY_FILE": self.file("client.key")}
+
+    def context(self, certificate=False):
+        context = ssl.create_default_context(cafile=self.file("ca.crt"))
+        if certificate:
+            context.load_cert_chain(self.file("client.crt"), self.file("client.key"))
+        return context
+
+    def ready(self, **options):
+        """The status of /readyz by HTTPS."""
+        connection = http.client.HTTPSConnection("127.0.0.1", self.http_port, timeout=20, context=self.context(**options))
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+    def serial(self, port):
+        """The serial number of the certificate that a port shows."""
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as plain, \
+                self.context().wrap_socket(plain, server_hostname="127.0.0.1") as secured:
+            return secured.getpeercert()["serialNumber"]
+
+
+class Tls(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.fleet = SecuredFleet()
+        cls.addClassCleanup(cls.fleet.close)
+        cls.fleet.wait_until_served()
+        cls.fleet.start_worker(0)
+
+    def test_a_job_runs(self):
+        job = self.fleet.submit(JOB)
+        self.fleet.run("wait", job, "--timeout", "60s", check=True)
+        self.assertEqual(self.fleet.ready(), 200)
+
+    def test_plaintext_and_strangers_get_no_answer(self):
+        self.fleet.run("pki", "init", "--folder", self.fleet.path("other"), check=True)
+        for environment in ({"CHAINFLEET_CA_FILE": ""}, {"CHAINFLEET_CA_FILE": self.fleet.path("other", "ca.crt")}):
+            refused = self.fleet.run("get", "jobs", "--timeout", "2s", env=environment)
+            self.assertEqual(refused.returncode, 5, refused)
+
+    def test_a_certificate_of_another_host_is_refused(self):
+        port = self.fleet.addresses[0].rpartition(":")[2]
+        refused = self.fleet.run("get", "jobs", "--timeout", "2s", "--address", f"127.0.0.2:{port}")
+        self.assertEqual(refused.returncode, 5, refused)
+
+    def test_older_versions_are_refused(self):
+        for port in (self.fleet.http_port, int(self.fleet.addresses[0].rpartition(":")[2])):
+            context = self.fleet.context()
+            context.set_ciphers("ALL:@SECLEVEL=0")
+            with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+                context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
+            with socket.create_connection(("127.0.0.1", port), timeout=20) as plain, self.assertRaises((ssl.SSLError, ConnectionError)):
+                context.wrap_socket(plain, server_hostname="127.0.0.1")
+
+    def test_a_renewed_certificate_is_shown_without_a_restart(self):
+        ports = (self.fleet.http_port, int(self.fleet.addresses[0].rpartition(":")[2]))
+        before = {port: self.fleet.serial(port) for port in ports}
+        self.fleet.pki("renew", "server")
+        for port in ports:
+            self.assertTrue(any(self.fleet.serial(port) != before[port] for _ in range(HANDSHAKES)), port)
+        self.fleet.run("get", "jobs", check=True)
+
+    def test_wrong_files_are_named(self):
+        wrong = self.fleet.run("get", "jobs", env={"CHAINFLEET_CA_FILE": self.fleet.file("server.key")})
+        self.assertEqual(wrong.returncode, 2, wrong)
+        self.assertIn("server.key holds no certificate", wrong.stderr)
+
+
+class ClientCertificates(unittest.TestCase):
+    def test_only_their_holders_get_in(self):
+        fleet = SecuredFleet(client_certificates=True)
+        self.addCleanup(fleet.close)
+        fleet.environment |= fleet.client_certificate()
+        fleet.wait_until_served()
+        fleet.start_worker(0)
+        fleet.run("wait", fleet.submit(JOB), "--timeout", "60s", check=True)
+        nobody = {"CHAINFLEET_CERT_FILE": "", "CHAINFLEET_KEY_FILE": ""}
+        self.assertEqual(fleet.run("get", "jobs", "--timeout", "2s", env=nobody).returncode, 5)
+        self.assertEqual(fleet.ready(certificate=True), 200)
+        with self.assertRaises((ssl.SSLError, ConnectionError)):
+            fleet.ready()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -201,7 +201,8 @@ void WaitWithoutSpinning(char** argv) {
 int Main(int argc, char** argv) {
   if (argc == 2 && std::string(argv[1]) == kCheckModule) return CheckModuleOfInput();
   WaitWithoutSpinning(argv);
-  umask(S_IRWXG | S_IRWXO);  // other users must not read cached data sets
+  umask(S_IRWXG | S_IRWXO);                         // other users must not read cached data sets
+  setenv("GRPC_VERBOSITY", "NONE", /*replace=*/0);  // gRPC's errors are reported as statuses
   CLI::App app(
       "The chainfleet worker: steps chains on one device, streams their draws to the server, serves predictions.");
   Flags flags;

@@ -1,5 +1,6 @@
 // The chainfleet command line.
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 #include "CLI/CLI.hpp"
@@ -27,6 +28,7 @@ std::string UsageError(const CLI::App& program, const CLI::ParseError& e, int ar
 }  // namespace
 
 int main(int argc, char** argv) {
+  setenv("GRPC_VERBOSITY", "NONE", /*replace=*/0);  // gRPC's errors are reported as statuses
   CLI::App program("chainfleet: draws from posteriors of neural networks, sampled by a fleet and served as averages",
                    "chainfleet");
   program.require_subcommand(1);

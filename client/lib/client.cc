@@ -4,6 +4,7 @@
 #include <fstream>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/lib/client_calls.h"
@@ -47,6 +48,20 @@ std::string LastError(const absl::Status& status) {
   constexpr char kPreamble[] = "last error: UNKNOWN: ";
   const size_t at = message.rfind(kPreamble);
   return at == std::string::npos ? message : message.substr(at + sizeof(kPreamble) - 1);
+}
+
+// Returns what to do about an error of connecting.
+const char* RemedyFor(const std::string& error, const TlsFiles& tls) {
+  if (tls.any() && (absl::StrContains(error, "ertificate") || absl::StrContains(error, "erification"))) {
+    return "its certificate is not signed by an authority of CHAINFLEET_CA_FILE, or names another host; or it wants "
+           "one of yours (CHAINFLEET_CERT_FILE)";
+  }
+  if (absl::StrContains(error, "handshake") || absl::StrContains(error, "reset") ||
+      absl::StrContains(error, "closed")) {
+    return tls.any() ? "does it speak TLS? If not, unset CHAINFLEET_CA_FILE and its like"
+                     : "does it speak TLS? Then set CHAINFLEET_CA_FILE to the certificates of its authority";
+  }
+  return "start one with `chainfleet up`, or say where it is with --address or CHAINFLEET_ADDRESS";
 }
 
 // A stream of `bytes`, without a copy.
@@ -140,9 +155,9 @@ absl::Status Client::TryOnce(const std::string& id, absl::Duration timeout, cons
   if (absl::IsUnavailable(status) && !from_server) channels_[current_] = nullptr;
   if (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) current_ = (current_ + 1) % channels_.size();
   if (absl::IsUnavailable(status) && !from_server) {
-    return absl::UnavailableError(absl::StrCat(
-        "no chainfleet server answers at ", absl::StrJoin(options_.addresses, ", "), " (", LastError(status),
-        "): start one with `chainfleet up`, or say where it is with --address or CHAINFLEET_ADDRESS"));
+    return absl::UnavailableError(absl::StrCat("no chainfleet server answers at ",
+                                               absl::StrJoin(options_.addresses, ", "), " (", LastError(status),
+                                               "): ", RemedyFor(LastError(status), options_.tls)));
   }
   return status;
 }

@@ -28,7 +28,7 @@ class SecuredFleet(started_fleet.StartedFleet):
     def __init__(self, client_certificates=False):
         super().__init__()
         self.pki("init")
-        self.pki("issue", "server", "--host", "127.0.0.1", "--host", "localhost")
+        self.pki("issue", "server", "--host", "127.0.0.1")
         self.pki("issue", "client")
         self.http_port = free_ports(1)[0]
         self.environment = {"CHAINFLEET_CA_FILE": self.file("ca.crt")}
@@ -81,14 +81,16 @@ class Tls(unittest.TestCase):
 
     def test_plaintext_and_strangers_get_no_answer(self):
         self.fleet.run("pki", "init", "--folder", self.fleet.path("other"), check=True)
-        for environment in ({"CHAINFLEET_CA_FILE": ""}, {"CHAINFLEET_CA_FILE": self.fleet.path("other", "ca.crt")}):
-            refused = self.fleet.run("get", "jobs", "--timeout", "2s", env=environment)
+        for authority, said in (("", "set CHAINFLEET_CA_FILE"), (self.fleet.path("other", "ca.crt"), "not signed by an authority")):
+            refused = self.fleet.run("get", "jobs", "--timeout", "2s", env={"CHAINFLEET_CA_FILE": authority})
             self.assertEqual(refused.returncode, 5, refused)
+            self.assertIn(said, refused.stderr)
 
     def test_a_certificate_of_another_host_is_refused(self):
         port = self.fleet.addresses[0].rpartition(":")[2]
-        refused = self.fleet.run("get", "jobs", "--timeout", "2s", "--address", f"127.0.0.2:{port}")
+        refused = self.fleet.run("get", "jobs", "--timeout", "2s", "--address", f"localhost:{port}")
         self.assertEqual(refused.returncode, 5, refused)
+        self.assertIn("names another host", refused.stderr)
 
     def test_older_versions_are_refused(self):
         for port in (self.fleet.http_port, int(self.fleet.addresses[0].rpartition(":")[2])):

@@ -39,9 +39,15 @@ if TYPE_CHECKING:
     from .v1 import jobs_pb2, predict_pb2, types_pb2
 
 
-async def connect(address: str | Sequence[str] | None = None, token: str | None = None, timeout: float = 30.0) -> Fleet:
+async def connect(
+    address: str | Sequence[str] | None = None,
+    token: str | None = None,
+    timeout: float = 30.0,
+    *,
+    context: str | None = None,
+) -> Fleet:
     """See chainfleet.connect."""
-    return Fleet(await call(_fleet.connect, address, token, timeout))
+    return Fleet(await call(_fleet.connect, address, token, timeout, context=context))
 
 
 async def local(**options: Any) -> Fleet:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 import grpc
 from google.protobuf.message import DecodeError, Message
@@ -88,13 +89,20 @@ class Connection:
         self._token = token
         self._lock = threading.Lock()
         self._channels: dict[str, grpc.Channel] = {}
+        self._methods: WeakKeyDictionary[grpc.Channel, dict[str, Any]] = (
+            WeakKeyDictionary()
+        )  # callables of each channel
         self._current = 0
 
     def call(self, method: str, request: Message, reply: type[ReplyT], timeout: float | None = None) -> ReplyT:
         """The reply of `method`, such as JobService/GetJob, within `timeout` seconds."""
 
         def attempt(channel: grpc.Channel, **options: Any) -> ReplyT:
-            made = channel.unary_unary(_path(method), type(request).SerializeToString, reply.FromString)
+            known = self._methods.setdefault(channel, {})
+            made = known.get(method)
+            if made is None:  # making it again for each call would take a measurable part of a small prediction
+                made = channel.unary_unary(_path(method), type(request).SerializeToString, reply.FromString)
+                known[method] = made
             return _reply_of(made, request, **options)  # type: ignore[no-any-return]
 
         return self._repeat(attempt, timeout or self.timeout)
@@ -159,7 +167,8 @@ class Connection:
 
     def environment(self) -> dict[str, str]:
         """Variables by which the program `chainfleet` reaches the same server."""
-        return {"CHAINFLEET_ADDRESS": ",".join(self.addresses), "CHAINFLEET_TOKEN": self._token}
+        place = {"CHAINFLEET_ADDRESS": ",".join(self.addresses), "CHAINFLEET_TOKEN": self._token}
+        return {**place, "CHAINFLEET_CONTEXT": ""}  # a context would go before the address
 
     def close(self) -> None:
         """Closes the channels. A later call opens them again."""

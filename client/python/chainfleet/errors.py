@@ -4,8 +4,8 @@ A refusal of the server is of two classes: one by its gRPC code (below) and one 
 that `except NotFound` and `except DatasetNotFound` both catch it. Both are ChainfleetError.
 
 Errors that the package raises by itself have one of these reasons: INVALID_DATA (type, shape or values of an array),
-INVALID_MODEL (a module that cannot be sampled), NO_FILE, NO_SERVER, VERSION_MISMATCH, NO_PROGRAM (`chainfleet` is not
-on this machine) and PROGRAM_FAILED.
+INVALID_MODEL (a module that cannot be sampled), NO_FILE, NO_SERVER, NO_CONTEXT (of that name, or its file is not
+understood), VERSION_MISMATCH, NO_PROGRAM (`chainfleet` is not on this machine) and PROGRAM_FAILED.
 """
 
 from __future__ import annotations

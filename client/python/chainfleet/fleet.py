@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import modules, programs, sampling, uploads
-from .addresses import find_token, parse_addresses
 from .arrays import Data
 from .connection import Connection
+from .contexts import find_server
 from .errors import ChainfleetError, class_of
 from .job import Job
 from .likelihoods import Likelihood
@@ -28,14 +28,23 @@ from .version import __version__
 _CONNECT_TIMEOUT = 10.0  # seconds
 
 
-def connect(address: str | Sequence[str] | None = None, token: str | None = None, timeout: float = 30.0) -> Fleet:
+def connect(
+    address: str | Sequence[str] | None = None,
+    token: str | None = None,
+    timeout: float = 30.0,
+    *,
+    context: str | None = None,
+) -> Fleet:
     """The fleet of the server at `address`: "host:port", or several of which one leads.
 
-    Without an address CHAINFLEET_ADDRESS says it, else it is 127.0.0.1:7400. Without a token CHAINFLEET_TOKEN says it,
-    or the file that CHAINFLEET_TOKEN_FILE names. `timeout`: seconds for one call, including its retries.
-    Raises Unavailable if no server answers within 10 s, Unauthenticated, VersionMismatch for another release's server.
+    Without an address the server is found as the command line finds it: `context`, a name that `chainfleet context set`
+    gave, else the context of CHAINFLEET_CONTEXT, else CHAINFLEET_ADDRESS, else the current context, else
+    127.0.0.1:7400. Without a token CHAINFLEET_TOKEN says it, or the file that CHAINFLEET_TOKEN_FILE names, else the
+    context. `timeout`: seconds for one call, including its retries.
+    Raises NotFound for an unknown context, FailedPrecondition if the context's command for the token fails, Unavailable
+    if no server answers within 10 s, Unauthenticated, VersionMismatch for another release's server.
     """
-    fleet = Fleet(Connection(parse_addresses(address), find_token(token), timeout))
+    fleet = Fleet(Connection(*find_server(address, token, context), timeout))
     try:
         info = fleet.info(min(timeout, _CONNECT_TIMEOUT))
     except ChainfleetError:

@@ -21,8 +21,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from .addresses import find_token, parse_addresses
 from .arrays import Array
+from .contexts import find_server
 from .fleet import Fleet, connect
 from .job import Job
 from .layers import Linear
@@ -106,7 +106,7 @@ class ChainfleetClassifier(ClassifierMixin, _Estimator):
     chains, epochs, learning_rate: as Fleet.sample takes them. options: its other arguments by name, such as
       {"prior": chainfleet.priors.Gaussian(precision=10)}.
     random_state: int, numpy.random.RandomState or None; the same int gives the same draws.
-    address: of the server, as chainfleet.connect takes it; tokens come from the environment alone.
+    address: of the server, as chainfleet.connect takes it; tokens come from the environment or a context.
     timeout: seconds that fit waits for the job; None: without a bound.
 
     After fit: classes_ [K]; n_features_in_; feature_names_in_ if X had names; job_id_, the job at the server.
@@ -182,7 +182,8 @@ class ChainfleetRegressor(RegressorMixin, _Estimator):
 
 
 def _fleet_of(address: str | Sequence[str] | None) -> Fleet:
-    return _connected(",".join(parse_addresses(address)), find_token(None))
+    addresses, token = find_server(address)
+    return _connected(",".join(addresses), token)
 
 
 @lru_cache(maxsize=16)

@@ -22,9 +22,15 @@ the call to the server; a job that was created goes on.
 '''
 BODY = '''
 
-async def connect(address: str | Sequence[str] | None = None, token: str | None = None, timeout: float = 30.0) -> Fleet:
+async def connect(
+    address: str | Sequence[str] | None = None,
+    token: str | None = None,
+    timeout: float = 30.0,
+    *,
+    context: str | None = None,
+) -> Fleet:
     """See chainfleet.connect."""
-    return Fleet(await call(_fleet.connect, address, token, timeout))
+    return Fleet(await call(_fleet.connect, address, token, timeout, context=context))
 
 
 async def local(**options: Any) -> Fleet:

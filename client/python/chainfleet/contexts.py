@@ -1,0 +1,177 @@
+"""Contexts: the servers that a person uses, by name, in the file of `chainfleet context`.
+
+    current: lab
+    contexts:
+      lab:
+        address: lab-1:7400,lab-2:7400
+        token_file: ~/.secrets/lab
+      prod: {address: "prod:7400", token_command: pass show chainfleet/prod}
+
+The command line reads all of YAML; the package has no parser of YAML. This module reads files of the form above: what
+`chainfleet context set` writes, and what people write by hand in that form, with comments. It refuses every other file,
+so it never understands a file otherwise than the command line does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from .addresses import find_token, parse_addresses
+from .errors import FailedPrecondition, InvalidArgument, NotFound
+
+_MOST_BYTES = 64 << 10  # of the file, and of a token
+_FIELDS = ("address", "token_file", "token_command")
+# Text on one line, quoted or plain. Plain text begins with none of YAML's signs and ends before ": " and " #".
+_QUOTED = r"""\"(?:[^"\\]|\\.)*\"|'(?:[^']|'')*'"""
+_FIRST = r"(?!(?:~|null|Null|NULL)\s*(?:$|[,:}]|\s#))[^\s\-?:,\[\]{}#&*!|>'\"%@`]"
+_TEXT = rf"(?:{_QUOTED}|{_FIRST}(?:[^\s:#]|:(?=\S)|(?<=\S)#| +(?=[^\s#]))*)"
+# In braces, commas and brackets end it, too.
+_INSIDE = rf"(?:{_QUOTED}|{_FIRST}(?:[^\s:#,\[\]{{}}]|:(?=[^\s,\[\]{{}}])|(?<=\S)#| +(?=[^\s#,\[\]{{}}]))*)"
+_PAIR = re.compile(rf" *({_INSIDE}): +({_INSIDE}) *")
+_PAIRS = rf"{_PAIR.pattern}(?:,{_PAIR.pattern})*".replace(f"({_INSIDE})", _INSIDE)
+_LINE = re.compile(rf"( *)({_TEXT}):(?: +(?:({_TEXT})|\{{({_PAIRS})\}}))? *(?: #.*)?")
+
+
+@dataclass(frozen=True)
+class Context:
+    """A server. At most one of the two ways to a token is set; `token_command` prints the token."""
+
+    address: str
+    token_file: str = ""
+    token_command: str = ""
+
+    def token(self) -> str:
+        """Raises FailedPrecondition if the command fails, InvalidArgument if the file cannot be read."""
+        text = ""
+        if self.token_command:
+            with subprocess.Popen(self.token_command, shell=True, stdout=subprocess.PIPE) as command:
+                assert command.stdout is not None
+                text = command.stdout.read(_MOST_BYTES).decode("utf-8", "replace")
+            if command.returncode != 0:
+                raise FailedPrecondition(f"token_command failed: {self.token_command}")
+        elif self.token_file:
+            try:
+                with open(os.path.expanduser(self.token_file), encoding="utf-8") as file:
+                    text = file.read(_MOST_BYTES)
+            except (OSError, UnicodeDecodeError) as error:
+                raise InvalidArgument(f"token_file cannot be read: {error}") from None
+        return (text.split() or [""])[0]
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """What the file says. current: "" if none was chosen."""
+
+    current: str = ""
+    by_name: dict[str, Context] = field(default_factory=dict)
+
+
+def find_server(
+    address: str | Sequence[str] | None = None, token: str | None = None, context: str | None = None
+) -> tuple[list[str], str]:
+    """(addresses, token) of a server, as the command line finds them; see chainfleet.connect."""
+    if address is not None and context is not None:
+        raise InvalidArgument("an address and a context were given", hint="give one of them")
+    found = _find_context(context) if address is None else None
+    known = find_token(token)
+    if found is None:
+        return parse_addresses(address), known
+    return parse_addresses(found.address), known if known or token is not None else find_token(found.token())
+
+
+def file_of_contexts() -> str:
+    """CHAINFLEET_CONTEXTS, else chainfleet/config.yaml in XDG_CONFIG_HOME, else in ~/.config."""
+    folder = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.environ.get("HOME", ""), ".config")
+    return os.environ.get("CHAINFLEET_CONTEXTS") or os.path.join(folder, "chainfleet", "config.yaml")
+
+
+def read_contexts(path: str) -> Contexts:
+    """The file `path`; nothing if it is not there. Raises InvalidArgument."""
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            text = file.read(_MOST_BYTES + 1)
+        if len(text) > _MOST_BYTES:
+            raise ValueError(f"the file is larger than {_MOST_BYTES} bytes")
+        current, entries = _read(text)
+        return Contexts(current, {name: _context(name, entry) for name, entry in entries.items()})
+    except FileNotFoundError:
+        return Contexts()
+    except (OSError, ValueError) as error:
+        hint = "`chainfleet context set NAME --address HOST:PORT` writes the file anew"
+        raise InvalidArgument(f"contexts of {path}: {error}", reason="NO_CONTEXT", hint=hint) from None
+
+
+def _find_context(name: str | None) -> Context | None:
+    """The context `name`, else that of CHAINFLEET_CONTEXT, else the current one; None if there is none of these.
+
+    CHAINFLEET_ADDRESS goes before the current one. Raises NotFound for an unknown name, and InvalidArgument, with the
+    line, for a file that this module does not read.
+    """
+    wanted = name or os.environ.get("CHAINFLEET_CONTEXT", "")
+    if not wanted and os.environ.get("CHAINFLEET_ADDRESS"):
+        return None
+    path = file_of_contexts()
+    contexts = read_contexts(path)
+    wanted = wanted or contexts.current
+    if wanted and wanted not in contexts.by_name:
+        raise NotFound(
+            f"there is no context {wanted} in {path}; known: {', '.join(contexts.by_name) or 'none'}",
+            reason="NO_CONTEXT",
+            hint=f"`chainfleet context set {wanted} --address HOST:PORT` adds it",
+        )
+    return contexts.by_name[wanted] if wanted else None
+
+
+def _context(name: str, entry: dict[str, str]) -> Context:
+    unknown = [key for key in entry if key not in _FIELDS]
+    if unknown:
+        raise ValueError(f"context {name} has the unknown key {unknown[0]}")
+    if not entry.get("address"):
+        raise ValueError(f"context {name} has no address")
+    if entry.get("token_file") and entry.get("token_command"):
+        raise ValueError(f"context {name} has two tokens")
+    return Context(**entry)
+
+
+def _read(text: str) -> tuple[str, dict[str, dict[str, str]]]:
+    """(the current name, the keys of each context). Raises ValueError, with the line, for files of another form."""
+    top: dict[str, str | None] = {}
+    entries: dict[str, dict[str, str]] = {}
+    newest: dict[str, str] | None = None  # the context whose keys may come next
+    levels = [0]  # the indents of the keys, of the names and of the keys of the newest name, as far as they are known
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip(" ") or line.lstrip(" ").startswith("#"):
+            continue
+        found = _LINE.fullmatch(line) if line.isprintable() else None
+        indent = len(found[1]) if found else 0
+        depth = sum(level < indent for level in levels)
+        refusal = ValueError(f"line {number} is not in the form that the package reads: {line.strip()!r}")
+        if found is None or depth > 2 or (depth < len(levels) and levels[depth] != indent):
+            raise refusal
+        levels = [*levels[:depth], indent]
+        key, value = _plain(found[2]), None if found[3] is None else _plain(found[3])
+        inside = [(_plain(one), _plain(other)) for one, other in _PAIR.findall(found[4] or "")]
+        if depth == 0 and key not in top and not inside and key == ("contexts" if value is None else "current"):
+            top[key], newest = value, None
+        elif depth == 1 and [*top][-1:] == ["contexts"] and key not in entries and value is None:
+            entries[key] = dict(inside)
+            newest = None if inside else entries[key]
+            if len(entries[key]) < len(inside):
+                raise refusal
+        elif depth == 2 and newest is not None and key not in newest and value is not None:
+            newest[key] = value
+        else:
+            raise refusal
+    return top.get("current") or "", entries
+
+
+def _plain(text: str) -> str:
+    """The meaning of `text`, plain or quoted. Raises ValueError for escapes that JSON does not have."""
+    if text.startswith('"'):
+        return str(json.loads(text))
+    return text[1:-1].replace("''", "'") if text.startswith("'") else text.rstrip(" ")

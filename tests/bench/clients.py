@@ -3,7 +3,8 @@
 
   CHAINFLEET_BIN=build/release/bin tests/bench/clients.py
 
-One worker, softmax regression on Fashion-MNIST, 80 draws. The clients take turns, so the ratios are from one run.
+One worker, softmax regression on Fashion-MNIST, 80 draws. The clients take turns, so the ratios are from one
+run. Each call ends with both outputs as NumPy arrays.
 """
 import os
 import statistics
@@ -33,14 +34,21 @@ def clients(fleet, job, x):
     by_package = cf.connect(fleet.address).job(job)
 
     def grpc():
-        by_grpc.infer("small", [tensor(x, "UINT8")], outputs=[triton.InferRequestedOutput(name) for name in OUTPUTS])
+        reply = by_grpc.infer("small", [tensor(x, "UINT8")], outputs=[triton.InferRequestedOutput(name) for name in OUTPUTS])
+        return [reply.as_numpy(name) for name in OUTPUTS]
 
     def http(binary):
         given = triton_http.InferInput("x", list(x.shape), "UINT8")
         given.set_data_from_numpy(x, binary_data=binary)
-        by_http.infer("small", [given], outputs=[triton_http.InferRequestedOutput(name, binary_data=binary) for name in OUTPUTS])
+        asked = [triton_http.InferRequestedOutput(name, binary_data=binary) for name in OUTPUTS]
+        reply = by_http.infer("small", [given], outputs=asked)
+        return [reply.as_numpy(name) for name in OUTPUTS]
 
-    return {"tritonclient gRPC": grpc, "chainfleet (Python)": lambda: by_package.predict(x),
+    def package():
+        made = by_package.predict(x)
+        return [made.score(name) for name in OUTPUTS]
+
+    return {"tritonclient gRPC": grpc, "chainfleet (Python)": package,
             "tritonclient HTTP, binary": lambda: http(True), "tritonclient HTTP, JSON": lambda: http(False)}
 
 

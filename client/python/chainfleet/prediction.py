@@ -215,17 +215,17 @@ def _join(replies: Sequence[predict_pb2.PredictResponse], levels: tuple[float, .
     rows, classes = sum(reply.num_rows for reply in replies), first.num_classes
 
     def arrays(part: str) -> dict[str, Array]:
-        joined = {}
-        for name in predict_pb2.PredictiveScores.DESCRIPTOR.fields_by_name:
-            values = [np.array(getattr(getattr(reply, part), name), np.float64) for reply in replies]
-            shape = (rows, classes) if name in _PER_CLASS else (rows,)
-            if all(len(value) for value in values):
-                joined[name] = np.concatenate(values).reshape(shape)
-        return joined
+        """The scores that every reply has. Most fields of a message are empty, so only the others are converted."""
+        found = [{of.name: values for of, values in getattr(reply, part).ListFields()} for reply in replies]
+        return {
+            name: _joined([one[name] for one in found], (rows, classes) if name in _PER_CLASS else (rows,))
+            for name in found[0]
+            if all(name in one for one in found)
+        }
 
     def quantiles(name: str) -> Array | None:
-        values = [np.array(getattr(reply, name), np.float64) for reply in replies]
-        return np.concatenate(values).reshape(rows, len(levels)) if levels and all(map(len, values)) else None
+        values = [getattr(reply, name) for reply in replies]
+        return _joined(values, (rows, len(levels))) if levels and all(values) else None
 
     return Prediction(
         job=first.job_id,
@@ -240,6 +240,12 @@ def _join(replies: Sequence[predict_pb2.PredictResponse], levels: tuple[float, .
         quantile_errors=quantiles("quantile_errors"),
         members=tuple(_member(parts, classes) for parts in zip(*(reply.members for reply in replies), strict=True)),
     )
+
+
+def _joined(parts: Sequence[Sequence[float]], shape: tuple[int, ...]) -> Array:
+    """The numbers of all parts, one part after the other."""
+    arrays = [np.array(part, np.float64) for part in parts]
+    return (np.concatenate(arrays) if len(arrays) > 1 else arrays[0]).reshape(shape)
 
 
 def _member(parts: Sequence[predict_pb2.Members], classes: int) -> Member:

@@ -11,6 +11,7 @@ import chainfleet as cf
 import numpy
 import pandas
 from connected_fleet import ConnectedFleet
+from real_torch import torch
 
 os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
@@ -19,6 +20,8 @@ import chainfleet.mlflow  # noqa: E402
 
 
 class Mlflow(ConnectedFleet):
+    UP = ("--allow-modules",)
+
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp(prefix="chainfleet-mlflow-")
@@ -90,6 +93,35 @@ class Mlflow(ConnectedFleet):
         with unittest.mock.patch.dict(os.environ, {"CHAINFLEET_ADDRESS": self.started.address}):
             made = self.load(path).predict(self.x[:2])
         numpy.testing.assert_array_equal(made["probability_1"], job.predict(self.x[:2]).mean_probability[:, 1])
+
+    def test_an_exported_model_predicts_without_a_server_as_the_server_does(self):
+        module = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
+        job = self.sample(model=module, data=(10 + 3 * self.x, self.y), epochs=20).wait(progress=False)
+        path = os.path.join(self.folder, "exported")
+        chainfleet.mlflow.save_model(job, path, draws="export")
+        rows, expected = 10 + 3 * self.x[:50], job.predict(10 + 3 * self.x[:50])
+        self.assertGreater(expected.draws_used, 2)
+        nowhere = {"CHAINFLEET_ADDRESS": "127.0.0.1:1"}
+        with unittest.mock.patch.dict(os.environ, nowhere), unittest.mock.patch.object(chainfleet.mlflow, "connect", None):
+            model = mlflow.pyfunc.load_model(path)
+            made = model.predict(pandas.DataFrame(rows.astype(float)))
+            average = model.get_raw_model()
+            tensor = average(torch.from_numpy(rows))
+        numpy.testing.assert_allclose(made[["probability_0", "probability_1"]], expected.mean_probability, atol=1e-5)
+        numpy.testing.assert_array_equal(made["predicted_class"], expected.predicted_class)
+        numpy.testing.assert_allclose(tensor.numpy(), expected.mean_probability, atol=1e-5)
+        self.assertEqual(average.draws_used, expected.draws_used)
+        with self.assertRaisesRegex(mlflow.exceptions.MlflowException, "schema"):
+            model.predict(rows[:, :2])
+
+    def test_what_cannot_be_exported_is_refused_with_a_remedy(self):
+        job = self.sample(epochs=2).wait(progress=False)
+        for words, options in (("torch module of job", {"draws": "export"}), ("does not take", {"draws": "files"}),
+                               ("does not take", {"draws": "export", "version": 1}), ("does not take", {"kinds": "theta"})):
+            with self.assertRaisesRegex(cf.errors.InvalidArgument, words) as caught:
+                chainfleet.mlflow.save_model(job, os.path.join(self.folder, "refused"), **options)
+            self.assertTrue(caught.exception.hint)
+            self.assertFalse(os.path.exists(os.path.join(self.folder, "refused")))
 
     def test_images_and_numbers(self):
         images = numpy.random.default_rng(1).integers(0, 256, (60, 1, 4, 4), dtype=numpy.uint8)

@@ -7,16 +7,14 @@ import uuid
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from . import html, prediction, text
-from .arrays import Array, check_inputs
+from .arrays import Array
 from .draws import Draws
 from .errors import FailedPrecondition, InvalidArgument, JobFailed
 from .evaluation import Evaluation
 from .posterior import posterior_of
 from .traces import Traces
-from .v1 import jobs_pb2, predict_pb2, types_pb2
+from .v1 import jobs_pb2, predict_pb2
 
 if TYPE_CHECKING:
     from .fleet import Fleet
@@ -169,7 +167,7 @@ class Job:
         about, draws = self.describe(), self.draws(point)
         served = draws.of_chains(posterior_of(about, point).chains)
         names = [kinds] if isinstance(kinds, str) else kinds or draws.kinds
-        return TorchAverage(self, about, [served[name] for name in names], chosen, self._learns_numbers(), device)
+        return TorchAverage(about, [served[name] for name in names], chosen, device)
 
     def to_arviz(
         self,
@@ -345,40 +343,11 @@ class Job:
 
     def _learns_numbers(self) -> bool:
         """True if the job predicts numbers, False if it predicts classes."""
-        spec = self._described().spec
-        of_numbers = "gaussian" in (spec.likelihood.WhichOneof("kind") or "")
-        return of_numbers or spec.model.potential.WhichOneof("kind") == "linear_regression"
+        return prediction.learns_numbers(self._described())
 
     def fit(self, x: Any) -> Array:
         """`x` as the job's inputs are. Raises InvalidArgument with both shapes or types."""
-        inputs, wanted = check_inputs(x, "x"), self._described().inputs
-        if not wanted.shape:
-            raise InvalidArgument(
-                f"job {self.id} has no data set, so it predicts nothing",
-                reason="INVALID_DATA",
-                hint="read its draws: job.draws()",
-            )
-        shape = list(wanted.shape)
-        if list(inputs.shape[1:]) == shape[1:] and shape[:1] == [1]:
-            inputs = inputs[:, None]  # grey images without their channel
-        if list(inputs.shape[1:]) != shape:
-            hint = (
-                "pass x[None] for one row" if list(inputs.shape) == shape else "pass rows as those of the training data"
-            )
-            raise InvalidArgument(
-                f"x has shape {list(inputs.shape)}, job {self.id} takes {['n', *shape]}",
-                reason="INVALID_DATA",
-                hint=hint,
-            )
-        if (wanted.type == types_pb2.UINT8) != (inputs.dtype == np.uint8):
-            learned, given = ("uint8", inputs.dtype) if wanted.type == types_pb2.UINT8 else ("float32", "uint8")
-            hint = (
-                "pass the raw bytes 0 to 255" if learned == "uint8" else "pass x.astype(numpy.float32), as in training"
-            )
-            raise InvalidArgument(
-                f"x is {given}, job {self.id} learned from {learned} inputs", reason="INVALID_DATA", hint=hint
-            )
-        return inputs
+        return prediction.check_rows(x, self._described())
 
     def __repr__(self) -> str:
         return f"<chainfleet job {self.id}>"

@@ -1,11 +1,12 @@
-"""Jobs in MLflow: settings, metrics while chains run, and models that predict through a server. Needs mlflow.
+"""Jobs in MLflow: settings, metrics while chains run, and models that predict. Needs mlflow.
 
     import chainfleet.mlflow
 
     info = chainfleet.mlflow.log_job(job)  # streams metrics until the job ends, then logs the model
     mlflow.pyfunc.load_model(info.model_uri).predict(x_new)  # a pandas frame of scores
 
-A model is a name: the draws stay at the server, where they are averaged.
+A model is a name: the draws stay at the server, where they are averaged. With draws="export" the model holds the draws
+and the torch module, and predicts anywhere without a server.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from .arrays import Array
 from .errors import InvalidArgument, JobFailed
 from .fleet import connect
 from .job import Job
+from .torch_average import TorchAverage
 from .v1 import jobs_pb2, types_pb2
 from .version import __version__
 
@@ -61,17 +63,51 @@ class ServedModel:
         return pandas.DataFrame(columns)
 
 
-def save_model(
-    job: Job, path: str | os.PathLike[str], *, version: int = 0, address: str | Sequence[str] | None = None
-) -> None:
-    """Writes a pyfunc model to the folder `path`. It names a version of the job and the server; the draws stay there.
+class ExportedModel:
+    """The draws of a job, behind mlflow.pyfunc.load_model(...).predict."""
 
-    version: of the job; 0: one of the draws committed so far. An alias on it keeps its draws from retention.
-    address: of the server, for those who load the model; default: that of the job's connection. CHAINFLEET_ADDRESS goes
-    before it, and a token comes from the environment as in chainfleet.connect.
-    Raises NoDraws, and InvalidArgument for a job without a data set.
+    def __init__(self, average: TorchAverage) -> None:
+        self._average = average
+
+    def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> Any:
+        """A pandas frame with a row for each row of `model_input` [n, ...], an array or a frame of numbers.
+
+        Columns: predicted_class and probability_0, probability_1, ... of classes; mean of numbers. Raises
+        InvalidArgument.
+        """
+        import pandas
+
+        made = self._average(model_input).numpy(force=True)
+        if made.ndim == 1:
+            return pandas.DataFrame({"mean": made})
+        classes = {f"probability_{k}": values for k, values in enumerate(made.T)}
+        return pandas.DataFrame({"predicted_class": made.argmax(axis=1), **classes})
+
+    def get_raw_model(self) -> TorchAverage:
+        """The function that Job.to_torch gives; mlflow.pyfunc.load_model(...).get_raw_model() calls this."""
+        return self._average
+
+
+def save_model(
+    job: Job,
+    path: str | os.PathLike[str],
+    *,
+    draws: str = "server",
+    version: int = 0,
+    address: str | Sequence[str] | None = None,
+    **export: Any,
+) -> None:
+    """Writes a pyfunc model to the folder `path`.
+
+    draws="server": it names a version of the job and the server; the draws stay there. version: of the job; 0: one of
+    the draws committed so far. An alias on it keeps its draws from retention. address: of the server, for those who
+    load the model; default: that of the job's connection. CHAINFLEET_ADDRESS goes before it, and a token comes from the
+    environment as in chainfleet.connect.
+    draws="export": it holds all committed draws and the torch module, and needs torch and no server. export: module,
+    kinds and point, as Job.to_torch takes them.
+    Raises NoDraws, and InvalidArgument for a job without a data set, or to export without the module.
     """
-    with _parts(job, version, address) as parts:
+    with _parts(job, draws, version, address, export) as parts:
         mlflow.pyfunc.save_model(path=os.fspath(path), **parts)
 
 
@@ -81,7 +117,9 @@ def log_job(
     name: str = "model",
     interval: float = 1.0,
     timeout: float | None = None,
+    draws: str = "server",
     address: str | Sequence[str] | None = None,
+    **export: Any,
 ) -> Any:
     """Logs a job to the active run, or to a new one of the job's name, until it has ended; returns MLflow's ModelInfo.
 
@@ -89,7 +127,7 @@ def log_job(
     While chains run, at most once in `interval` seconds: draws; rhat (largest) and ess (smallest) of the quantities
     that decide; of each chain energy/chain_0 (U in nats), step_size/chain_0 and, of Metropolis chains,
     acceptance_rate/chain_0. MLflow's step is the number of steps of all chains together.
-    At the end: the model `name`, as save_model has it.
+    At the end: the model `name`, as save_model has it with the same `draws`, `address` and `export`.
     Raises JobFailed with the reasons of its chains, DeadlineExceeded after `timeout` seconds, and as save_model does.
     The job goes on after Ctrl-C and DeadlineExceeded.
     """
@@ -102,37 +140,47 @@ def log_job(
             mlflow.log_metrics(_metrics(newest), step=newest.steps_done)
         if newest.state not in (jobs_pb2.Job.SUCCEEDED, jobs_pb2.Job.SUCCEEDED_EARLY):
             raise JobFailed(text.outcome(newest))
-        parts = stack.enter_context(_parts(job, 0, address))
+        parts = stack.enter_context(_parts(job, draws, 0, address, export))
         named = {"artifact_path" if mlflow.__version__.startswith("2.") else "name": name}
         return mlflow.pyfunc.log_model(**named, **parts)
 
 
-def _load_pyfunc(path: str) -> ServedModel:
+def _load_pyfunc(path: str) -> ServedModel | ExportedModel:
     """MLflow calls this to load a model."""
+    if Path(path).is_dir():
+        return ExportedModel(TorchAverage.load(Path(path)))
     known = json.loads(Path(path).read_text(encoding="utf-8"))
     fleet = connect(None if os.environ.get("CHAINFLEET_ADDRESS") else known["address"])
     return ServedModel(fleet.job(known["job"]), known["version"])
 
 
 @contextlib.contextmanager
-def _parts(job: Job, version: int, address: str | Sequence[str] | None) -> Iterator[dict[str, Any]]:
+def _parts(
+    job: Job, draws: str, version: int, address: str | Sequence[str] | None, export: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
     """The arguments of mlflow.pyfunc.save_model."""
+    if draws not in ("server", "export") or (version and draws == "export") or (export and draws == "server"):
+        hint = 'draws="server" takes version and address; draws="export" takes module, kinds and point'
+        raise InvalidArgument(f"a model with draws={draws!r} does not take these arguments", hint=hint)
     state = job.describe()
     if not state.inputs.shape:
         raise InvalidArgument(f"job {job.id} has no data set, so it predicts nothing")
-    known = {
-        "job": job.id,
-        "version": version or job.snapshot().version,
-        "address": address or job._connection.addresses,
-    }
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "chainfleet.json"
-        path.write_text(json.dumps(known), encoding="utf-8")
+        data, needs = Path(folder) / "chainfleet.json", [f"chainfleet[mlflow]=={__version__}"]
+        if draws == "export":
+            data = Path(folder) / "average"
+            data.mkdir()
+            job.to_torch(**export).save(data)
+            needs.append("torch")
+        else:
+            addresses = address or job._connection.addresses
+            known = {"job": job.id, "version": version or job.snapshot().version, "address": addresses}
+            data.write_text(json.dumps(known), encoding="utf-8")
         yield {
             "loader_module": _LOADER,
-            "data_path": str(path),
+            "data_path": str(data),
             "signature": ModelSignature(inputs=_schema(state)),
-            "pip_requirements": [f"chainfleet[mlflow]=={__version__}"],
+            "pip_requirements": needs,
         }
 
 

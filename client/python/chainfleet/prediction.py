@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from . import html
-from .arrays import Array
+from .arrays import Array, check_inputs
 from .connection import Connection
 from .errors import InvalidArgument
 from .v1 import jobs_pb2, predict_pb2, types_pb2
@@ -192,6 +193,40 @@ def predict(connection: Connection, request: predict_pb2.PredictRequest, inputs:
         request.job, request.selection.version = reply.job_id, reply.version
         rows = max(1, min(_REQUEST_BYTES // row_bytes, _REPLY_BYTES * len(part) // max(1, reply.ByteSize())))
     return _join(replies, tuple(request.quantiles))
+
+
+def check_rows(x: Any, job: jobs_pb2.Job) -> Array:
+    """`x` as the job's inputs are. Raises InvalidArgument with both shapes or types."""
+    inputs, wanted = check_inputs(x, "x"), job.inputs
+    if not wanted.shape:
+        raise InvalidArgument(
+            f"job {job.id} has no data set, so it predicts nothing",
+            reason="INVALID_DATA",
+            hint="read its draws: job.draws()",
+        )
+    shape = list(wanted.shape)
+    if list(inputs.shape[1:]) == shape[1:] and shape[:1] == [1]:
+        inputs = inputs[:, None]  # grey images without their channel
+    if list(inputs.shape[1:]) != shape:
+        hint = "pass x[None] for one row" if list(inputs.shape) == shape else "pass rows as those of the training data"
+        raise InvalidArgument(
+            f"x has shape {list(inputs.shape)}, job {job.id} takes {['n', *shape]}",
+            reason="INVALID_DATA",
+            hint=hint,
+        )
+    if (wanted.type == types_pb2.UINT8) != (inputs.dtype == np.uint8):
+        learned, given = ("uint8", inputs.dtype) if wanted.type == types_pb2.UINT8 else ("float32", "uint8")
+        hint = "pass the raw bytes 0 to 255" if learned == "uint8" else "pass x.astype(numpy.float32), as in training"
+        raise InvalidArgument(
+            f"x is {given}, job {job.id} learned from {learned} inputs", reason="INVALID_DATA", hint=hint
+        )
+    return inputs
+
+
+def learns_numbers(job: jobs_pb2.Job) -> bool:
+    """True if the job predicts numbers, False if it predicts classes."""
+    of_numbers = "gaussian" in (job.spec.likelihood.WhichOneof("kind") or "")
+    return of_numbers or job.spec.model.potential.WhichOneof("kind") == "linear_regression"
 
 
 def standardise(inputs: Array, job: jobs_pb2.Job) -> Array:

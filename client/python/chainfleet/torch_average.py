@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .draws import Draws
+import numpy as np
+from google.protobuf import json_format
+
+from .draws import Draw, Draws
 from .errors import InvalidArgument
-from .modules import copy_of
-from .prediction import input_scaling
+from .modules import copy_of, torchscript
+from .prediction import check_rows, input_scaling, learns_numbers
 from .v1 import jobs_pb2
 
 if TYPE_CHECKING:
     import torch
-
-    from .job import Job
 
 
 class TorchAverage:
@@ -25,23 +28,21 @@ class TorchAverage:
     Every draw stays in the memory of the device. draws_used: see Prediction.
     """
 
-    def __init__(
-        self, job: Job, about: jobs_pb2.Job, draws: list[Draws], module: Any, numbers: bool, device: Any
-    ) -> None:
-        """`draws`: one of each kind. numbers: whether the job learned numbers.
+    def __init__(self, about: jobs_pb2.Job, draws: Sequence[Draws | list[Draw]], module: Any, device: Any) -> None:
+        """`draws`: those of each kind.
 
         Raises InvalidArgument if the module's parameters have other names or shapes.
         """
         import torch
 
-        self._torch, self._job, self._device = torch, job, torch.device(device or "cpu")
+        self._torch, self._about, self._device = torch, about, torch.device(device or "cpu")
         self._module = copy_of(module).to(self._device).eval()
         for parameter in self._module.parameters():
             parameter.requires_grad_(False)
         scale, mean, stddev = input_scaling(about)
         self._scale = float(scale)
         self._mean, self._stddev = (torch.from_numpy(values).to(self._device) for values in (mean, stddev))
-        self._units = about.inputs.target_units if numbers else None
+        self._units = about.inputs.target_units if learns_numbers(about) else None
         self._bernoulli = about.spec.likelihood.WhichOneof("kind") == "bernoulli"
         wanted = {name: tuple(value.shape) for name, value in self._module.named_parameters()}
         self._draws = [
@@ -57,7 +58,7 @@ class TorchAverage:
             for draw in kind
         ]
         if not self._draws:
-            raise InvalidArgument(f"job {job.id} has no draws to average", reason="NO_DRAWS", hint="job.wait() first")
+            raise InvalidArgument(f"job {about.id} has no draws to average", reason="NO_DRAWS", hint="job.wait() first")
         found = {name: tuple(value.shape) for name, value in self._draws[0][1].items()}
         if wanted != found:
             raise InvalidArgument(
@@ -76,13 +77,46 @@ class TorchAverage:
         assert total is not None
         return (total / weights).float()
 
+    def save(self, folder: Path) -> None:
+        """Writes what `load` reads, without a server: job.json, module.pt (TorchScript) and draws.npz.
+
+        Raises InvalidArgument if TorchScript does not take the module.
+        """
+        kept = jobs_pb2.Job(id=self._about.id, spec=self._about.spec, inputs=self._about.inputs)
+        module = torchscript(copy_of(self._module).cpu())
+        (folder / "job.json").write_text(json_format.MessageToJson(kept), encoding="utf-8")
+        (folder / "module.pt").write_bytes(module)
+        arrays: dict[str, Any] = {
+            f"parameters/{name}": np.stack([parameters[name].cpu().numpy() for _, parameters in self._draws])
+            for name in self._draws[0][1]
+        }
+        weights = np.array([weight for weight, _ in self._draws], np.float64)
+        np.savez(folder / "draws.npz", weights=weights, draws_used=np.int64(self.draws_used), **arrays)
+
+    @classmethod
+    def load(cls, folder: Path, device: Any = None) -> TorchAverage:
+        """What `save` wrote. It runs the module in `folder`: load what you trust."""
+        import torch
+
+        about = json_format.Parse((folder / "job.json").read_text(encoding="utf-8"), jobs_pb2.Job())
+        with np.load(folder / "draws.npz", allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        weights, used = arrays.pop("weights"), int(arrays.pop("draws_used"))
+        draws = [
+            Draw(0, i, 0, float(weight), "", {name.partition("/")[2]: values[i] for name, values in arrays.items()})
+            for i, weight in enumerate(weights)
+        ]
+        average = cls(about, [draws], torch.jit.load(folder / "module.pt", map_location="cpu"), device)
+        average.draws_used = used
+        return average
+
     def _seen(self, x: Any) -> torch.Tensor:
         """Returns the network's inputs, standardised float32; see Job.standardise."""
         torch = self._torch
         if torch.is_tensor(x) and (x.requires_grad or x.device.type != "cpu"):
-            self._job.fit(torch.zeros(x.shape, dtype=x.dtype))  # its values stay where they are
+            check_rows(torch.zeros(x.shape, dtype=x.dtype), self._about)  # its values stay where they are
         else:
-            x = torch.from_numpy(self._job.fit(x).copy())
+            x = torch.from_numpy(check_rows(x, self._about).copy())
         return (x.to(self._device).float() * self._scale - self._mean) / self._stddev
 
     def _outputs(self, parameters: dict[str, torch.Tensor], inputs: torch.Tensor) -> torch.Tensor:

@@ -136,7 +136,7 @@ class Filled(unittest.TestCase):
     def average(self, module, kinds=("theta",), about=None):
         job, known = self.job()
         found = cf.Draws(self.store, self.store.records)
-        return torch_average.TorchAverage(job, about or known, [found[kind] for kind in kinds], module, False, None)
+        return torch_average.TorchAverage(about or known, [found[kind] for kind in kinds], module, None)
 
     def expected(self, x, kinds=("theta",)):
         seen, total, weights = (x - [1, 2, 3]) / [2, 2, 4], 0, 0

@@ -108,7 +108,8 @@ struct SwitchParameter {
   bool InferenceCall::*field;
 };
 constexpr SwitchParameter kSwitches[] = {{"include_failed", &InferenceCall::include_failed},
-                                         {"anytime", &InferenceCall::anytime}};
+                                         {"anytime", &InferenceCall::anytime},
+                                         {"triton_enable_empty_final_response", &InferenceCall::final_response}};
 
 absl::Status TakeParameter(const std::string& name, const Parameter& parameter, InferenceCall* call) {
   for (const CountParameter& known : kCounts) {

@@ -24,6 +24,7 @@ struct InferenceCall {
   std::vector<int32_t> chains;       // empty: all
   int64_t members = 0, every = 0, max_draws = 0, min_draws = 0;
   bool include_failed = false, anytime = false;
+  bool final_response = false;  // asked in Triton's way; each streamed answer is final anyway
   std::string point;
   std::vector<double> quantiles;  // levels; FromProto does not check their range
   absl::Duration timeout = absl::InfiniteDuration();

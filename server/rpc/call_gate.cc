@@ -214,6 +214,8 @@ CallGate::CallGate(const Clock* clock, Executor* executor, const Authenticator* 
 
 CallGate::~CallGate() = default;
 
+BytesInFlight* CallGate::bytes() { return &parts_->bytes; }
+
 std::unique_ptr<grpc::Service> CallGate::Guard(grpc::Service* service, const std::string& name) {
   const auto* contract = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name);
   return std::make_unique<GuardedService>(parts_, service, *contract);

@@ -11,6 +11,7 @@
 #include "core/base/clock.h"
 #include "core/base/executor.h"
 #include "server/rpc/auth.h"
+#include "server/rpc/bytes_in_flight.h"
 #include "server/rpc/front_door.h"
 #include "server/telemetry/server_metrics.h"
 
@@ -38,6 +39,9 @@ class CallGate {
   // The first interceptor of the server: it bounds replies and cuts the connection of a client that cancels too many
   // calls.
   std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> BoundReplies();
+
+  // The budget of requests and replies, for streams, which bound themselves.
+  BytesInFlight* bytes();
 
   struct Parts;
 

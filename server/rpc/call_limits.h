@@ -18,6 +18,9 @@ inline constexpr absl::Duration kReceiveDeadline = absl::Seconds(30);  // from t
 // Requests that are being answered and replies that are not sent yet.
 inline constexpr int64_t kBytesInFlight = 1024 * kMiB;
 inline constexpr int64_t kConnectionBytesInFlight = kBytesInFlight / 2;
+// Streams of inference: all that are open, and the requests of one that are read and not answered. A stream may keep
+// the bytes of one more request that has not arrived completely.
+inline constexpr size_t kInferenceStreams = 64, kStreamRequests = 8;
 inline constexpr int64_t kFreeBytes = 64 * kKiB;  // smaller messages are not counted
 // HTTP/2 window of a stream without a pending read. A pending read opens it to the length of its message.
 inline constexpr int64_t kStreamWindowBytes = 64 * kKiB;

@@ -13,11 +13,11 @@ namespace chainfleet {
 GrpcServer::GrpcServer(const ServiceParts& parts, ShardStreams* shards, Batcher* batcher,
                        EvaluationOperations* evaluations, ServerMetrics* metrics)
     : shards_(shards),
+      gate_(parts.clock, parts.executor, parts.auth, metrics, [this] { return listening_.door.get(); }),
       jobs_(parts, shards),
       workers_(parts, shards),
       predictions_(parts, batcher, evaluations),
-      inference_(parts, batcher, shards),
-      gate_(parts.clock, parts.executor, parts.auth, metrics, [this] { return listening_.door.get(); }) {
+      inference_(parts, batcher, shards, gate_.bytes()) {
   guarded_.push_back(gate_.Guard(&jobs_, v1::JobService::service_full_name()));
   guarded_.push_back(gate_.Guard(&workers_, v1::WorkerService::service_full_name()));
   guarded_.push_back(gate_.Guard(&predictions_, v1::PredictService::service_full_name()));
@@ -48,6 +48,7 @@ void GrpcServer::Shutdown(absl::Duration deadline) {
   health_.SetServing(false);
   shards_->Close();
   jobs_.EndWatches();
+  inference_.EndStreams();
   ShutDown(&listening_, deadline);
 }
 

@@ -40,12 +40,12 @@ class GrpcServer {
              ServerMetrics* metrics);
 
   ShardStreams* const shards_;
+  CallGate gate_;
   JobService jobs_;
   WorkerService workers_;
   PredictService predictions_;
   InferenceService inference_;
   HealthService health_{/*is_serving=*/true};
-  CallGate gate_;
   std::vector<std::unique_ptr<grpc::Service>> guarded_;
   ListeningServer listening_;
 };

@@ -306,45 +306,56 @@ InferenceService::Reactor* InferenceService::ModelStatistics(Context* context,
   });
 }
 
+template <typename Answer>
+void InferenceService::Infer(const Context& context, inference::ModelInferRequest request, const Answer& answer) {
+  const absl::StatusOr<Model> model = Find(context, request.model_name(), request.model_version());
+  if (!model.ok()) return answer->Fail(model.status());
+  const FailureCount failure(parts_, model->job, model->version);
+  absl::StatusOr<InferenceCall> parsed = FromProto(std::move(request));
+  absl::Status status = parsed.status();
+  if (status.ok()) status = CheckOutputs(parsed->outputs, model->targets, !parsed->quantiles.empty());
+  if (status.ok()) status = CheckReply(*parsed, model->targets);
+  if (status.ok()) status = CheckScale(parsed->input, model->job.plan->dataset->input_type, model->job.id);
+  if (!status.ok()) return failure.Fail(answer, status);
+  const auto call = std::make_shared<InferenceCall>(*std::move(parsed));
+  PredictQuery query{.draws = {.job = model->job.id,
+                               .version = model->version,
+                               .members = call->members,
+                               .include_failed = call->include_failed,
+                               .point = call->point,
+                               .every = call->every,
+                               .max_draws = call->max_draws,
+                               .chains = call->chains,
+                               .pinned = model->pinned},
+                     .kinds = call->kinds,
+                     .min_draws = call->min_draws,
+                     .with_errors = call->WantsErrors(),
+                     .anytime = call->anytime,
+                     .members = call->WantsMembers(),
+                     .quantiles = call->quantiles,
+                     .trace_id = RequestIdOf(context)};
+  answer->OnCancelled(batcher_->Predict(
+      std::move(query), std::make_shared<const InputTensor>(std::move(call->input)),
+      std::min(TimeLeft(context, *parts_.clock, std::min(limits::kPredictDeadline, parts_.longest_call)),
+               call->timeout),
+      static_cast<PredictPriority>(call->priority),
+      [answer, call, failure, budget = parts_.reply_budget](const absl::StatusOr<Prediction>& prediction) {
+        if (!prediction.ok()) return failure.Fail(answer, prediction.status());
+        SucceedHeld(answer, failure, *budget, ToProto(*prediction, *call));
+      }));
+}
+
 InferenceService::Reactor* InferenceService::ModelInfer(Context* context, const inference::ModelInferRequest* request,
                                                         inference::ModelInferResponse* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<Model> model = Find(*context, request->model_name(), request->model_version());
-    if (!model.ok()) return answer->Fail(model.status());
-    const FailureCount failure(parts_, model->job, model->version);
-    absl::StatusOr<InferenceCall> parsed = FromProto(Taken(request));
-    absl::Status status = parsed.status();
-    if (status.ok()) status = CheckOutputs(parsed->outputs, model->targets, !parsed->quantiles.empty());
-    if (status.ok()) status = CheckReply(*parsed, model->targets);
-    if (status.ok()) status = CheckScale(parsed->input, model->job.plan->dataset->input_type, model->job.id);
-    if (!status.ok()) return failure.Fail(answer, status);
-    const auto call = std::make_shared<InferenceCall>(*std::move(parsed));
-    PredictQuery query{.draws = {.job = model->job.id,
-                                 .version = model->version,
-                                 .members = call->members,
-                                 .include_failed = call->include_failed,
-                                 .point = call->point,
-                                 .every = call->every,
-                                 .max_draws = call->max_draws,
-                                 .chains = call->chains,
-                                 .pinned = model->pinned},
-                       .kinds = call->kinds,
-                       .min_draws = call->min_draws,
-                       .with_errors = call->WantsErrors(),
-                       .anytime = call->anytime,
-                       .members = call->WantsMembers(),
-                       .quantiles = call->quantiles,
-                       .trace_id = RequestIdOf(*context)};
-    answer->OnCancelled(batcher_->Predict(
-        std::move(query), std::make_shared<const InputTensor>(std::move(call->input)),
-        std::min(TimeLeft(*context, *parts_.clock, std::min(limits::kPredictDeadline, parts_.longest_call)),
-                 call->timeout),
-        static_cast<PredictPriority>(call->priority),
-        [answer, call, failure, budget = parts_.reply_budget](const absl::StatusOr<Prediction>& prediction) {
-          if (!prediction.ok()) return failure.Fail(answer, prediction.status());
-          SucceedHeld(answer, failure, *budget, ToProto(*prediction, *call));
-        }));
-  });
+  return ServeUnary({*context, *parts_.clock}, response,
+                    [&](const auto& answer) { Infer(*context, Taken(request), answer); });
+}
+
+InferenceStreams::Reactor* InferenceService::ModelStreamInfer(Context* context) {
+  return streams_.Open(*context, {*context, *parts_.clock}, parts_.auth->Check(*context),
+                       [this, context](inference::ModelInferRequest request, const auto& answer) {
+                         Infer(*context, std::move(request), answer);
+                       });
 }
 
 }  // namespace chainfleet

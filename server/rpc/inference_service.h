@@ -6,15 +6,19 @@
 #include "inference/grpc_service.grpc.pb.h"
 #include "server/predict/serving/batcher.h"
 #include "server/predict/serving/shard_port.h"
+#include "server/rpc/inference_stream.h"
 #include "server/rpc/services.h"
 
 namespace chainfleet {
 
 class InferenceService final : public inference::GRPCInferenceService::CallbackService {
  public:
-  // Both outlive the service.
-  InferenceService(ServiceParts parts, Batcher* batcher, ShardPort* workers)
-      : parts_(std::move(parts)), batcher_(batcher), workers_(workers) {}
+  // All outlive the service.
+  InferenceService(ServiceParts parts, Batcher* batcher, ShardPort* workers, BytesInFlight* bytes)
+      : parts_(std::move(parts)), batcher_(batcher), workers_(workers), streams_(bytes) {}
+
+  // Ends every ModelStreamInfer after its last answer. Open streams would delay a shutdown to its deadline.
+  void EndStreams() { streams_.End(); }
 
   using Context = grpc::CallbackServerContext;
   using Reactor = grpc::ServerUnaryReactor;
@@ -30,6 +34,7 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
                          inference::ModelMetadataResponse* response) override;
   Reactor* ModelInfer(Context* context, const inference::ModelInferRequest* request,
                       inference::ModelInferResponse* response) override;
+  InferenceStreams::Reactor* ModelStreamInfer(Context* context) override;
   Reactor* ModelConfig(Context* context, const inference::ModelConfigRequest* request,
                        inference::ModelConfigResponse* response) override;
   Reactor* ModelStatistics(Context* context, const inference::ModelStatisticsRequest* request,
@@ -49,9 +54,14 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
   };
   absl::StatusOr<Model> Find(const Context& context, const std::string& name, const std::string& version) const;
 
+  // `answer`: a shared pointer to a PendingAnswer or a StreamedAnswer.
+  template <typename Answer>
+  void Infer(const Context& context, inference::ModelInferRequest request, const Answer& answer);
+
   const ServiceParts parts_;
   Batcher* const batcher_;
   ShardPort* const workers_;
+  InferenceStreams streams_;
 };
 
 }  // namespace chainfleet

@@ -225,6 +225,34 @@ class Inference(bad_input_test.Refusals):
             self.assertIsNone(error)
             self.expect(result)
 
+    def test_a_stream_answers_in_order_and_survives_errors(self):
+        """Triton's own client; what a real Triton answers is in docs/reference/inference.md."""
+        answers = queue.Queue()
+        client = triton.InferenceServerClient(self.fleet.address)
+        self.addCleanup(client.close)
+        client.start_stream(lambda result, error: answers.put((result, error)))
+        good, asked = [tensor(self.images, "UINT8")], 40  # many more than are read ahead
+        for i in range(asked):
+            model, version = ("nowhere", "") if i % 4 == 1 else ("small", "999") if i % 4 == 2 else ("small", "")
+            client.async_stream_infer(model, [self.cut_short()] if i % 4 == 3 else good, model_version=version, request_id=str(i),
+                                      enable_empty_final_response=True)
+        for i in range(asked):
+            result, error = answers.get(timeout=PATIENCE)
+            if i % 4 == 0:
+                self.assertIsNone(error)
+                self.assertEqual(result.get_response().id, str(i))
+                self.assertTrue(result.get_response().parameters["triton_final_response"].bool_param)
+                self.expect(result)
+            else:
+                self.assertIn(("nowhere", "999", "bytes")[i % 4 - 1], error.message())
+        client.stop_stream()
+        self.assertTrue(answers.empty())
+        client.start_stream(lambda result, error: answers.put((result, error)))  # and is given up in the middle
+        for _ in range(asked):
+            client.async_stream_infer("small", [tensor(numpy.tile(self.images, (200, 1, 1, 1)), "UINT8")])
+        client.stop_stream(cancel_requests=True)
+        self.expect(self.infer("mean_probability"))
+
     def test_asyncio(self):
         async def ask():
             async with triton_aio.InferenceServerClient(self.fleet.address) as client:

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "inference/grpc_service.grpc.pb.h"
+#include "server/rpc/call_limits.h"
 #include "tests/server/rpc/running_server.h"
 
 namespace chainfleet {
@@ -161,6 +162,81 @@ TEST_F(InferenceServiceTest, StatisticsOfAnAliasBearItsName) {
   const std::vector<inference::ModelStatistics> statistics = Statistics("champion");
   ASSERT_THAT(statistics, SizeIs(1));
   EXPECT_EQ(statistics[0].name(), "champion");
+}
+
+// Two rows, with an id; without workers they wait as long as the stream lasts.
+inference::ModelInferRequest Streamed(const std::string& id, const std::string& model = "softmax") {
+  inference::ModelInferRequest request;
+  request.set_model_name(model);
+  request.set_id(id);
+  auto* input = request.add_inputs();
+  input->set_name("x");
+  input->set_datatype("UINT8");
+  for (const int64_t size : {2, 1, 2, 2}) input->add_shape(size);
+  request.add_raw_input_contents(std::string(8, '\x40'));
+  return request;
+}
+
+class InferenceStreamTest : public InferenceServiceTest {
+ protected:
+  using Stream = grpc::ClientReaderWriter<inference::ModelInferRequest, inference::ModelStreamInferResponse>;
+  struct Opened {
+    grpc::ClientContext context;
+    std::unique_ptr<Stream> stream;
+  };
+  std::unique_ptr<Opened> Open() {
+    auto opened = std::make_unique<Opened>();
+    SetDeadline(&opened->context);
+    SendToken(&opened->context);
+    opened->stream = models_->ModelStreamInfer(&opened->context);
+    return opened;
+  }
+};
+
+TEST_F(InferenceStreamTest, SaysWhichRequestFailedAndGoesOn) {
+  const auto open = Open();
+  for (const char* id : {"a", "b"}) ASSERT_TRUE(open->stream->Write(Streamed(id, "nowhere")));
+  open->stream->WritesDone();
+  inference::ModelStreamInferResponse response;
+  for (const char* id : {"a", "b"}) {
+    ASSERT_TRUE(open->stream->Read(&response));
+    EXPECT_EQ(response.error_message(), "unknown model 'nowhere'");
+    EXPECT_EQ(response.infer_response().id(), id);
+  }
+  EXPECT_FALSE(open->stream->Read(&response));
+  EXPECT_TRUE(open->stream->Finish().ok());
+}
+
+TEST_F(InferenceStreamTest, EndsWithTheServerAfterTheAnswersToWhatWasRead) {
+  const auto open = Open();
+  ASSERT_TRUE(open->stream->Write(Streamed("a", "nowhere")));
+  inference::ModelStreamInferResponse response;
+  ASSERT_TRUE(open->stream->Read(&response));
+  server_->Shutdown(absl::Seconds(20));  // within the deadline of the call, as the status shows
+  EXPECT_FALSE(open->stream->Read(&response));
+  const absl::Status ended = FromGrpc(open->stream->Finish());
+  EXPECT_TRUE(absl::IsUnavailable(ended)) << ended;
+  EXPECT_THAT(ended.message(), HasSubstr("shutting down: open another stream"));
+}
+
+TEST_F(InferenceStreamTest, RefusesMoreStreamsThanTheBoundUntilOneEnds) {
+  std::vector<std::unique_ptr<Opened>> held;
+  inference::ModelStreamInferResponse response;
+  for (size_t i = 0; i < limits::kInferenceStreams; ++i) {
+    held.push_back(Open());
+    ASSERT_TRUE(held.back()->stream->Write(Streamed("a", "nowhere")));
+    ASSERT_TRUE(held.back()->stream->Read(&response));
+  }
+  const auto beyond = Open();
+  EXPECT_FALSE(beyond->stream->Read(&response));
+  EXPECT_TRUE(absl::IsResourceExhausted(FromGrpc(beyond->stream->Finish())));
+  held.front()->stream->WritesDone();
+  EXPECT_FALSE(held.front()->stream->Read(&response));
+  EXPECT_TRUE(held.front()->stream->Finish().ok());
+  held.erase(held.begin());
+  auto again = Open();
+  ASSERT_TRUE(again->stream->Write(Streamed("a", "nowhere")));
+  EXPECT_TRUE(again->stream->Read(&response));
 }
 
 }  // namespace

@@ -1,0 +1,68 @@
+// ModelStreamInfer: a stream of requests, answered in their order.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/mutex.h"
+#include "inference/grpc_service.pb.h"
+#include "server/rpc/bytes_in_flight.h"
+#include "server/rpc/call_deadline.h"
+
+namespace chainfleet {
+
+// The answer to one request of a stream; its methods are those of PendingAnswer. Thread-safe.
+class StreamedAnswer {
+ public:
+  // Answers with an error_message and the request's id. The stream goes on.
+  void Fail(const absl::Status& status);
+  void Succeed(inference::ModelInferResponse response, std::shared_ptr<const void> held = nullptr);
+  // Runs `cancel` if the stream ends before the answer; at once if it has ended already.
+  void OnCancelled(std::function<void()> cancel);
+
+ private:
+  friend class InferenceStreams;
+  using Session = class InferenceSession;
+  friend Session;
+  StreamedAnswer(std::shared_ptr<Session> session, std::string id) : session_(std::move(session)), id_(std::move(id)) {}
+
+  const std::shared_ptr<Session> session_;  // its lock guards the members below
+  const std::string id_;
+  bool is_ready_ = false;
+  inference::ModelStreamInferResponse response_;
+  std::shared_ptr<const void> room_, held_;  // room: for the request, then for the answer
+  std::function<void()> cancel_;
+};
+
+// The open streams of a server. Each has at most kStreamRequests requests that are not answered; further ones are not
+// read, so flow control holds the client back. Thread-safe.
+class InferenceStreams {
+ public:
+  using Infer =
+      std::function<void(inference::ModelInferRequest request, const std::shared_ptr<StreamedAnswer>& answer)>;
+  using Reactor = grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse>;
+
+  // `bytes` outlives the streams.
+  explicit InferenceStreams(BytesInFlight* bytes) : bytes_(bytes) {}
+
+  // `infer` answers each request once. It is called while the call of `context` lasts. `admitted` ends a call that is
+  // refused.
+  Reactor* Open(const grpc::CallbackServerContext& context, const ClientDeadline& deadline, absl::Status admitted,
+                Infer infer);
+
+  // Reads no further request and ends each stream after its last answer, so that clients open another one.
+  void End();
+
+ private:
+  using Session = InferenceSession;
+
+  BytesInFlight* const bytes_;
+  Mutex mutex_;
+  std::vector<std::weak_ptr<Session>> sessions_ CHAINFLEET_GUARDED_BY(mutex_);
+};
+
+}  // namespace chainfleet

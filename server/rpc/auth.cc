@@ -61,6 +61,7 @@ const std::unordered_map<std::string_view, unsigned>& Needs() {
       {"/inference.GRPCInferenceService/ModelMetadata", kPredict},
       {"/inference.GRPCInferenceService/ModelConfig", kPredict},
       {"/inference.GRPCInferenceService/ModelInfer", kPredict},
+      {"/inference.GRPCInferenceService/ModelStreamInfer", kPredict},
       {"/inference.GRPCInferenceService/ModelStatistics", kRead},
       {"/inference.GRPCInferenceService/RepositoryIndex", kRead},
       {"/chainfleet.v1.WorkerService/Synchronize", kWork},

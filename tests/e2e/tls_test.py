@@ -7,6 +7,8 @@ import ssl
 import unittest
 import warnings
 
+import python_package  # noqa: F401  before chainfleet: it says where the package is
+import chainfleet as cf
 import started_fleet
 from real_server import free_ports
 
@@ -78,6 +80,14 @@ class Tls(unittest.TestCase):
         job = self.fleet.submit(JOB)
         self.fleet.run("wait", job, "--timeout", "60s", check=True)
         self.assertEqual(self.fleet.ready(), 200)
+
+    def test_python_calls_by_tls(self):
+        with cf.connect(self.fleet.addresses[0], ca_file=self.fleet.file("ca.crt")) as fleet:
+            self.assertEqual(fleet.info().version, cf.__version__)
+        with self.assertRaises(cf.errors.Unavailable):
+            cf.connect(self.fleet.addresses[0], timeout=1)
+        with self.assertRaisesRegex(cf.errors.InvalidArgument, "nowhere"):
+            cf.connect(self.fleet.addresses[0], ca_file="/nowhere")
 
     def test_plaintext_and_strangers_get_no_answer(self):
         self.fleet.run("pki", "init", "--folder", self.fleet.path("other"), check=True)

@@ -43,11 +43,10 @@ async def connect(
     address: str | Sequence[str] | None = None,
     token: str | None = None,
     timeout: float = 30.0,
-    *,
-    context: str | None = None,
+    **options: str,
 ) -> Fleet:
     """See chainfleet.connect."""
-    return Fleet(await call(_fleet.connect, address, token, timeout, context=context))
+    return Fleet(await call(_fleet.connect, address, token, timeout, **options))
 
 
 async def local(**options: Any) -> Fleet:

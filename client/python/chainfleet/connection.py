@@ -21,6 +21,7 @@ from google.protobuf.message import DecodeError, Message
 
 from .errors import ChainfleetError, DeadlineExceeded, FieldViolation, Unavailable, class_of
 from .rpc import error_details_pb2, status_pb2
+from .tls import NO_TLS, TlsFiles
 
 _MAX_MESSAGE_BYTES = 16 << 20
 _OPTIONS = (
@@ -84,9 +85,10 @@ class _Attempt(Protocol[AttemptT]):
 class Connection:
     """Calls one server, or several of which one leads. `timeout`: seconds for a call, including its retries."""
 
-    def __init__(self, addresses: Sequence[str], token: str, timeout: float) -> None:
+    def __init__(self, addresses: Sequence[str], token: str, timeout: float, tls: TlsFiles = NO_TLS) -> None:
         self.addresses, self.timeout = list(addresses), timeout
         self._token = token
+        self._tls, self._credentials = tls, tls.credentials()
         self._lock = threading.Lock()
         self._channels: dict[str, grpc.Channel] = {}
         self._methods: WeakKeyDictionary[grpc.Channel, dict[str, Any]] = (
@@ -168,7 +170,7 @@ class Connection:
     def environment(self) -> dict[str, str]:
         """Variables by which the program `chainfleet` reaches the same server."""
         place = {"CHAINFLEET_ADDRESS": ",".join(self.addresses), "CHAINFLEET_TOKEN": self._token}
-        return {**place, "CHAINFLEET_CONTEXT": ""}  # a context would go before the address
+        return {**place, **self._tls.environment(), "CHAINFLEET_CONTEXT": ""}  # a context would go before the address
 
     def close(self) -> None:
         """Closes the channels. A later call opens them again."""
@@ -181,8 +183,13 @@ class Connection:
         with self._lock:
             address = self.addresses[self._current % len(self.addresses)]
             if address not in self._channels:
-                self._channels[address] = grpc.insecure_channel(address, options=_OPTIONS)
+                self._channels[address] = self._dial(address)
             return address, self._channels[address]
+
+    def _dial(self, address: str) -> grpc.Channel:
+        if self._credentials is None:
+            return grpc.insecure_channel(address, options=_OPTIONS)
+        return grpc.secure_channel(address, self._credentials, options=_OPTIONS)
 
     def _metadata(self) -> Metadata:
         """The metadata of one call. Its retries send the same request id."""

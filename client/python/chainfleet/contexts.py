@@ -23,9 +23,10 @@ from dataclasses import dataclass, field
 
 from .addresses import find_token, parse_addresses
 from .errors import FailedPrecondition, InvalidArgument, NotFound
+from .tls import NO_TLS, TlsFiles, find_tls_files
 
 _MOST_BYTES = 64 << 10  # of the file, and of a token
-_FIELDS = ("address", "token_file", "token_command")
+_FIELDS = ("address", "token_file", "token_command", "ca_file", "cert_file", "key_file")
 # Text on one line, quoted or plain. Plain text begins with none of YAML's signs and ends before ": " and " #".
 _QUOTED = r"""\"(?:[^"\\]|\\.)*\"|'(?:[^']|'')*'"""
 _FIRST = r"(?!(?:~|null|Null|NULL)\s*(?:$|[,:}]|\s#))[^\s\-?:,\[\]{}#&*!|>'\"%@`]"
@@ -39,11 +40,14 @@ _LINE = re.compile(rf"( *)({_TEXT}):(?: +(?:({_TEXT})|\{{({_PAIRS})\}}))? *(?: #
 
 @dataclass(frozen=True)
 class Context:
-    """A server. At most one of the two ways to a token is set; `token_command` prints the token."""
+    """A server. At most one of the two ways to a token is set; `token_command` prints the token. The rest: TlsFiles."""
 
     address: str
     token_file: str = ""
     token_command: str = ""
+    ca_file: str = ""
+    cert_file: str = ""
+    key_file: str = ""
 
     def token(self) -> str:
         """Raises FailedPrecondition if the command fails, InvalidArgument if the file cannot be read."""
@@ -72,16 +76,21 @@ class Contexts:
 
 
 def find_server(
-    address: str | Sequence[str] | None = None, token: str | None = None, context: str | None = None
-) -> tuple[list[str], str]:
-    """(addresses, token) of a server, as the command line finds them; see chainfleet.connect."""
+    address: str | Sequence[str] | None = None,
+    token: str | None = None,
+    context: str | None = None,
+    tls: TlsFiles = NO_TLS,
+) -> tuple[list[str], str, TlsFiles]:
+    """(addresses, token, files for TLS) of a server, as the command line finds them; see chainfleet.connect."""
     if address is not None and context is not None:
         raise InvalidArgument("an address and a context were given", hint="give one of them")
     found = _find_context(context) if address is None else None
     known = find_token(token)
     if found is None:
-        return parse_addresses(address), known
-    return parse_addresses(found.address), known if known or token is not None else find_token(found.token())
+        return parse_addresses(address), known, find_tls_files(tls, NO_TLS)
+    files = find_tls_files(tls, TlsFiles(found.ca_file, found.cert_file, found.key_file))
+    known = known if known or token is not None else find_token(found.token())
+    return parse_addresses(found.address), known, files
 
 
 def file_of_contexts() -> str:

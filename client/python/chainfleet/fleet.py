@@ -22,6 +22,7 @@ from .schedules import Schedule
 from .sources import source_of
 from .spec import fill
 from .specs import BurnIn, Collect, JobSpec, Model
+from .tls import TlsFiles
 from .v1 import jobs_pb2
 from .version import __version__
 
@@ -34,6 +35,9 @@ def connect(
     timeout: float = 30.0,
     *,
     context: str | None = None,
+    ca_file: str = "",
+    cert_file: str = "",
+    key_file: str = "",
 ) -> Fleet:
     """The fleet of the server at `address`: "host:port", or several of which one leads.
 
@@ -41,10 +45,17 @@ def connect(
     gave, else the context of CHAINFLEET_CONTEXT, else CHAINFLEET_ADDRESS, else the current context, else
     127.0.0.1:7400. Without a token CHAINFLEET_TOKEN says it, or the file that CHAINFLEET_TOKEN_FILE names, else the
     context. `timeout`: seconds for one call, including its retries.
-    Raises NotFound for an unknown context, FailedPrecondition if the context's command for the token fails, Unavailable
-    if no server answers within 10 s, Unauthenticated, VersionMismatch for another release's server.
+
+    ca_file: PEM file of the certificates that sign the server's, or "system" for those of this host; calls then use
+    TLS. cert_file, key_file: the client's certificate and its private key, for a server that wants one. Without these,
+    CHAINFLEET_CA_FILE, CHAINFLEET_CERT_FILE and CHAINFLEET_KEY_FILE name the files, else the context.
+
+    Raises InvalidArgument for a file that cannot be read, NotFound for an unknown context, FailedPrecondition if the
+    context's command for the token fails, Unavailable if no server answers within 10 s, Unauthenticated,
+    VersionMismatch for another release's server.
     """
-    fleet = Fleet(Connection(*find_server(address, token, context), timeout))
+    addresses, found_token, tls = find_server(address, token, context, TlsFiles(ca_file, cert_file, key_file))
+    fleet = Fleet(Connection(addresses, found_token, timeout, tls))
     try:
         info = fleet.info(min(timeout, _CONNECT_TIMEOUT))
     except ChainfleetError:

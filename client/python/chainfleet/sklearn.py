@@ -28,6 +28,7 @@ from .job import Job
 from .layers import Linear
 from .samplers import SGLD
 from .specs import Model
+from .tls import TlsFiles
 
 try:
     from sklearn.utils.validation import validate_data
@@ -182,13 +183,13 @@ class ChainfleetRegressor(RegressorMixin, _Estimator):
 
 
 def _fleet_of(address: str | Sequence[str] | None) -> Fleet:
-    addresses, token = find_server(address)
-    return _connected(",".join(addresses), token)
+    addresses, token, tls = find_server(address)
+    return _connected(",".join(addresses), token, tls)
 
 
 @lru_cache(maxsize=16)
-def _connected(addresses: str, token: str) -> Fleet:
-    return connect(addresses, token)
+def _connected(addresses: str, token: str, tls: TlsFiles) -> Fleet:
+    return connect(addresses, token, ca_file=tls.ca_file, cert_file=tls.cert_file, key_file=tls.key_file)
 
 
 @lru_cache(maxsize=256)

@@ -38,7 +38,8 @@ chainfleet get chains "$job"
 cat <<'TEXT'
 R-hat compares what the chains predict for four training images. Far above 1.01 it says that they disagree: after 12 epochs each
 is in a region of its own, as chains of a network are. An average over them gains all the same: compare "mean single draw" with
-"all draws" below. `describe` shows the Monte Carlo error of each predicted probability (MCSE).
+"all draws" below. `describe` shows the Monte Carlo error of each predicted probability (MCSE). What to believe:
+docs/guides/diagnostics.md
 TEXT
 
 step "Bayesian model average of $job on 10,000 test images; out of distribution: MNIST digits"

@@ -200,6 +200,24 @@ TEST(JobView, QuantitiesThatDescribeAreLastAndNotJudged) {
                         "theta.norm            3.500          7        90     0     0       4       0  no\n"));
 }
 
+TEST(JobView, ExplainsAnRhatThatIsNotBelowItsBound) {
+  v1::Job network = RunningJob(), density = RunningJob();
+  for (v1::Job* job : {&network, &density}) {
+    job->add_diagnostics()->set_rhat(1.004);
+    job->add_diagnostics()->set_rhat(4.5);
+    for (v1::Job::Diagnostic& found : *job->mutable_diagnostics()) found.set_chains(4);
+  }
+  EXPECT_THAT(DescribeJob(density, absl::FromUnixSeconds(0)), HasSubstr("\n* The chains have not converged: "));
+  network.add_diagnostics()->set_descriptive(true);
+  EXPECT_THAT(DescribeJob(network, absl::FromUnixSeconds(0)),
+              AllOf(HasSubstr("\n* The chains predict these rows differently. Chains of a network often do"),
+                    Not(HasSubstr("not converged"))));
+  network.mutable_diagnostics(0)->clear_rhat();
+  EXPECT_THAT(ExplainRhat(network), HasSubstr("have not converged")) << "predictions that are no numbers are a fault";
+  density.mutable_diagnostics(1)->set_rhat(1.009);
+  EXPECT_EQ(ExplainRhat(density), "");
+}
+
 TEST(JobView, AQuantityThatCannotBeJudgedIsTheWorst) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   const auto add = [](v1::Job* job, double ess_bulk, double ess_tail, std::optional<double> rhat) {

@@ -69,13 +69,16 @@ class Guides(unittest.TestCase):
         self.assertEqual(shell.returncode, 0, said)
         return {plain(line) for line in said.splitlines()}
 
-    def check(self, guide, before=()):
-        printed = self.type_in([*before, *blocks(guide, "sh")])
+    def check(self, guide, before=(), others=()):
+        """Follows a guide. `others` are guides that go on with its server and its job, before the guide stops them."""
+        *begin, end = blocks(guide, "sh")
+        printed = self.type_in([*before, *begin, *(block for other in others for block in blocks(other, "sh")), end])
         self.assertGreater(len(shown(guide)), 5)
-        self.assertEqual([line for line in shown(guide) if line not in printed], [], "\n".join(sorted(printed)))
+        expected = [line for page in (guide, *others) for line in shown(page)]
+        self.assertEqual([line for line in expected if line not in printed], [], "\n".join(sorted(printed)))
 
     def test_first_job(self):
-        self.check("first_job")
+        self.check("first_job", others=["diagnostics"])
         for written in ("predictions.npz", "report.html"):
             self.assertGreater(os.path.getsize(os.path.join(self.clone, written)), 10_000)
 

@@ -148,24 +148,30 @@ class Package(ConnectedFleet):
 
 
 class Guide(unittest.TestCase):
-    """The tutorial: its Python blocks run in order, as typed, and print what it shows."""
+    """Guides whose Python blocks run in order, as typed, and print what is shown."""
 
-    def test_each_block_runs_and_prints_what_the_guide_shows(self):
-        from real_torch import torch  # noqa: F401  one block imports it
-
+    def follow(self, page, least):
         folder = self.enterContext(tempfile.TemporaryDirectory(prefix="chainfleet-guide-"))
         self.enterContext(contextlib.chdir(folder))
         self.enterContext(unittest.mock.patch.dict(os.environ, {"XDG_DATA_HOME": folder}))
         self.enterContext(unittest.mock.patch.object(local_fleet, "_is_free", lambda address: False))  # others use 7400
         self.addCleanup(cf.down)
-        with open(os.path.join(python_package.ROOT, "docs/guides/python.md"), encoding="utf-8") as file:
+        with open(os.path.join(python_package.ROOT, page), encoding="utf-8") as file:
             session = file.read()
         flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-        test = doctest.DocTestParser().get_doctest(session, {}, "python.md", "docs/guides/python.md", 0)
-        self.assertGreater(len(test.examples), 40)
+        test = doctest.DocTestParser().get_doctest(session, {}, page, page, 0)
+        self.assertGreater(len(test.examples), least)
         said = io.StringIO()
         result = doctest.DocTestRunner(optionflags=flags, verbose=False).run(test, out=said.write)
         self.assertEqual(result.failed, 0, said.getvalue())
+
+    def test_the_tutorial(self):
+        from real_torch import torch  # noqa: F401  one block imports it
+
+        self.follow("docs/guides/python.md", 40)
+
+    def test_coming_from_stan(self):
+        self.follow("docs/guides/from_stan.md", 12)
 
 
 if __name__ == "__main__":

@@ -103,6 +103,7 @@ json DiagnosticsJson(const v1::Job& job) {
   for (const v1::Job::Diagnostic& found : job.diagnostics()) {
     diagnostics.push_back({{"quantity", found.quantity()},
                            {"rhat", found.has_rhat() ? ToJsonValue(found.rhat()) : json()},
+                           {"descriptive", found.descriptive()},
                            {"judged", ToJsonValue(JudgedRhat(found).value_or(NAN))}});
   }
   return diagnostics;

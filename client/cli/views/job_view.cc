@@ -176,6 +176,20 @@ std::optional<double> JudgedRhat(const v1::Job::Diagnostic& found) {
   return std::numeric_limits<double>::infinity();
 }
 
+std::string ExplainRhat(const v1::Job& job) {
+  const double worst = WorstRhat(job).value_or(0);
+  if (worst < kConverged) return "";
+  const bool is_network = std::any_of(job.diagnostics().begin(), job.diagnostics().end(),
+                                      [](const auto& found) { return found.descriptive(); });
+  if (is_network && std::isfinite(worst)) {
+    return "* The chains predict these rows differently. Chains of a network often do: each samples a region of its "
+           "own.\n"
+           "  The average over them may be worth serving, but it is not a measured posterior. How to decide:\n"
+           "  docs/guides/diagnostics.md\n";
+  }
+  return "* The chains have not converged: do not rely on their averages. What to do: docs/guides/diagnostics.md\n";
+}
+
 std::string FormatAge(absl::Duration age) {
   const int64_t s = std::max<int64_t>(0, absl::ToInt64Seconds(age));
   if (s < 60) return absl::StrCat(s, "s");
@@ -394,7 +408,7 @@ std::string DescribeJob(const v1::Job& job, absl::Time now, std::optional<int64_
   absl::StrAppend(&text, "\nJob file\n  ", absl::StrReplaceAll(ToYaml(job.spec()), {{"\n", "\n  "}}));
   text.resize(text.find_last_not_of(" \n") + 1);
   absl::StrAppend(&text, "\n\n", ChainTable(job).Render());
-  if (job.diagnostics_size() > 0) absl::StrAppend(&text, "\n", DiagnosticTable(job).Render());
+  if (job.diagnostics_size() > 0) absl::StrAppend(&text, "\n", DiagnosticTable(job).Render(), ExplainRhat(job));
   return text;
 }
 

@@ -30,6 +30,9 @@ std::optional<double> JudgedRhat(const v1::Job::Diagnostic& found);
 // One row for each quantity at each point, deciding quantities first. '*' marks quantities that have not converged
 // (R-hat not below 1.01).
 Table DiagnosticTable(const v1::Job& job);
+// How to read the '*' of that table, one line or more; empty without a '*'. Chains of a network that disagree are
+// expected, unless they have no R-hat at all.
+std::string ExplainRhat(const v1::Job& job);
 Table SegmentTable(const std::vector<v1::SegmentRecord>& segments);
 Table SnapshotTable(const std::vector<v1::Snapshot>& snapshots, absl::Time now);
 

@@ -188,7 +188,7 @@ class Kubernetes(unittest.TestCase):
         self.assertGreaterEqual(ready - (self.servers["replicas"] - budget["maxUnavailable"]), 1)
 
     def test_chains_are_spread_over_nodes(self):
-        sources = {variable["name"]: variable["valueFrom"]["fieldRef"]["fieldPath"] for variable in self.worker["env"]}
+        sources = {variable["name"]: variable["valueFrom"]["fieldRef"]["fieldPath"] for variable in self.worker["env"] if "valueFrom" in variable}
         self.assertEqual(sources[self.manifests.flag(self.worker, "--host").strip("$()")], "spec.nodeName")
 
     def test_references_lead_somewhere(self):

@@ -16,7 +16,7 @@ import with_slurm
 from real_server import free_ports, running
 
 BIN = os.environ["CHAINFLEET_BIN"]
-ADDRESSES = ("127.0.0.1:7400", "127.0.0.1:7401")  # the guides tell the reader to take other ports if these are in use
+ADDRESSES = ("127.0.0.1:7400", "127.0.0.1:7401", "127.0.0.1:7402")  # the guides tell the reader to take other ports if these are in use
 DATABASE = "127.0.0.1:5432"
 SECONDS = 500
 CLIENT = os.path.join(os.environ.get("CHAINFLEET_DEPS") or os.path.expanduser("~/.cache/chainfleet"), "tritonclient-2.73.0")
@@ -96,6 +96,10 @@ class Guides(unittest.TestCase):
         """The clients are installed as deploy/install_deps.sh has them, not by pip."""
         self.environment["PYTHONPATH"] = f"{os.path.join(job_file.ROOT, 'client', 'python')}:{CLIENT}"
         self.check("serving")
+
+    def test_access(self):
+        printed = self.type_in(["export PATH=$PWD/build/release/bin:$PATH", *blocks("access", "sh")])
+        self.assertEqual([line for line in shown("access") if line not in printed], [], printed)
 
     def test_backup(self):
         with running(with_postgres.Postgres(host="127.0.0.1", network="127.0.0.1/32")) as postgres:

@@ -18,6 +18,8 @@ namespace {
 using StoreHandle = std::unique_ptr<X509_STORE, FreeWith<X509_STORE_free>>;
 using CheckHandle = std::unique_ptr<X509_STORE_CTX, FreeWith<X509_STORE_CTX_free>>;
 
+const absl::Time kNow = absl::FromUnixSeconds(2'000'000'000);
+
 class AuthorityTest : public testing::Test {
  protected:
   AuthorityTest() {
@@ -27,11 +29,12 @@ class AuthorityTest : public testing::Test {
   }
   ~AuthorityTest() override { std::filesystem::remove_all(folder_); }
 
-  static Validity For(int days) { return {absl::Now() - absl::Minutes(5), absl::Now() + absl::Hours(24 * days)}; }
+  static Validity For(int days) { return {kNow - absl::Minutes(5), kNow + absl::Hours(24 * days)}; }
   std::string Path(const std::string& name) const { return folder_ + "/" + name; }
   TlsFiles Files(const std::string& name) const { return {Path(name + ".crt"), Path(name + ".key"), Path("ca.crt")}; }
 
-  // Returns true if the authority in `authority` signed a certificate that is valid now, for servers and for clients.
+  // Returns true if the authority in `authority` signed a certificate that is valid at kNow, for servers and for
+  // clients.
   static bool IsTrusted(const std::string& certificate, const std::string& authority) {
     const StoreHandle store(X509_STORE_new());
     X509_STORE_add_cert(store.get(), ReadCertificate(authority)->get());
@@ -40,6 +43,7 @@ class AuthorityTest : public testing::Test {
       const CheckHandle check(X509_STORE_CTX_new());
       X509_STORE_CTX_init(check.get(), store.get(), leaf.get(), nullptr);
       X509_STORE_CTX_set_default(check.get(), purpose);
+      X509_STORE_CTX_set_time(check.get(), 0, absl::ToTimeT(kNow));
       X509_STORE_CTX_set_flags(check.get(), X509_V_FLAG_X509_STRICT);
       if (X509_verify_cert(check.get()) != 1) return false;
     }
@@ -60,7 +64,7 @@ TEST_F(AuthorityTest, IssuedCertificatesAreTrustedAndNameTheirHosts) {
   EXPECT_EQ(X509_check_ip_asc(certificate.get(), "10.0.0.5", 0), 1);
   EXPECT_EQ(X509_check_ip_asc(certificate.get(), "::1", 0), 1);
   EXPECT_EQ(X509_check_ip_asc(certificate.get(), "10.0.0.6", 0), 0);
-  EXPECT_NEAR(absl::ToDoubleHours(ExpiryOf(*certificate) - absl::Now()), 365 * 24, 0.1);
+  EXPECT_NEAR(absl::ToDoubleHours(ExpiryOf(*certificate) - kNow), 365 * 24, 0.1);
 }
 
 TEST_F(AuthorityTest, AnotherAuthorityDoesNotTrustThem) {
@@ -76,7 +80,7 @@ TEST_F(AuthorityTest, ACertificateCannotSignOthers) {
 }
 
 TEST_F(AuthorityTest, ARenewedCertificateHasTheSameKeyAndHosts) {
-  ASSERT_TRUE(IssueCertificate(folder_, "server", {"localhost"}, {absl::Now() - absl::Hours(48), absl::Now()}).ok());
+  ASSERT_TRUE(IssueCertificate(folder_, "server", {"localhost"}, {kNow - absl::Hours(48), kNow - absl::Hours(1)}).ok());
   EXPECT_FALSE(IsTrusted(Path("server.crt"), Path("ca.crt"))) << "expired";
   ASSERT_TRUE(RenewCertificate(folder_, "server", For(365)).ok());
   EXPECT_TRUE(IsTrusted(Path("server.crt"), Path("ca.crt")));

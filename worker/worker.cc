@@ -111,7 +111,8 @@ Worker::Worker(const WorkerOptions& options)
           &held_, &uploader_, &loader_, &shards_, this, &clock_),
       session_({id_, incarnation_, Host(options), metrics_address_.value_or(""), {Report(options)}, Fold(jitter_, 2)},
                &client_, &held_, &uploader_, pool_.get(), &clock_),
-      stream_({options.server, options.token, id_, incarnation_, Fold(jitter_, 3)}, &shards_, pool_.get()) {}
+      stream_({options.server, options.token, id_, incarnation_, Fold(jitter_, 3), options.tls}, &shards_,
+              pool_.get()) {}
 
 void Worker::Listen() {
   held_.SetListeners([this] { Wake(); }, [this] { session_.Wake(); });

@@ -79,6 +79,7 @@ class Tls(unittest.TestCase):
     def test_a_job_runs(self):
         job = self.fleet.submit(JOB)
         self.fleet.run("wait", job, "--timeout", "60s", check=True)
+        self.fleet.wait_until(0, lambda _: self.fleet.json("get", "workers")["workers"][0].get("serving"))
         self.assertEqual(self.fleet.ready(), 200)
 
     def test_python_calls_by_tls(self):

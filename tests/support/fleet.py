@@ -66,7 +66,7 @@ class Fleet:
     def watch(self, job):
         """Yields the job after each change until it is final."""
         process = subprocess.Popen([os.path.join(BIN, "chainfleet"), "watch", job, "-o", "jsonl"], stdout=subprocess.PIPE, text=True,
-                                   env={**os.environ, "CHAINFLEET_ADDRESS": self.address})
+                                   env={**os.environ, **self.environment, "CHAINFLEET_ADDRESS": self.address})
         try:
             for line in process.stdout:
                 yield json.loads(line)

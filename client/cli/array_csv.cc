@@ -11,16 +11,16 @@
 namespace chainfleet {
 namespace {
 
+int64_t Columns(const Array& array) { return array.shape.size() == 1 ? 1 : array.shape[1]; }
+
+}  // namespace
+
 void AppendNumber(double value, std::string* text) {
   if (std::isnan(value)) return;
   std::array<char, 32> digits{};
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
   text->append(digits.data(), end);
 }
-
-int64_t Columns(const Array& array) { return array.shape.size() == 1 ? 1 : array.shape[1]; }
-
-}  // namespace
 
 std::string CsvOf(const std::map<std::string, Array>& arrays, int64_t num_rows) {
   std::string text = "row";

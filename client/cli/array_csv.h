@@ -9,6 +9,9 @@
 
 namespace chainfleet {
 
+// Appends a number as short as reads it back exactly; nothing for NaN.
+void AppendNumber(double value, std::string* text);
+
 // A header and `num_rows` lines; the first column counts the rows from 0. An array [n] is the column of its name, an
 // array [n, K] the columns NAME_0 to NAME_{K-1}. Numbers are as short as reads them back exactly; NaN is empty.
 // REQUIRES: float64 arrays of these shapes.

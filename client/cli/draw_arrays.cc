@@ -1,13 +1,8 @@
 #include "client/cli/draw_arrays.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -22,25 +17,6 @@ namespace {
 constexpr char kSteps[] = "steps", kWeights[] = "weights";  // tensors of a segment that are not parameters
 constexpr int64_t kMostSpooledBytes = int64_t{1} << 60;
 constexpr double kMostRepeats = 1e9;
-
-absl::Status SpoolError(const char* verb) {
-  const std::string what = absl::StrCat("cannot ", verb, " the draws beside the output: ", std::strerror(errno));
-  return errno == ENOSPC ? absl::ResourceExhaustedError(what) : absl::FailedPreconditionError(what);
-}
-
-// Transfers `count` bytes through pread or pwrite.
-template <typename Call, typename Pointer>
-absl::Status Move(Call call, int spool, Pointer* data, int64_t count, int64_t at, const char* verb) {
-  while (count > 0) {
-    const ssize_t moved = call(spool, data, static_cast<size_t>(count), static_cast<off_t>(at));
-    if (moved < 0 && errno == EINTR) continue;
-    if (moved <= 0) return SpoolError(verb);
-    data += moved;
-    count -= moved;
-    at += moved;
-  }
-  return absl::OkStatus();
-}
 
 // Bytes of one draw.
 int64_t RowBytes(const TensorView& tensor) { return tensor.size_bytes / std::max<int64_t>(tensor.shape[0], 1); }
@@ -75,6 +51,27 @@ Array Column(const std::vector<T>& values, ArrayType type) {
 
 }  // namespace
 
+StreamedArray StackChains(std::vector<StreamedArray> chains, int64_t rows, std::vector<std::string> dimensions) {
+  StreamedArray stack{chains[0].name, chains[0].type, chains[0].shape, std::move(dimensions), nullptr};
+  stack.shape[0] = rows;
+  const int64_t chain_bytes = stack.size_bytes();
+  stack.shape.insert(stack.shape.begin(), static_cast<int64_t>(chains.size()));
+  stack.read = [chains = std::move(chains), chain_bytes](int64_t at, char* to, int64_t count) {
+    while (count > 0) {
+      const StreamedArray& chain = chains[static_cast<size_t>(at / chain_bytes)];
+      const int64_t in_chain = at % chain_bytes, here = std::min(count, chain_bytes - in_chain);
+      const int64_t present = std::clamp<int64_t>(chain.size_bytes() - in_chain, 0, here);
+      CHAINFLEET_RETURN_IF_ERROR(chain.read(in_chain, to, present));
+      FillWithNan(in_chain + present, to + present, here - present);
+      at += here;
+      to += here;
+      count -= here;
+    }
+    return absl::OkStatus();
+  };
+  return stack;
+}
+
 std::map<int32_t, int64_t> RowsOf(const std::vector<v1::SegmentRecord>& segments, bool repeat) {
   std::map<int32_t, int64_t> rows;
   for (const v1::SegmentRecord& record : segments) {
@@ -90,14 +87,8 @@ std::map<int32_t, int64_t> RowsOf(const std::vector<v1::SegmentRecord>& segments
   return rows;
 }
 
-DrawArrays::DrawArrays(int spool, std::map<int32_t, int64_t> rows, bool repeat)
-    : spool_(new int(spool),
-             [](const int* file) {
-               ::close(*file);
-               delete file;
-             }),
-      announced_(std::move(rows)),
-      repeat_(repeat) {
+DrawArrays::DrawArrays(SpoolFile spool, std::map<int32_t, int64_t> rows, bool repeat)
+    : spool_(std::move(spool)), announced_(std::move(rows)), repeat_(repeat) {
   for (const auto& [chain, count] : announced_) {
     slots_.emplace(chain, static_cast<int64_t>(slots_.size()));
     longest_ = std::max(longest_, count);
@@ -105,19 +96,8 @@ DrawArrays::DrawArrays(int spool, std::map<int32_t, int64_t> rows, bool repeat)
 }
 
 absl::StatusOr<DrawArrays> DrawArrays::Make(const std::string& beside, std::map<int32_t, int64_t> rows, bool repeat) {
-  const std::filesystem::path parent = std::filesystem::absolute(beside).parent_path();
-  std::error_code gone;
-  const std::string folder = std::filesystem::is_regular_file(beside, gone) || !std::filesystem::exists(beside, gone) ||
-                                     std::filesystem::is_directory(beside, gone)
-                                 ? parent.string()
-                                 : std::filesystem::temp_directory_path(gone).string();  // the output is a device
-  std::string name = folder + "/.chainfleet-export-XXXXXX";
-  const int spool = ::mkostemp(name.data(), O_CLOEXEC);
-  if (spool < 0) {
-    return absl::FailedPreconditionError(absl::StrCat("cannot make a file in ", folder, ": ", std::strerror(errno)));
-  }
-  ::unlink(name.c_str());
-  return DrawArrays(spool, std::move(rows), repeat);
+  CHAINFLEET_ASSIGN_OR_RETURN(SpoolFile spool, SpoolFile::Make(beside));
+  return DrawArrays(std::move(spool), std::move(rows), repeat);
 }
 
 absl::Status DrawArrays::Plan(const std::vector<TensorView>& tensors) {
@@ -138,11 +118,11 @@ absl::Status DrawArrays::Write(const Parameter& parameter, int64_t row, const ch
                                const std::vector<int64_t>& copies) {
   int64_t at = parameter.offset + row * parameter.row_bytes;
   if (!repeat_) {
-    return Move(::pwrite, *spool_, data, static_cast<int64_t>(copies.size()) * parameter.row_bytes, at, "write");
+    return spool_.Write(at, data, static_cast<int64_t>(copies.size()) * parameter.row_bytes);
   }
   for (const int64_t count : copies) {
     for (int64_t copy = 0; copy < count; ++copy, at += parameter.row_bytes) {
-      CHAINFLEET_RETURN_IF_ERROR(Move(::pwrite, *spool_, data, parameter.row_bytes, at, "write"));
+      CHAINFLEET_RETURN_IF_ERROR(spool_.Write(at, data, parameter.row_bytes));
     }
     data += parameter.row_bytes;
   }
@@ -197,43 +177,26 @@ std::vector<std::pair<std::string, std::vector<int64_t>>> DrawArrays::parameters
   return shapes;
 }
 
-StreamedArray DrawArrays::RowsOfChain(const Parameter& parameter, int32_t chain) const {
-  std::vector<int64_t> shape = {done_.at(chain)};
+StreamedArray DrawArrays::RowsOfChain(const Parameter& parameter, int32_t chain, int64_t first) const {
+  std::vector<int64_t> shape = {done_.at(chain) - first};
   shape.insert(shape.end(), parameter.shape.begin(), parameter.shape.end());
-  const int64_t offset = parameter.offset + slots_.at(chain) * longest_ * parameter.row_bytes;
+  const int64_t offset = parameter.offset + (slots_.at(chain) * longest_ + first) * parameter.row_bytes;
   return {parameter.name,
           ArrayType::kFloat32,
           std::move(shape),
           {},
-          [spool = spool_, offset](int64_t at, char* to, int64_t count) {
-            return Move(::pread, *spool, to, count, offset + at, "read");
-          }};
+          [spool = spool_, offset](int64_t at, char* to, int64_t count) { return spool.Read(offset + at, to, count); }};
 }
 
-StreamedArray DrawArrays::Stack(const Parameter& parameter, int64_t longest) const {
-  StreamedArray stack{
-      parameter.name, ArrayType::kFloat32, {static_cast<int64_t>(done_.size()), longest}, {"chain", "draw"}, nullptr};
+StreamedArray DrawArrays::Stack(const Parameter& parameter, int64_t rows, bool newest) const {
+  std::vector<std::string> dimensions = {"chain", "draw"};
   const std::string own = parameter.name.substr(parameter.name.find('/') + 1);
-  for (size_t axis = 0; axis < parameter.shape.size(); ++axis) {
-    stack.shape.push_back(parameter.shape[axis]);
-    stack.dimensions.push_back(absl::StrCat(own, "_dim_", axis));
-  }
+  for (size_t axis = 0; axis < parameter.shape.size(); ++axis) dimensions.push_back(absl::StrCat(own, "_dim_", axis));
   std::vector<StreamedArray> chains;
-  for (const auto& [chain, count] : done_) chains.push_back(RowsOfChain(parameter, chain));
-  stack.read = [chains, chain_bytes = longest * parameter.row_bytes](int64_t at, char* to, int64_t count) {
-    while (count > 0) {
-      const StreamedArray& chain = chains[static_cast<size_t>(at / chain_bytes)];
-      const int64_t in_chain = at % chain_bytes, here = std::min(count, chain_bytes - in_chain);
-      const int64_t present = std::clamp<int64_t>(chain.size_bytes() - in_chain, 0, here);
-      CHAINFLEET_RETURN_IF_ERROR(chain.read(in_chain, to, present));
-      FillWithNan(in_chain + present, to + present, here - present);
-      at += here;
-      to += here;
-      count -= here;
-    }
-    return absl::OkStatus();
-  };
-  return stack;
+  for (const auto& [chain, count] : done_) {
+    chains.push_back(RowsOfChain(parameter, chain, newest ? count - rows : 0));
+  }
+  return StackChains(std::move(chains), rows, std::move(dimensions));
 }
 
 std::vector<StreamedArray> DrawArrays::Stacked() const {
@@ -249,7 +212,7 @@ std::vector<StreamedArray> DrawArrays::Stacked() const {
   }
   const int64_t longest = draws.empty() ? 0 : *std::ranges::max_element(draws);
   std::vector<StreamedArray> arrays;
-  for (const Parameter& parameter : parameters_) arrays.push_back(Stack(parameter, longest));
+  for (const Parameter& parameter : parameters_) arrays.push_back(Stack(parameter, longest, false));
   arrays.push_back(Streamed("chain", Column(chains, ArrayType::kInt32), {"chain"}));
   arrays.push_back(Streamed("draws", Column(draws, ArrayType::kInt64), {"chain"}));
   arrays.push_back(Streamed("step", Padded<int64_t>(steps, longest, ArrayType::kInt64, -1), {"chain", "draw"}));
@@ -259,9 +222,20 @@ std::vector<StreamedArray> DrawArrays::Stacked() const {
   return arrays;
 }
 
+std::vector<StreamedArray> DrawArrays::Newest(DrawKind kind, int64_t rows) const {
+  const std::string prefix = ToString(kind) + "/";
+  std::vector<StreamedArray> arrays;
+  for (const Parameter& parameter : parameters_) {
+    if (!parameter.name.starts_with(prefix)) continue;
+    arrays.push_back(Stack(parameter, rows, true));
+    arrays.back().name.erase(0, prefix.size());
+  }
+  return arrays;
+}
+
 std::vector<StreamedArray> DrawArrays::OfChain(int32_t chain) const {
   std::vector<StreamedArray> arrays;
-  for (const Parameter& parameter : parameters_) arrays.push_back(RowsOfChain(parameter, chain));
+  for (const Parameter& parameter : parameters_) arrays.push_back(RowsOfChain(parameter, chain, 0));
   const Rows& columns = columns_.at(chain);
   arrays.push_back(Streamed("steps", Column(columns.steps, ArrayType::kInt64)));
   if (!repeat_) arrays.push_back(Streamed("weights", Column(columns.weights, ArrayType::kFloat64)));

@@ -54,14 +54,14 @@ void AddServerOptions(CLI::App* verb, Invocation* run) {
   AddDurationOption(verb, "--timeout", &run->timeout, "Give up after this long (30s, 2m); exit code 5");
 }
 
-void AddOutputOption(CLI::App* verb, Invocation* run) {
+void AddOutputOption(CLI::App* verb, Invocation* run, bool csv) {
+  const std::string formats = absl::StrCat("wide, json, jsonl, yaml, ", csv ? "csv, " : "", "name");
   verb->add_option_function<std::string>(
           "-o",
-          [run](const std::string& text) {
+          [run, csv, formats](const std::string& text) {
             const std::optional<OutputFormat> format = ParseOutputFormat(text);
-            if (!format) {
-              throw CLI::ValidationError(
-                  "-o", "\"" + text + "\" is not one of table, wide, json, jsonl, yaml, name, jsonpath=PATH");
+            if (!format || (*format == OutputFormat::kCsv && !csv)) {
+              throw CLI::ValidationError("-o", "\"" + text + "\" is not one of table, " + formats + ", jsonpath=PATH");
             }
             if (*format == OutputFormat::kJsonPath) {
               if (const std::string wrong = CheckJsonPath(format->path); !wrong.empty()) {
@@ -70,7 +70,7 @@ void AddOutputOption(CLI::App* verb, Invocation* run) {
             }
             run->format = *format;
           },
-          "Output: table (default), wide, json, jsonl, yaml, name or jsonpath=PATH")
+          absl::StrCat("Output: table (default), ", formats, " or jsonpath=PATH"))
       ->option_text("FORMAT");
 }
 
@@ -80,6 +80,15 @@ CLI::Validator CountAtLeast(int64_t least) {
         int64_t value = 0;
         if (absl::SimpleAtoi(text, &value) && value >= least) return std::string();
         return absl::StrCat("\"", text, "\" is not a whole number of at least ", least);
+      },
+      "");
+}
+
+CLI::Validator EndsInNpzOrCsv() {
+  return CLI::Validator(
+      [](const std::string& path) {
+        const bool known = path.ends_with(".npz") || path.ends_with(".csv");
+        return known ? "" : "\"" + path + "\" ends in neither .npz nor .csv, the formats that are written";
       },
       "");
 }

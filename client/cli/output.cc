@@ -77,7 +77,8 @@ std::string ListJson(const Listing& listing, bool indented) {
 std::optional<OutputFormat> ParseOutputFormat(const std::string& text) {
   static const auto* const kinds = new std::map<std::string, OutputFormat::Kind>{
       {"table", OutputFormat::kTable}, {"wide", OutputFormat::kWide}, {"json", OutputFormat::kJson},
-      {"jsonl", OutputFormat::kJsonl}, {"yaml", OutputFormat::kYaml}, {"name", OutputFormat::kName}};
+      {"jsonl", OutputFormat::kJsonl}, {"yaml", OutputFormat::kYaml}, {"name", OutputFormat::kName},
+      {"csv", OutputFormat::kCsv}};
   if (absl::StartsWith(text, kJsonPathPrefix))
     return OutputFormat(OutputFormat::kJsonPath, text.substr(sizeof(kJsonPathPrefix) - 1));
   const auto found = kinds->find(text);
@@ -93,6 +94,7 @@ void PrintOne(std::ostream& out, OutputFormat format, const Message& message, co
   switch (format.kind) {
     case OutputFormat::kTable:
     case OutputFormat::kWide:
+    case OutputFormat::kCsv:  // of a few verbs, which print it themselves
       out << table();
       break;
     case OutputFormat::kJsonPath:
@@ -116,6 +118,7 @@ void PrintOne(std::ostream& out, OutputFormat format, const Message& message, co
 void PrintList(std::ostream& out, OutputFormat format, const Listing& listing) {
   switch (format.kind) {
     case OutputFormat::kTable:
+    case OutputFormat::kCsv:  // of a few verbs, which print it themselves
       out << listing.table(WidthOf(stdout), false);
       break;
     case OutputFormat::kWide:

@@ -17,7 +17,7 @@
 namespace chainfleet {
 
 struct OutputFormat {
-  enum Kind { kTable, kWide, kJson, kJsonl, kYaml, kName, kJsonPath };
+  enum Kind { kTable, kWide, kJson, kJsonl, kYaml, kName, kJsonPath, kCsv };
   Kind kind = kTable;
   std::string path;  // of kJsonPath
 

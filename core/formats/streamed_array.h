@@ -18,6 +18,7 @@ struct StreamedArray {
   std::vector<std::string> dimensions;  // names of the axes, for formats that keep them; empty: none
   // Copies `count` bytes of the row-major, little-endian content, from byte `at` on, to `to`.
   std::function<absl::Status(int64_t at, char* to, int64_t count)> read;
+  bool is_bool = false;  // uint8 whose values are 0 and 1, for formats that have truth values
 
   int64_t size_bytes() const {
     int64_t bytes = ItemBytes(type);

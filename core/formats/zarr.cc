@@ -37,7 +37,7 @@ Json Describe(const StreamedArray& array, const Cut& cut) {
   const bool is_float = array.type == ArrayType::kFloat32 || array.type == ArrayType::kFloat64;
   const Json missing = is_float ? Json("NaN") : Json();  // xarray would read a number as "missing"
   return {{"zarr_format", 2},     {"shape", array.shape},
-          {"chunks", cut.chunk},  {"dtype", DescrOf(array.type)},
+          {"chunks", cut.chunk},  {"dtype", array.is_bool ? "|b1" : DescrOf(array.type)},
           {"compressor", Json()}, {"fill_value", array.dimensions.empty() ? Json(0) : missing},
           {"order", "C"},         {"filters", Json()}};
 }

@@ -1,4 +1,7 @@
 """to_arviz against a real server and a real worker: the groups, and ArviZ's own functions on them."""
+import importlib.util
+import os
+import tempfile
 import unittest
 import warnings
 
@@ -10,6 +13,8 @@ from connected_fleet import ConnectedFleet
 
 matplotlib.use("Agg")
 import arviz  # noqa: E402
+
+ZARR = importlib.util.find_spec("zarr")
 
 
 def softmax(logits):
@@ -42,8 +47,30 @@ class Arviz(ConnectedFleet):
         return self.sample(cf.Model(potential=cf.potentials.LinearRegression(noise_variance=1.0)), self.numbers, sampler=cf.RandomWalk(),
                            chains=2, steps=3000, step_size=0.1, burn_in=cf.BurnIn(steps=1000), collect=cf.Collect(every_steps=1))
 
+    def export(self, job, *flags):
+        """What ArviZ reads of the folder that the command line wrote."""
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.fleet.run_program("export", job.id, "--format", "arviz", "-o", os.path.join(folder, "idata.zarr"), *flags)
+        return arviz.from_zarr(os.path.join(folder, "idata.zarr")).load()
+
+    def assert_command_line_writes(self, made, job, *flags):
+        if not ZARR:  # Debian has none; the newest wheels have
+            return
+        read = self.export(job, *flags)
+        self.assertEqual((set(read.children), read.attrs), (set(made.children), made.attrs))
+        for name, group in made.children.items():
+            self.assertEqual(set(read[name].variables), set(group.variables), name)
+            for variable, values in group.variables.items():
+                found = read[name].variables[variable]
+                self.assertEqual((found.dims, found.dtype), (values.dims, values.dtype), variable)
+                # The logarithms of two libraries may differ in the last digit.
+                numpy.testing.assert_allclose(found.values, values.values, rtol=1e-14 if name in ("log_likelihood", "sample_stats") else 0,
+                                              err_msg=variable)
+
     def test_arviz_reads_every_group_of_a_network(self):
         job, made = self.job, self.job.to_arviz()
+        self.assert_command_line_writes(made, job)
+        self.assert_command_line_writes(job.to_arviz(log_likelihood=False), job, "--no-log-likelihood")
         self.assertEqual(type(made).__name__, "InferenceData" if arviz.__version__.startswith("0.") else "DataTree")
         self.assertEqual(made.attrs["job"], job.id)
         posterior = made["posterior"]
@@ -101,6 +128,8 @@ class Arviz(ConnectedFleet):
         numpy.testing.assert_array_equal(made["sample_stats"]["acceptance_rate"].values[:, 0], rates)
         with self.assertRaisesRegex(cf.errors.InvalidArgument, "weighted"):
             job.to_arviz(seed=None)
+        with self.assertRaisesRegex(cf.errors.FailedPrecondition, "the draws are weighted, and ArviZ counts each draw once"):
+            self.export(job)
 
     def test_log_likelihood_of_numbers_is_in_their_own_units(self):
         made = self.metropolis().to_arviz()
@@ -117,6 +146,7 @@ class Arviz(ConnectedFleet):
             job.to_arviz()
         made = job.to_arviz(point="temperature=1")
         self.assertEqual(made["posterior"]["chain"].values.tolist(), [1])
+        self.assert_command_line_writes(made, job, "--point", "temperature=1")
         numpy.testing.assert_array_equal(made["posterior"]["fc1.bias"].values[0, -1], job.draws().get(1, -1).parameters["fc1.bias"])
 
     def test_a_density_without_data_has_neither_rows_nor_their_likelihood(self):
@@ -126,6 +156,7 @@ class Arviz(ConnectedFleet):
         groups = set(made.groups()) if arviz.__version__.startswith("0.") else set(made.children)
         self.assertEqual(groups, {"posterior", "sample_stats"})
         self.assertEqual(made["posterior"]["theta"].shape, (2, 100, 3))
+        self.assert_command_line_writes(made, job)
 
     def test_draws_before_a_divergence_are_marked_and_left_out_unless_asked_for(self):
         with self.assertRaisesRegex(cf.errors.JobFailed, "DIVERGED"):
@@ -136,6 +167,7 @@ class Arviz(ConnectedFleet):
         made = job.to_arviz(log_likelihood=False, include_failed=True)
         self.assertGreater(made["sample_stats"].sizes["draw"], 0)
         self.assertTrue(made["sample_stats"]["diverging"].values.all())
+        self.assert_command_line_writes(made, job, "--no-log-likelihood", "--include-failed")
 
     def test_other_kinds_and_classes_that_nobody_learned(self):
         job = self.network(sampler=cf.EMCMC(), steps=40, learning_rate=0.01)
@@ -143,6 +175,7 @@ class Arviz(ConnectedFleet):
         numpy.testing.assert_array_equal(anchor["posterior"]["fc1.bias"].values[1, 2], job.draws()["theta_a"].get(1, 2).parameters["fc1.bias"])
         self.assertIn("energy", job.to_arviz(log_likelihood=False)["sample_stats"])
         self.assertNotIn("energy", anchor["sample_stats"])
+        self.assert_command_line_writes(anchor, job, "--kind", "theta_a")
         with self.assertRaisesRegex(cf.errors.InvalidArgument, "class 2, the job learned 2"):
             job.to_arviz(data=(self.x[:3], [0, 1, 2]))
         with self.assertRaisesRegex(cf.errors.InvalidArgument, "theta_b"):

@@ -9,11 +9,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/cli/arviz_export.h"
 #include "client/cli/draw_arrays.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/output.h"
 #include "client/cli/output_file.h"
 #include "client/cli/terminal.h"
+#include "client/cli/trace_file.h"
 #include "client/cli/verbs/verbs.h"
 #include "client/cli/views/table.h"
 #include "client/cli/zarr_folder.h"
@@ -40,6 +42,8 @@ struct ExportOptions {
   std::string job, point, format, output;
   std::vector<int32_t> chains;
   bool skip_corrupt = false, weighted = false;
+  std::string traces, kind = "theta", dataset;
+  bool no_log_likelihood = false, include_failed = false;
 };
 
 int64_t NumDraws(const std::vector<v1::SegmentRecord>& segments) {
@@ -207,12 +211,52 @@ absl::StatusOr<std::vector<v1::SegmentRecord>> ChosenSegments(Client* client, co
                     "NO_DRAWS");
 }
 
+absl::Status ForArviz(Client* client, const ExportOptions& options) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job job, client->GetJob(options.job));
+  CHAINFLEET_RETURN_IF_ERROR(MakeOutputFolder(options.output));
+  const ArvizOptions arviz{.point = options.point,
+                           .dataset = options.dataset,
+                           .chains = options.chains,
+                           .kind = options.kind == "theta" ? DrawKind::kTheta : DrawKind::kThetaA,
+                           .log_likelihood = !options.no_log_likelihood,
+                           .include_failed = options.include_failed};
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string done, ExportArviz(client, job, arviz, options.output));
+  std::cout << done << ", every checksum right\n";
+  return absl::OkStatus();
+}
+
+absl::Status Traces(Client* client, const ExportOptions& options) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<v1::Traces> traces, ReadTraces(client, options.job, ""));
+  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t rows, WriteTraces(traces, options.traces));
+  std::cout << rows << " traced steps of " << traces.size() << " quantities in " << options.traces << "\n";
+  return absl::OkStatus();
+}
+
+absl::Status CheckOptions(const ExportOptions& options) {
+  const auto usage = [](const char* message) { return WithReason(absl::InvalidArgumentError(message), kUsageReason); };
+  const bool arviz = options.format == "arviz";
+  if (!options.traces.empty() && !options.format.empty()) return usage("--traces is an export of its own");
+  if (options.traces.empty() && options.format.empty()) return usage("give --format and --output, or --traces FILE");
+  if (options.format.empty() != options.output.empty()) return usage("--format and --output belong together");
+  if (arviz && (options.weighted || options.skip_corrupt)) {
+    return usage("--weighted and --skip-corrupt are for npz, zarr and safetensors");
+  }
+  if (!arviz &&
+      (options.kind != "theta" || !options.dataset.empty() || options.no_log_likelihood || options.include_failed)) {
+    return usage("--kind, --dataset, --no-log-likelihood and --include-failed are for --format arviz");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Export(Invocation* run, const ExportOptions& options) {
+  CHAINFLEET_RETURN_IF_ERROR(CheckOptions(options));
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  ExitOnInterrupt("\ninterrupted: the export is not complete\n");
+  if (!options.traces.empty()) return Traces(&client, options);
+  if (options.format == "arviz") return ForArviz(&client, options);
   CHAINFLEET_ASSIGN_OR_RETURN(const auto segments, ChosenSegments(&client, options));
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job job, client.GetJob(segments[0].chain().job()));
   LiveText text(stderr);
-  ExitOnInterrupt("\ninterrupted: the export is not complete\n");
   if (options.format != "npz") CHAINFLEET_RETURN_IF_ERROR(MakeOutputFolder(options.output));
   CHAINFLEET_ASSIGN_OR_RETURN(DrawArrays draws,
                               DrawArrays::Make(options.output, RowsOf(segments, !options.weighted), !options.weighted));
@@ -247,25 +291,40 @@ absl::Status Export(Invocation* run, const ExportOptions& options) {
 void AddExport(CLI::App* program, Invocation* run) {
   const auto options = std::make_shared<ExportOptions>();
   CLI::App* verb = AddVerb(
-      program, run, "export", "Write all committed draws to files, checking every digest on the way",
+      program, run, "export", "Write all committed draws, or traces, to files, checking every digest on the way",
       "  chainfleet export @latest --format npz --output draws.npz\n"
-      "  chainfleet export @latest --format safetensors --output draws/\n\n"
+      "  chainfleet export @latest --format safetensors --output draws/\n"
+      "  chainfleet export @latest --format arviz --output idata.zarr\n"
+      "  chainfleet export @latest --traces traces.csv\n\n"
       "Every parameter of each kind is an array of its own, \"theta/NAME\". A draw that a Metropolis chain held for "
       "several steps is there\nas often, so that a plain mean is that of the posterior; with --weighted once, "
       "with its weight beside.\n"
       "npz: one file with arrays [chain, draw, ...], NaN where a chain is shorter.\n"
       "zarr: a folder with the same, of Zarr version 2, uncompressed: xarray.open_zarr(PATH, group=\"theta\").\n"
       "safetensors: one file per chain, chain-0000.safetensors, with tensors [draw, ...].\n"
-      "Beside them, in every format, how inputs were standardised, and a manifest.",
+      "Beside them, in these formats, how inputs were standardised, and a manifest.\n"
+      "arviz: a folder for arviz.from_zarr with the groups posterior, sample_stats, log_likelihood and observed_data,\n"
+      "as Job.to_arviz() of the Python package gives them. Draws with weights are refused.\n"
+      "--traces: the newest traced values, a line for each chain and step, with a column for each quantity.",
       [=] { return Export(run, *options); });
   AddJobArgument(verb, &options->job);
   AddPointOption(verb, &options->point);
-  verb->add_option("--format", options->format, "safetensors, npz or zarr")
-      ->required()
-      ->check(CLI::IsMember({"safetensors", "npz", "zarr"}));
-  verb->add_option("-o,--output", options->output, "File (npz) or folder (safetensors, zarr)")
-      ->required()
+  verb->add_option("--format", options->format, "safetensors, npz, zarr or arviz")
+      ->check(CLI::IsMember({"safetensors", "npz", "zarr", "arviz"}))
+      ->option_text("FORMAT");
+  verb->add_option("-o,--output", options->output, "File (npz) or folder (safetensors, zarr, arviz)")
       ->option_text("PATH");
+  verb->add_option("--traces", options->traces, "Write the traced values instead of draws: an .npz or .csv")
+      ->check(EndsInNpzOrCsv())
+      ->option_text("FILE");
+  verb->add_option("--kind", options->kind, "arviz: theta or theta_a; default: theta")
+      ->check(CLI::IsMember({"theta", "theta_a"}))
+      ->option_text("KIND");
+  verb->add_option("--dataset", options->dataset,
+                   "arviz: rows of log_likelihood; default: those that the job learned from")
+      ->option_text("NAME");
+  verb->add_flag("--no-log-likelihood", options->no_log_likelihood, "arviz: leave it out, so that no worker is needed");
+  verb->add_flag("--include-failed", options->include_failed, "arviz: also chains that FAILED or DIVERGED");
   verb->add_option("--chains", options->chains, "Only these chains, by index with commas")
       ->delimiter(',')
       ->option_text("LIST");

@@ -1,12 +1,12 @@
 #include <iostream>
 #include <memory>
 #include <optional>
-#include <set>
 #include <sstream>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/terminal.h"
+#include "client/cli/trace_file.h"
 #include "client/cli/verbs/named_content.h"
 #include "client/cli/verbs/verbs.h"
 #include "client/cli/views/job_view.h"
@@ -68,17 +68,12 @@ absl::Status GetEvaluations(Invocation* run, const GetOptions& options) {
   });
 }
 
-// The traces of one quantity, or of all that the job's diagnostics name.
 absl::Status GetTraces(Invocation* run, const GetOptions& options) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
-  CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job job, client.GetJob(options.job));
-  std::set<std::string> quantities;
-  for (const auto& found : job.diagnostics()) quantities.insert(found.quantity());
-  if (!options.quantity.empty()) quantities = {options.quantity};
-  std::vector<v1::Traces> traces;
-  for (const std::string& quantity : quantities) {
-    CHAINFLEET_ASSIGN_OR_RETURN(v1::Traces found, client.GetTraces(job.id(), quantity));
-    traces.push_back(std::move(found));
+  CHAINFLEET_ASSIGN_OR_RETURN(std::vector<v1::Traces> traces, ReadTraces(&client, options.job, options.quantity));
+  if (run->format == OutputFormat::kCsv) {
+    *run->out << TracesCsv(traces) << std::flush;
+    return absl::OkStatus();
   }
   return PrintItems<v1::Traces>(run, "traces", std::move(traces), "", TraceTable);
 }
@@ -110,7 +105,7 @@ CLI::App* AddKind(CLI::App* get, Invocation* run, const SharedOptions& options, 
   verb->alias(plural.substr(0, plural.size() - (plural == "aliases" ? 2 : 1)));
   verb->add_flag("-w,--watch", options->watch, "Print again when something changes, until interrupted");
   AddServerOptions(verb, run);
-  AddOutputOption(verb, run);
+  AddOutputOption(verb, run, plural == "traces");
   return verb;
 }
 
@@ -140,9 +135,10 @@ void AddKindsOfJob(CLI::App* get, Invocation* run, const SharedOptions& options)
   CLI::App* snapshots = AddKind(get, run, options, "snapshots", "The versions of a job, and the aliases that name them",
                                 "  chainfleet get snapshots @latest", [=] { return GetSnapshots(run, *options); });
   snapshots->alias("version")->alias("versions");
-  CLI::App* traces =
-      AddKind(get, run, options, "traces", "The newest traced values of a job's chains, by quantity",
-              "  chainfleet get traces @latest --quantity energy", [=] { return GetTraces(run, *options); });
+  CLI::App* traces = AddKind(get, run, options, "traces", "The newest traced values of a job's chains, by quantity",
+                             "  chainfleet get traces @latest --quantity energy\n"
+                             "  chainfleet get traces @latest -o csv > traces.csv",
+                             [=] { return GetTraces(run, *options); });
   traces->add_option("--quantity", options->quantity, "Only this quantity, as `describe` names it")
       ->option_text("NAME");
   for (CLI::App* verb : {chains, draws, snapshots, traces}) AddJobArgument(verb, &options->job);

@@ -13,6 +13,7 @@
 #include "client/cli/exit_code.h"
 #include "client/cli/input_array.h"
 #include "client/cli/output_file.h"
+#include "client/cli/predict_rows.h"
 #include "client/cli/terminal.h"
 #include "client/cli/verbs/verbs.h"
 #include "client/cli/views/table.h"
@@ -24,9 +25,6 @@
 namespace chainfleet {
 namespace {
 
-constexpr int64_t kRequestBytes = limits::kMiB;  // of inputs
-constexpr int64_t kReplyBytes = limits::kMaxMessageBytes / 2;
-constexpr int64_t kFirstRows = 256;  // of the first request, whose reply tells the number of classes
 constexpr int64_t kTableRows = 10;
 
 struct PredictOptions {
@@ -40,7 +38,7 @@ struct PredictOptions {
   std::vector<double> quantiles;
 };
 
-v1::PredictRequest RequestOf(const PredictOptions& options, const Array& inputs) {
+v1::PredictRequest RequestOf(const PredictOptions& options) {
   v1::PredictRequest request;
   request.set_job(options.job);
   v1::DrawSelection* selection = request.mutable_selection();
@@ -57,48 +55,19 @@ v1::PredictRequest RequestOf(const PredictOptions& options, const Array& inputs)
   request.set_member_probabilities(options.members_too);
   request.set_priority(options.priority);
   request.mutable_quantiles()->Add(options.quantiles.begin(), options.quantiles.end());
-  request.mutable_inputs()->set_type(inputs.type == ArrayType::kUint8 ? v1::UINT8 : v1::FLOAT32);
-  request.mutable_inputs()->mutable_shape()->Add(inputs.shape.begin(), inputs.shape.end());
   return request;
 }
 
-// The number of rows for a request like the one of `reply`.
-int64_t RowsPerRequest(const Prediction& reply, int64_t row_bytes) {
-  int64_t reply_row_bytes = 2 * static_cast<int64_t>(sizeof(double)) * ScoreValues(reply.targets);
-  reply_row_bytes += static_cast<int64_t>(2 * reply.quantiles.size() * sizeof(double)) / reply.num_rows;
-  for (const Members& members : reply.members) {
-    const auto add = [&](const char*, const std::vector<float>& values) {
-      reply_row_bytes += static_cast<int64_t>(values.size() * sizeof(float)) / reply.num_rows;
-    };
-    std::visit([&](const auto& outputs) { VisitArrays(outputs, add); }, members.outputs);
-  }
-  return std::max<int64_t>(1, std::min(kRequestBytes / row_bytes, kReplyBytes / reply_row_bytes));
-}
-
-// Predicts all rows, in requests below the message limit, all on the version of the first reply.
 absl::StatusOr<Prediction> PredictAll(Invocation* run, const PredictOptions& options, const Array& inputs) {
-  v1::PredictRequest request = RequestOf(options, inputs);
-  v1::Tensor* tensor = request.mutable_inputs();
-  const int64_t num_rows = inputs.shape[0];
-  const int64_t row_bytes = std::max<int64_t>(1, static_cast<int64_t>(inputs.bytes.size()) / num_rows);
-  int64_t rows_per_request = std::clamp<int64_t>(kRequestBytes / row_bytes, 1, options.members_too ? 1 : kFirstRows);
+  v1::PredictRequest request = RequestOf(options);
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   Prediction all;
   LiveText text(stderr);
-  for (int64_t row = 0; row < num_rows;) {
-    const int64_t count = std::min(rows_per_request, num_rows - row);
-    tensor->set_shape(0, count);
-    tensor->set_data(inputs.bytes.substr(static_cast<size_t>(row * row_bytes), static_cast<size_t>(count * row_bytes)));
-    CHAINFLEET_ASSIGN_OR_RETURN(const v1::PredictResponse reply, client.Predict(request));
-    CHAINFLEET_ASSIGN_OR_RETURN(Prediction part, FromProto(reply));
-    rows_per_request = RowsPerRequest(part, row_bytes);
+  CHAINFLEET_RETURN_IF_ERROR(PredictRows(&client, inputs, &request, [&](Prediction part) {
     AppendRows(std::move(part), &all);
-    row += count;
-    // Use the same job and draws for all rows, even if draws are committed or jobs created meanwhile.
-    request.set_job(all.job);
-    request.mutable_selection()->set_version(all.version);
-    text.Show(absl::StrCat(row, " of ", num_rows, " rows"));
-  }
+    text.Show(absl::StrCat(all.num_rows, " of ", inputs.shape[0], " rows"));
+    return absl::OkStatus();
+  }));
   text.Clear();
   return all;
 }
@@ -292,12 +261,7 @@ void AddPredict(CLI::App* program, Invocation* run) {
       ->check(CLI::ExistingPath)
       ->option_text("FILE");
   verb->add_option("--output", options->output, "Write an .npz or .csv instead of printing")
-      ->check(CLI::Validator(
-          [](const std::string& path) {
-            const bool known = path.ends_with(".npz") || path.ends_with(".csv");
-            return known ? "" : "\"" + path + "\" ends in neither .npz nor .csv, the formats that are written";
-          },
-          ""))
+      ->check(EndsInNpzOrCsv())
       ->option_text("FILE");
   AddChoiceOfDraws(verb, options.get());
   verb->add_option("--quantiles", options->quantiles,

@@ -11,14 +11,13 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/output_file.h"
+#include "client/cli/point_asked.h"
 #include "client/cli/report/page.h"
 #include "client/cli/terminal.h"
 #include "client/cli/verbs/verbs.h"
 #include "client/cli/views/evaluation_view.h"
 #include "client/cli/views/table.h"
 #include "core/base/limits.h"
-#include "core/domain/sweep_spec.h"
-#include "core/wire/jobs_wire.h"
 #include "core/wire/types_wire.h"
 
 namespace chainfleet {
@@ -45,14 +44,6 @@ absl::Status CheckOutput(const std::string& output) {
       absl::StrCat("-o of report is the file to write, such as report.html, not a format: `chainfleet evaluate "
                    "JOB --dataset NAME -o ",
                    output, "` prints the scores (a file of this name is ./", output, ")"));
-}
-
-// The number of the point; 0 without a sweep.
-absl::StatusOr<int32_t> PointAsked(const v1::Job& job, const std::string& point) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const JobSpec spec, FromProto(job.spec()));
-  auto found = FindPoint(spec.sweep, point);
-  if (!found.ok()) return Annotate(found.status(), "job " + job.id());
-  return found;
 }
 
 void Note(const std::string& text) { std::cerr << "report: " << text << "\n"; }

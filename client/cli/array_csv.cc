@@ -6,10 +6,17 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "core/base/check.h"
 
 namespace chainfleet {
 namespace {
+
+// A cell of the header, quoted if it must be.
+std::string Quoted(const std::string& cell) {
+  if (cell.find_first_of(",\"\r\n") == std::string::npos) return cell;
+  return absl::StrCat("\"", absl::StrReplaceAll(cell, {{"\"", "\"\""}}), "\"");
+}
 
 int64_t Columns(const Array& array) { return array.shape.size() == 1 ? 1 : array.shape[1]; }
 
@@ -22,12 +29,18 @@ void AppendNumber(double value, std::string* text) {
   text->append(digits.data(), end);
 }
 
-std::string CsvOf(const std::map<std::string, Array>& arrays, int64_t num_rows) {
+std::string CsvOf(const std::map<std::string, Array>& arrays, int64_t num_rows,
+                  const std::map<std::string, std::vector<std::string>>& column_names) {
   std::string text = "row";
   for (const auto& [name, array] : arrays) {
     CHAINFLEET_CHECK(array.type == ArrayType::kFloat64 && array.shape.size() <= 2 && array.shape.at(0) == num_rows);
     if (array.shape.size() == 1) absl::StrAppend(&text, ",", name);
-    for (int64_t k = 0; array.shape.size() == 2 && k < array.shape[1]; ++k) absl::StrAppend(&text, ",", name, "_", k);
+    const auto names = column_names.find(name);
+    for (int64_t k = 0; array.shape.size() == 2 && k < array.shape[1]; ++k) {
+      const std::string column =
+          names == column_names.end() ? absl::StrCat(k) : names->second.at(static_cast<size_t>(k));
+      absl::StrAppend(&text, ",", Quoted(absl::StrCat(name, "_", column)));
+    }
   }
   for (int64_t row = 0; row < num_rows; ++row) {
     absl::StrAppend(&text, "\n", row);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "core/formats/array.h"
 
@@ -13,8 +14,9 @@ namespace chainfleet {
 void AppendNumber(double value, std::string* text);
 
 // A header and `num_rows` lines; the first column counts the rows from 0. An array [n] is the column of its name, an
-// array [n, K] the columns NAME_0 to NAME_{K-1}. Numbers are as short as reads them back exactly; NaN is empty.
-// REQUIRES: float64 arrays of these shapes.
-std::string CsvOf(const std::map<std::string, Array>& arrays, int64_t num_rows);
+// array [n, K] the columns NAME_0 to NAME_{K-1}, or with its `column_names` in place of the numbers. Numbers are as
+// short as reads them back exactly; NaN is empty. REQUIRES: float64 arrays of these shapes.
+std::string CsvOf(const std::map<std::string, Array>& arrays, int64_t num_rows,
+                  const std::map<std::string, std::vector<std::string>>& column_names = {});
 
 }  // namespace chainfleet

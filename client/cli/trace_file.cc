@@ -56,14 +56,14 @@ Array ArrayOf(ArrayType type, const std::vector<T>& values) {
 absl::StatusOr<std::vector<v1::Traces>> ReadTraces(Client* client, const std::string& name,
                                                    const std::string& quantity) {
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job job, client->GetJob(name));
-  std::set<std::string> quantities = {quantity};
-  if (quantity.empty()) {
-    for (const auto& found : job.diagnostics()) quantities.insert(found.quantity());
-    if (quantities.size() > 1) quantities.erase("");  // else the call says why there are none
-  }
-  std::vector<v1::Traces> traces;
-  for (const std::string& asked : quantities) {
-    CHAINFLEET_ASSIGN_OR_RETURN(v1::Traces found, client->GetTraces(job.id(), asked));
+  std::vector<v1::Traces> traces(1);
+  CHAINFLEET_ASSIGN_OR_RETURN(traces[0], client->GetTraces(job.id(), quantity));
+  if (!quantity.empty()) return traces;
+  std::set<std::string> others = {traces[0].quantities().begin(), traces[0].quantities().end()};
+  for (const auto& found : job.diagnostics()) others.insert(found.quantity());  // servers before 0.1 list no quantities
+  others.erase(traces[0].quantity());
+  for (const std::string& other : others) {
+    CHAINFLEET_ASSIGN_OR_RETURN(v1::Traces found, client->GetTraces(job.id(), other));
     traces.push_back(std::move(found));
   }
   return traces;

@@ -11,7 +11,7 @@
 
 namespace chainfleet {
 
-// The traces of one quantity, or of all that the job's diagnostics name. NOT_FOUND / NOT_TRACED.
+// The traces of one quantity, or of all, energy first. NOT_FOUND / NOT_TRACED.
 absl::StatusOr<std::vector<v1::Traces>> ReadTraces(Client* client, const std::string& job, const std::string& quantity);
 
 // A line for each chain and step, rising, with the columns chain, point, step and one for each quantity. A cell is

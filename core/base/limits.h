@@ -23,6 +23,7 @@ inline constexpr size_t kMaxFileNameBytes = 255;                // name of one f
 inline constexpr int64_t kMaxModelBytes = 1024 * kMiB;          // a TorchScript file
 inline constexpr int64_t kMaxUploadsBytes = 4096 * kMiB;        // memory of all uploads to a server together
 inline constexpr int kWaitingDatasetReads = 16;                 // queued reads of data sets named by URI
+inline constexpr int64_t kMaxClassNamesBytes = 64 * kKiB;       // names of a data set's classes together
 inline constexpr int64_t kDatasetShardBytes = 16 * kMiB;
 inline constexpr int64_t kMaxBlobBytes = int64_t{4} * 1024 * kMiB;
 

@@ -60,8 +60,9 @@ struct Dataset {
   std::vector<int64_t> input_shape;  // {1, 28, 28}
   int64_t num_rows = 0;
   Targets targets = Classes();
-  Normalisation normalisation;  // of this data set's rows; a job records that of its training set
-  TargetUnits target_units;     // likewise
+  Normalisation normalisation;           // of this data set's rows; a job records that of its training set
+  TargetUnits target_units;              // likewise
+  std::vector<std::string> class_names;  // of classes 0, 1, ...; empty: unnamed
   std::vector<DatasetShard> shards;
   absl::Time created_at;
   std::string tenant = kDefaultTenant;  // whoever put it first owns it; not on the wire
@@ -74,10 +75,15 @@ struct Dataset {
     VisitTypedTargets(self.targets, visit);
     visit("normalisation", self.normalisation, Required());
     visit("target_units", self.target_units, OrDefault());
+    visit("class_names", self.class_names);
     visit("shards", self.shards, Required());
     visit("created_at", self.created_at);
   }
 };
+
+// INVALID_ARGUMENT / INVALID_FIELD unless there are no names or one for each class: text without control characters,
+// all different, at most limits::kMaxClassNamesBytes together.
+absl::Status CheckClassNames(const std::vector<std::string>& names, const Targets& targets);
 
 // Returns the bytes of all shards of the data set.
 int64_t StoredBytes(const Dataset& dataset);

@@ -108,7 +108,8 @@ DigestHex ContentDigest(const Dataset& dataset) {
 
 }  // namespace
 
-absl::Status DatasetUpload::Begin(const std::string& name, int32_t num_files, const DecodeOptions& options) {
+absl::Status DatasetUpload::Begin(const std::string& name, int32_t num_files, const DecodeOptions& options,
+                                  std::vector<std::string> class_names) {
   if (!name_.empty()) return absl::InvalidArgumentError("PutDataset has a second header");
   CHAINFLEET_RETURN_IF_ERROR(CheckName("data set", name));
   if (num_files > limits::kMaxDatasetFiles) {
@@ -118,6 +119,7 @@ absl::Status DatasetUpload::Begin(const std::string& name, int32_t num_files, co
   name_ = name;
   num_files_ = num_files;
   options_ = options;
+  class_names_ = std::move(class_names);
   return absl::OkStatus();
 }
 
@@ -202,7 +204,9 @@ absl::StatusOr<CutDataset> Cut(const DatasetUpload& upload, const std::string& s
              .targets = std::holds_alternative<std::vector<float>>(data.targets) ? Targets(Numbers())
                                                                                  : Classes{data.num_classes},
              .normalisation = Measure(data),
-             .target_units = std::visit([](const auto& targets) { return Measure(targets); }, data.targets)};
+             .target_units = std::visit([](const auto& targets) { return Measure(targets); }, data.targets),
+             .class_names = upload.class_names()};
+  CHAINFLEET_RETURN_IF_ERROR(CheckClassNames(dataset.class_names, dataset.targets));
   const int64_t row_bytes =
       ValuesPerRow(dataset.input_shape) * ItemBytes(dataset.input_type) + static_cast<int64_t>(sizeof(int32_t));
   const int64_t rows_per_shard = std::max<int64_t>(1, limits::kDatasetShardBytes / row_bytes);

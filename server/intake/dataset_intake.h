@@ -22,7 +22,8 @@ class DatasetUpload {
 
   // INVALID_ARGUMENT for messages that are out of order, or for more files, bytes of a name or data than limits.h
   // allows. RESOURCE_EXHAUSTED above limits::kMaxDatasetUploadBytes. Errors of UploadShare.
-  absl::Status Begin(const std::string& name, int32_t num_files, const DecodeOptions& options = {});
+  absl::Status Begin(const std::string& name, int32_t num_files, const DecodeOptions& options = {},
+                     std::vector<std::string> class_names = {});
   // `uri` names a file whose data does not follow in the upload; else "".
   absl::Status StartFile(const std::string& file_name, int64_t size_bytes, const std::string& uri = "");
   absl::Status AddData(const std::string& data);
@@ -38,6 +39,7 @@ class DatasetUpload {
   const std::string& name() const { return name_; }
   const std::vector<UploadedFile>& files() const { return files_; }
   const DecodeOptions& options() const { return options_; }
+  const std::vector<std::string>& class_names() const { return class_names_; }
   // For the owner of the decoded data, which is as large as the files.
   const std::shared_ptr<UploadShare>& share() const { return share_; }
 
@@ -45,6 +47,7 @@ class DatasetUpload {
   std::string name_;
   int32_t num_files_ = 0;
   DecodeOptions options_;
+  std::vector<std::string> class_names_;
   std::vector<int64_t> announced_bytes_;  // by file
   std::vector<std::string> uris_;         // by file; "": the data is part of the upload
   std::vector<UploadedFile> files_;
@@ -61,7 +64,7 @@ struct CutDataset {
   std::vector<std::string> ObjectNames() const;
 };
 
-// `nonce` as in object_names.h. Blocks. Errors of DecodeDataset.
+// `nonce` as in object_names.h. Blocks. Errors of DecodeDataset and CheckClassNames.
 absl::StatusOr<CutDataset> Cut(const DatasetUpload& upload, const std::string& store_incarnation, uint64_t nonce);
 
 // Writes the shards. A stored shard with different bytes is damaged and is replaced. Blocks. Errors of BlobStore::Put.

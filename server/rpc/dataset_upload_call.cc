@@ -20,7 +20,8 @@ absl::Status DatasetUploadCall::Take(const v1::PutDatasetRequest& message) {
   switch (message.part_case()) {
     case v1::PutDatasetRequest::kHeader:
       return upload_->Begin(message.header().name(), message.header().num_files(),
-                            {message.header().target(), message.header().target_type() == v1::FLOAT32_TARGETS});
+                            {message.header().target(), message.header().target_type() == v1::FLOAT32_TARGETS},
+                            {message.header().class_names().begin(), message.header().class_names().end()});
     case v1::PutDatasetRequest::kFile:
       // Refuse a URI before the client sends the files that follow.
       if (!message.file().uri().empty()) CHAINFLEET_RETURN_IF_ERROR(parts_.dataset_roots->Check(message.file().uri()));

@@ -40,9 +40,10 @@ void FinalFindings::OnJobEnd(const JobView& job, KeepFindings keep) {
 
 void FinalFindings::Keep(const JobView& job, const KeepFindings& keep) {
   std::map<std::string, std::string> parts = {{kSummary, SummaryOf(job, *traces_)}};
-  for (const std::string& quantity : traces_->QuantitiesOf(job.id)) {
+  const std::vector<std::string> quantities = traces_->QuantitiesOf(job.id);
+  for (const std::string& quantity : quantities) {
     const auto traced = traces_->TracesOf(job.id, quantity);
-    if (traced.ok()) parts[TracesPart(quantity)] = RenderTraces(quantity, *traced).SerializeAsString();
+    if (traced.ok()) parts[TracesPart(quantity)] = RenderTraces(quantity, *traced, quantities).SerializeAsString();
   }
   keep(std::move(parts), [this, id = job.id] { TellKept(id); });
 }
@@ -88,7 +89,7 @@ absl::StatusOr<v1::Traces> FinalFindings::TracesOf(const JobView& job, const std
     if (!absl::IsNotFound(stored.status())) return stored.status();
   }
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<TracedChain> chains, traces_->TracesOf(job.id, quantity));
-  return RenderTraces(quantity, chains);
+  return RenderTraces(quantity, chains, traces_->QuantitiesOf(job.id));
 }
 
 }  // namespace chainfleet

@@ -100,6 +100,8 @@ v1::Job RenderJob(const JobView& view, bool with_chains) {
     const std::vector<int64_t>& shape = view.plan->dataset->input_shape;
     job.mutable_inputs()->mutable_shape()->Add(shape.begin(), shape.end());
     *job.mutable_inputs()->mutable_normalisation() = ToProto(view.plan->normalisation.Spelled());
+    const std::vector<std::string>& names = view.plan->dataset->class_names;
+    job.mutable_inputs()->mutable_class_names()->Add(names.begin(), names.end());
     if (std::holds_alternative<Numbers>(view.plan->dataset->targets)) {
       *job.mutable_inputs()->mutable_target_units() = ToProto(view.plan->target_units);
     }
@@ -122,9 +124,11 @@ void RenderDiagnostics(const std::vector<Diagnostic>& diagnostics, v1::Job* job)
   }
 }
 
-v1::Traces RenderTraces(const std::string& quantity, const std::vector<TracedChain>& chains) {
+v1::Traces RenderTraces(const std::string& quantity, const std::vector<TracedChain>& chains,
+                        const std::vector<std::string>& quantities) {
   v1::Traces traces;
   traces.set_quantity(quantity);
+  traces.mutable_quantities()->Add(quantities.begin(), quantities.end());
   for (const TracedChain& traced : chains) {
     *traces.add_chains() = Written<v1::Traces::Chain>(traced);
   }

@@ -18,7 +18,9 @@ v1::Job RenderJob(const JobView& view, bool with_chains);
 // Adds the diagnostics to `job`.
 void RenderDiagnostics(const std::vector<Diagnostic>& diagnostics, v1::Job* job);
 
-v1::Traces RenderTraces(const std::string& quantity, const std::vector<TracedChain>& chains);
+// `quantities`: all that are traced of the job.
+v1::Traces RenderTraces(const std::string& quantity, const std::vector<TracedChain>& chains,
+                        const std::vector<std::string>& quantities);
 
 v1::DatasetRowValues RenderRows(const RowValues& rows);
 

@@ -19,6 +19,11 @@ TEST(ArrayCsv, WritesAColumnForEachArrayAndClass) {
             "row,entropy,mean_probability_0,mean_probability_1\n0,1e-09,0.1,0.9\n1,,1,0\n");
 }
 
+TEST(ArrayCsv, QuotesNamesOfColumns) {
+  EXPECT_EQ(CsvOf({{"p", Doubles({1, 3}, {0, 1, 0})}}, 1, {{"p", {"no", "a, b", "\"c\""}}}),
+            "row,p_no,\"p_a, b\",\"p_\"\"c\"\"\"\n0,0,1,0\n");
+}
+
 TEST(ArrayCsv, WritesNumbersThatReadBackExactly) {
   const double third = 1.0 / 3;
   const std::string text = CsvOf({{"p", Doubles({1}, {third})}}, 1);

@@ -1,5 +1,6 @@
 """The Python package as a user has it, against a real server and a real worker."""
 import contextlib
+import csv
 import doctest
 import io
 import os
@@ -90,6 +91,58 @@ class Package(ConnectedFleet):
             self.job.export(exported, chains=[1])
             arrays, stacked = numpy.load(exported), self.job.draws().of_chains([1]).stack()
             numpy.testing.assert_array_equal(arrays["theta/fc1.weight"], stacked["fc1.weight"])
+
+    def test_programs_write_the_traces_that_the_package_reads(self):
+        with tempfile.TemporaryDirectory() as folder:
+            files = [os.path.join(folder, name) for name in ("traces.csv", "traces.npz")]
+            for file in files:
+                self.fleet.run_program("export", self.job.id, "--traces", file)
+            with open(files[0], encoding="utf-8") as file:
+                written = file.read()
+            columns = dict(numpy.load(files[1]))
+        self.assertEqual(written, self.fleet.run_program("get", "traces", self.job.id, "-o", "csv"))
+        rows = list(csv.DictReader(io.StringIO(written)))
+        with self.assertRaises(cf.reasons.NotTraced) as raised:
+            self.job.traces("none")
+        quantities = set(str(raised.exception).splitlines()[0].partition("the traced quantities are ")[2].split(", "))
+        self.assertIn("anchor_distance", quantities)
+        self.assertEqual((set(columns), list(rows[0])[:3]), (quantities | {"chain", "point", "step"}, ["chain", "point", "step"]))
+        for quantity in quantities:
+            for trace in self.job.traces(quantity):
+                of_chain = columns["chain"] == trace.chain
+                numpy.testing.assert_array_equal(columns["step"][of_chain], trace.steps)
+                numpy.testing.assert_array_equal(columns[quantity][of_chain], trace.values)
+                self.assertEqual([float(row[quantity]) for row in rows if row["chain"] == str(trace.chain)], trace.values.tolist())
+
+    def test_class_names_go_from_the_data_set_to_every_answer(self):
+        names, renamed = ("no", 'a "yes", or so'), ("lower", "upper")
+        with self.assertRaisesRegex(cf.errors.InvalidArgument, "class_names: there are 3 names, and 2 classes"):
+            self.fleet.put_dataset("named", self.x[:500], self.y[:500], class_names=("a", "b", "c"), progress=False)
+        self.fleet.put_dataset("named", self.x[:500], self.y[:500], class_names=names, progress=False)
+        job = self.fleet.sample(cf.Model(builtin="mlp", hidden=[4]), data="named", sampler=cf.SGLD(), epochs=2, seed=1, progress=False)
+        made = job.predict(self.x[500:])
+        self.assertEqual(made.class_names, names)
+        self.assertIn("a &quot;yes&quot;, or so", made._repr_html_())
+        with tempfile.TemporaryDirectory() as folder:
+            rows, table, page = (os.path.join(folder, name) for name in ("x.npy", "p.csv", "report.html"))
+            numpy.save(rows, self.x[500:])
+            shown = self.fleet.run_program("predict", job.id, "--input", rows).splitlines()
+            self.fleet.run_program("predict", job.id, "--input", rows, "--output", table)
+            job.report(page, (self.x[500:], self.y[500:]))
+            with open(table, encoding="utf-8", newline="") as file:
+                header, first = list(csv.reader(file))[:2]
+            with open(page, encoding="utf-8") as file:
+                self.assertIn(r'a \"yes\", or so', file.read())
+        self.assertTrue(all(names[made.predicted_class[row]] in line for row, line in enumerate(shown[1:11])), shown)
+        for k, name in enumerate(names):
+            self.assertEqual(float(first[header.index("mean_probability_" + name)]), made.mean_probability[0, k])
+        self.fleet.put_dataset("named", self.x[:500], self.y[:500], class_names=renamed, progress=False)
+        stored = {dataset.name: tuple(dataset.class_names) for dataset in self.fleet.datasets()}
+        self.assertEqual((stored["named"], job.predict(self.x[500:]).class_names), (renamed, names))
+        again = self.fleet.sample(cf.Model(builtin="mlp", hidden=[4]), data="named", sampler=cf.SGLD(), epochs=2, seed=1, progress=False)
+        self.assertEqual(tuple(again.describe().inputs.class_names), renamed)
+        for made_here in (job, again):  # another test asks for the newest job
+            made_here.delete()
 
     def test_draws_of_one_point_of_a_sweep(self):
         job = self.fleet.sample(cf.potentials.Gaussian(dimension=2), sampler=cf.SGLD(), step_size=0.1, steps=20, chains=2,

@@ -37,7 +37,7 @@ absl::Status Put(Invocation* run, const v1::PutDatasetRequest::Header& header, c
 void AddDataset(CLI::App* program, Invocation* run) {
   struct Options {
     std::string name, target, target_type = "label";
-    std::vector<std::string> files;
+    std::vector<std::string> files, class_names;
   };
   const auto options = std::make_shared<Options>();
   CLI::App* dataset = AddGroup(program, "dataset", "Put, list and get data sets");
@@ -46,12 +46,14 @@ void AddDataset(CLI::App* program, Invocation* run) {
                           "  chainfleet dataset put mine inputs.npy labels.npy\n"
                           "  chainfleet dataset put mine mine.zarr\n"
                           "  chainfleet dataset put mine file:///data/inputs.npy s3://my-bucket/data/labels.npy\n"
-                          "  chainfleet dataset put houses houses.csv --target price --target-type float32",
+                          "  chainfleet dataset put houses houses.csv --target price --target-type float32\n"
+                          "  chainfleet dataset put flowers flowers.csv --class-names setosa,versicolor,virginica",
                           [=] {
                             v1::PutDatasetRequest::Header header;
                             header.set_name(options->name);
                             header.set_target(options->target);
                             header.set_target_type(options->target_type == "label" ? v1::LABELS : v1::FLOAT32_TARGETS);
+                            header.mutable_class_names()->Add(options->class_names.begin(), options->class_names.end());
                             return Put(run, header, options->files);
                           });
   put->add_option("NAME", options->name, "Name of the data set")->required();
@@ -64,6 +66,10 @@ void AddDataset(CLI::App* program, Invocation* run) {
   put->add_option("--target", options->target, "Target column of a CSV, by name or number from 0; default: the last");
   put->add_option("--target-type", options->target_type, "label (classes 0, 1, ...) or float32 (numbers)")
       ->check(CLI::IsMember({"label", "float32"}));
+  put->add_option("--class-names", options->class_names,
+                  "Names of classes 0, 1, ..., with commas between; jobs that are submitted later show them")
+      ->delimiter(',')
+      ->option_text("NAMES");
   CLI::App* list = AddVerb(dataset, run, "list", "All data sets", "  chainfleet dataset list",
                            [=] { return ListNamed(run, "datasets", DatasetTable, &Client::ListDatasets); });
   for (CLI::App* verb : {put, list}) {

@@ -327,6 +327,7 @@ void AddExport(CLI::App* program, Invocation* run) {
   verb->add_flag("--include-failed", options->include_failed, "arviz: also chains that FAILED or DIVERGED");
   verb->add_option("--chains", options->chains, "Only these chains, by index with commas")
       ->delimiter(',')
+      ->check(CountAtLeast(0))
       ->option_text("LIST");
   verb->add_flag("--weighted", options->weighted, "Write each draw once with its weight, instead of repeating it");
   verb->add_flag("--skip-corrupt", options->skip_corrupt,

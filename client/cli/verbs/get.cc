@@ -130,7 +130,7 @@ void AddKindsOfJob(CLI::App* get, Invocation* run, const SharedOptions& options)
                             "  chainfleet get draws @latest --chain 0\n"
                             "  chainfleet get draws @latest -o jsonl | jq -r .segment.digest",
                             [=] { return GetDraws(run, *options); });
-  draws->add_option("--chain", options->chain, "Only this chain")->option_text("INDEX");
+  draws->add_option("--chain", options->chain, "Only this chain")->check(CountAtLeast(0))->option_text("INDEX");
   AddPointOption(draws, &options->point);
   CLI::App* snapshots = AddKind(get, run, options, "snapshots", "The versions of a job, and the aliases that name them",
                                 "  chainfleet get snapshots @latest", [=] { return GetSnapshots(run, *options); });

@@ -27,6 +27,8 @@ namespace {
 
 constexpr int64_t kTableRows = 10;
 
+using ClassNames = std::vector<std::string>;
+
 struct PredictOptions {
   std::string job, point, input, output, priority;
   std::vector<std::string> kinds;
@@ -58,18 +60,26 @@ v1::PredictRequest RequestOf(const PredictOptions& options) {
   return request;
 }
 
-absl::StatusOr<Prediction> PredictAll(Invocation* run, const PredictOptions& options, const Array& inputs) {
+absl::StatusOr<Prediction> PredictAll(Client* client, const PredictOptions& options, const Array& inputs) {
   v1::PredictRequest request = RequestOf(options);
-  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   Prediction all;
   LiveText text(stderr);
-  CHAINFLEET_RETURN_IF_ERROR(PredictRows(&client, inputs, &request, [&](Prediction part) {
+  CHAINFLEET_RETURN_IF_ERROR(PredictRows(client, inputs, &request, [&](Prediction part) {
     AppendRows(std::move(part), &all);
     text.Show(absl::StrCat(all.num_rows, " of ", inputs.shape[0], " rows"));
     return absl::OkStatus();
   }));
   text.Clear();
   return all;
+}
+
+// The names of the job's classes; empty if they have none.
+absl::StatusOr<ClassNames> ClassNamesOf(Client* client, const Prediction& all) {
+  if (NumClasses(all.targets) == 0) return ClassNames();
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job job, client->GetJob(all.job));
+  const auto& names = job.inputs().class_names();
+  if (names.size() != NumClasses(all.targets)) return ClassNames();
+  return ClassNames(names.begin(), names.end());
 }
 
 template <typename T>
@@ -104,7 +114,7 @@ void AddMembers(const Prediction& all, const Members& members, std::map<std::str
 
 bool WritesCsv(const PredictOptions& options) { return options.output.ends_with(".csv"); }
 
-absl::Status WriteFile(const PredictOptions& options, const Prediction& all) {
+absl::Status WriteFile(const PredictOptions& options, const Prediction& all, const ClassNames& names) {
   std::map<std::string, Array> arrays;
   AddArrays(all.scores.of, "", "", {all.num_rows}, all.targets, &arrays);
   AddArrays(all.errors.of, "", "_error", {all.num_rows}, all.targets, &arrays);
@@ -117,12 +127,18 @@ absl::Status WriteFile(const PredictOptions& options, const Prediction& all) {
     }
     if (!WritesCsv(options)) arrays["quantile_levels"] = ArrayOf(options.quantiles, {levels});
   }
-  if (WritesCsv(options)) return WriteOutputFile(options.output, CsvOf(arrays, all.num_rows));
+  if (WritesCsv(options)) {
+    std::map<std::string, ClassNames> columns;
+    for (const auto& [name, per_class] : ScoresOfTarget(all.targets)) {
+      if (per_class && !names.empty()) columns[name] = columns[absl::StrCat(name, "_error")] = names;
+    }
+    return WriteOutputFile(options.output, CsvOf(arrays, all.num_rows, columns));
+  }
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, WriteNpz(arrays));
   return WriteOutputFile(options.output, bytes);
 }
 
-Table TableOf(const PredictOptions& options, const Prediction& all, const Numbers&) {
+Table TableOf(const PredictOptions& options, const Prediction& all, const ClassNames&, const Numbers&) {
   std::vector<std::string> header = {">ROW", ">MEAN", ">MC ERROR", ">VARIANCE ALEATORIC", ">VARIANCE EPISTEMIC"};
   for (const double level : options.quantiles) {
     header.push_back(absl::StrCat(">Q ", level));
@@ -147,8 +163,9 @@ Table TableOf(const PredictOptions& options, const Prediction& all, const Number
   return table;
 }
 
-Table TableOf(const PredictOptions& options, const Prediction& all, const Classes& classes) {
-  Table table({">ROW", ">CLASS", ">PROBABILITY", ">MC ERROR", ">ENTROPY", ">MUTUAL INFORMATION"});
+Table TableOf(const PredictOptions& options, const Prediction& all, const ClassNames& names, const Classes& classes) {
+  Table table(
+      {">ROW", names.empty() ? ">CLASS" : "CLASS", ">PROBABILITY", ">MC ERROR", ">ENTROPY", ">MUTUAL INFORMATION"});
   const int64_t k = classes.count;
   for (int64_t row = 0; row < std::min(options.rows, all.num_rows); ++row) {
     const ClassScores& scores = all.scores.classes();
@@ -157,14 +174,15 @@ Table TableOf(const PredictOptions& options, const Prediction& all, const Classe
     const auto at = static_cast<size_t>(row);
     const double error =
         all.errors.any() ? all.errors.classes().mean_probability[static_cast<size_t>(row * k + best)] : NAN;
-    table.AddRow({absl::StrCat(row), absl::StrCat(best), Fixed(begin[best], 4), Fixed(error, 4),
+    const std::string name = names.empty() ? absl::StrCat(best) : names.at(static_cast<size_t>(best));
+    table.AddRow({absl::StrCat(row), name, Fixed(begin[best], 4), Fixed(error, 4),
                   Fixed(scores.predictive_entropy[at], 4), Fixed(scores.mutual_information[at], 4)});
   }
   return table;
 }
 
-std::string PredictionTable(const PredictOptions& options, const Prediction& all) {
-  const Table table = std::visit([&](const auto& sort) { return TableOf(options, all, sort); }, all.targets);
+std::string PredictionTable(const PredictOptions& options, const Prediction& all, const ClassNames& names) {
+  const Table table = std::visit([&](const auto& sort) { return TableOf(options, all, names, sort); }, all.targets);
   std::string text = table.Render();
   if (all.num_rows > options.rows) {
     absl::StrAppend(&text, "... and ", all.num_rows - options.rows,
@@ -189,14 +207,16 @@ absl::Status Predict(Invocation* run, const PredictOptions& options) {
   CHAINFLEET_RETURN_IF_ERROR(CheckOptions(options));
   CHAINFLEET_ASSIGN_OR_RETURN(const Array inputs, ReadInputArray(options.input));
   if (run->timeout == absl::InfiniteDuration()) run->timeout = limits::kPredictDeadline;
-  CHAINFLEET_ASSIGN_OR_RETURN(const Prediction all, PredictAll(run, options, inputs));
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  CHAINFLEET_ASSIGN_OR_RETURN(const Prediction all, PredictAll(&client, options, inputs));
+  CHAINFLEET_ASSIGN_OR_RETURN(const ClassNames names, ClassNamesOf(&client, all));
   std::cerr << all.job << " version " << all.version << (all.point.empty() ? "" : " at " + all.point) << ": average of "
             << all.draws_used << " of " << all.draws_in_version << " draws\n";
   if (options.output.empty()) {
-    PrintOne(std::cout, run->format, ToProto(all), all.job, [&] { return PredictionTable(options, all); });
+    PrintOne(std::cout, run->format, ToProto(all), all.job, [&] { return PredictionTable(options, all, names); });
     return absl::OkStatus();
   }
-  CHAINFLEET_RETURN_IF_ERROR(WriteFile(options, all));
+  CHAINFLEET_RETURN_IF_ERROR(WriteFile(options, all, names));
   std::cerr << all.num_rows << " rows written to " << options.output << "\n";
   return absl::OkStatus();
 }
@@ -250,7 +270,8 @@ void AddPredict(CLI::App* program, Invocation* run) {
       "Carlo\n"
       "error of each is in NAME_error. Members are member_KIND_CHAIN_weights [draws], _probabilities [draws, rows,\n"
       "classes] or _mean and _variance [draws, rows]; draws oldest first. A CSV has a line for each row, with the\n"
-      "same names; NAME_k is the value of class k, or of the k-th quantile.",
+      "same names; NAME_k is the value of class k, or NAME_CLASS if the job's data set names its classes, or of the "
+      "k-th\nquantile.",
       [=] { return Predict(run, *options); });
   AddJobArgument(verb, &options->job)->description("Job id, name (the newest job of that name), @latest, or an alias");
   AddPointOption(verb, &options->point);

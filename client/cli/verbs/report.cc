@@ -234,12 +234,14 @@ absl::Status FillClasses(const ReportOptions& options, const std::vector<v1::Dat
   if (const v1::Dataset* trained_on = Find(datasets, contents->job.spec().dataset().name())) {
     contents->num_classes = trained_on->num_classes();
   }
+  const auto& stored = contents->job.inputs().class_names();
   const auto names = static_cast<int64_t>(options.class_names.size());
   if (names > 0 && contents->num_classes > 0 && names != contents->num_classes) {
     return Usage(absl::StrCat("--class-names has ", names, " names, and job ", contents->job.id(), " has ",
                               contents->num_classes, " classes"));
   }
   contents->class_names = options.class_names;
+  if (names == 0) contents->class_names = {stored.begin(), stored.end()};
   return absl::OkStatus();
 }
 
@@ -313,7 +315,8 @@ void AddReport(CLI::App* program, Invocation* run) {
   verb->add_flag("--flatness", options->flatness,
                  "Also the Fisher spectrum and the loss along lines, on the first 1,024 rows")
       ->needs(dataset);
-  verb->add_option("--class-names", options->class_names, "Names of classes 0, 1, ..., with commas between")
+  verb->add_option("--class-names", options->class_names,
+                   "Names of classes 0, 1, ..., with commas between [those of the job's data set]")
       ->delimiter(',')
       ->option_text("NAMES");
   verb->add_option("--evaluation", options->evaluation, "Of this stored evaluation")

@@ -66,13 +66,13 @@ class Fleet:
     async def __aexit__(self, *error: object) -> None:
         self.close()
 
-    async def put_dataset(self, name: str, x: Any, y: Any, *, numbers: bool | None=None, progress: bool=True) -> types_pb2.Dataset:
+    async def put_dataset(self, name: str, x: Any, y: Any, *, numbers: bool | None=None, class_names: Sequence[str]=(), progress: bool=True) -> types_pb2.Dataset:
         """See chainfleet.Fleet.put_dataset."""
-        return await call(self.sync.put_dataset, name, x, y, numbers=numbers, progress=progress)
+        return await call(self.sync.put_dataset, name, x, y, numbers=numbers, class_names=class_names, progress=progress)
 
-    async def put_files(self, name: str, *files: str | os.PathLike[str], target: str='', numbers: bool=False, progress: bool=True) -> types_pb2.Dataset:
+    async def put_files(self, name: str, *files: str | os.PathLike[str], target: str='', numbers: bool=False, class_names: Sequence[str]=(), progress: bool=True) -> types_pb2.Dataset:
         """See chainfleet.Fleet.put_files."""
-        return await call(self.sync.put_files, name, *files, target=target, numbers=numbers, progress=progress)
+        return await call(self.sync.put_files, name, *files, target=target, numbers=numbers, class_names=class_names, progress=progress)
 
     async def datasets(self) -> list[types_pb2.Dataset]:
         """See chainfleet.Fleet.datasets."""
@@ -146,9 +146,9 @@ class Fleet:
         """See chainfleet.Fleet.dataset_of."""
         return await call(self.sync.dataset_of, data, numbers, progress)
 
-    async def upload(self, name: str, data: Data | Files, progress: bool) -> types_pb2.Dataset:
+    async def upload(self, name: str, data: Data | Files, progress: bool, class_names: Sequence[str]=()) -> types_pb2.Dataset:
         """See chainfleet.Fleet.upload."""
-        return await call(self.sync.upload, name, data, progress)
+        return await call(self.sync.upload, name, data, progress, class_names)
 
     async def upload_model(self, name: str, content: bytes, progress: bool) -> types_pb2.StoredModel:
         """See chainfleet.Fleet.upload_model."""

@@ -67,7 +67,7 @@ def prediction(made: Prediction) -> str:
     classes = "mean_probability" in made.scores
     header = ["row", *(["class"] if classes else []), *(name.replace("_", " ") for name in names)]
     rows = [
-        [row, *([int(made.predicted_class[row])] if classes else []), *(_with_error(made, name, row) for name in names)]
+        [row, *([_class_of(made, row)] if classes else []), *(_with_error(made, name, row) for name in names)]
         for row in range(min(len(made), _SHOWN_ROWS))
     ]
     more = f", the first {_SHOWN_ROWS} of {len(made):,} rows" if len(made) > _SHOWN_ROWS else ""
@@ -76,6 +76,11 @@ def prediction(made: Prediction) -> str:
         f"{made.job} version {made.version}{place}: average of {made.draws_used} of {made.draws_in_version} draws{more}"
     )
     return table(caption, header, rows)
+
+
+def _class_of(made: Prediction, row: int) -> int | str:
+    likeliest = int(made.predicted_class[row])
+    return made.class_names[likeliest] if made.class_names else likeliest
 
 
 def _with_error(made: Prediction, name: str, row: int) -> str:

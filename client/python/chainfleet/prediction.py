@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from .arrays import Array, check_inputs
 from .connection import Connection
 from .errors import InvalidArgument
 from .v1 import jobs_pb2, predict_pb2, types_pb2
+
+if TYPE_CHECKING:
+    import pandas
 
 _REQUEST_BYTES = 1 << 20  # of inputs
 _REPLY_BYTES = 8 << 20
@@ -44,6 +47,7 @@ class Prediction:
     errors: Monte Carlo standard error of each score, of the same shape; empty where the draws are too few to tell.
     quantiles: float64 [n, Q] of the predictive distribution of numbers at `quantile_levels`; None unless asked for.
     members: predictions of single draws; empty unless asked for.
+    class_names: of classes 0, 1, ..., from the data set; empty if it does not name them.
     job, version, point: which draws were averaged, `draws_used` of `draws_in_version`.
     """
 
@@ -58,6 +62,7 @@ class Prediction:
     quantiles: Array | None = None
     quantile_errors: Array | None = None
     members: tuple[Member, ...] = field(default=(), repr=False)
+    class_names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(next(iter(self.scores.values())))
@@ -133,6 +138,22 @@ class Prediction:
     def variance(self) -> Array:
         """Variance of the predictive distribution [n]: aleatoric and epistemic together."""
         return self.variance_aleatoric + self.variance_epistemic
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A frame with a row for each row and a column for each score, NAME_CLASS of each class. Needs pandas."""
+        try:
+            import pandas
+        except ImportError:
+            hint = "pip install pandas; scores has the same as NumPy arrays"
+            raise InvalidArgument("to_pandas needs pandas, which is not installed", hint=hint) from None
+        columns: dict[str, Array] = {}
+        for name, values in self.scores.items():
+            if values.ndim == 1:
+                columns[name] = values
+            else:
+                names = self.class_names or range(values.shape[1])
+                columns |= {f"{name}_{of}": values[:, k] for k, of in enumerate(names)}
+        return pandas.DataFrame(columns)
 
     def _repr_html_(self) -> str:
         return html.prediction(self)

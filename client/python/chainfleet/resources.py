@@ -31,19 +31,36 @@ class Resources:
         self.connection = connection
 
     def put_dataset(
-        self, name: str, x: Any, y: Any, *, numbers: bool | None = None, progress: bool = True
+        self,
+        name: str,
+        x: Any,
+        y: Any,
+        *,
+        numbers: bool | None = None,
+        class_names: Sequence[str] = (),
+        progress: bool = True,
     ) -> types_pb2.Dataset:
-        """Uploads x [n, ...] and y [n] under a name. numbers: whether y is numbers to predict; default: by its type."""
-        return self.upload(name, check_data(x, y, numbers), progress)
+        """Uploads x [n, ...] and y [n] under a name. numbers: whether y is numbers to predict; default: by its type.
+
+        class_names: of classes 0, 1, ...; jobs that are created later show them.
+        """
+        return self.upload(name, check_data(x, y, numbers), progress, class_names)
 
     def put_files(
-        self, name: str, *files: str | os.PathLike[str], target: str = "", numbers: bool = False, progress: bool = True
+        self,
+        name: str,
+        *files: str | os.PathLike[str],
+        target: str = "",
+        numbers: bool = False,
+        class_names: Sequence[str] = (),
+        progress: bool = True,
     ) -> types_pb2.Dataset:
         """Uploads files (IDX, CIFAR, npy pair, npz, Zarr, CSV) under a name; URIs are read by the server itself.
 
         target: the column of a CSV, by name or number; "": the last. numbers: the targets are numbers to predict.
+        class_names: see put_dataset.
         """
-        return self.upload(name, Files(*files, target=target, numbers=numbers), progress)
+        return self.upload(name, Files(*files, target=target, numbers=numbers), progress, class_names)
 
     def datasets(self) -> list[types_pb2.Dataset]:
         """The data sets by name."""
@@ -161,14 +178,18 @@ class Resources:
             self.upload(name, content, progress)
         return name
 
-    def upload(self, name: str, data: Data | Files, progress: bool) -> types_pb2.Dataset:
+    def upload(
+        self, name: str, data: Data | Files, progress: bool, class_names: Sequence[str] = ()
+    ) -> types_pb2.Dataset:
         """Uploads checked arrays, or files, as the data set `name`."""
         with text.line(progress) as line:
             if isinstance(data, Data):
-                return uploads.put_data(self.connection, name, data, line.show_bytes)
+                return uploads.put_data(self.connection, name, data, line.show_bytes, class_names)
             try:
                 numbers = bool(data.numbers)
-                return uploads.put_files(self.connection, name, data.files, data.target, numbers, line.show_bytes)
+                return uploads.put_files(
+                    self.connection, name, data.files, data.target, numbers, line.show_bytes, class_names
+                )
             except InvalidArgument as error:  # the server decodes files
                 if not error.reason:
                     error.reason, error.hint = "INVALID_DATA", "formats of files: docs/guides/own_data.md"

@@ -26,11 +26,11 @@ class Trace:
 
 
 class Traces(list[Trace]):
-    """The traces of one quantity, a Trace for each chain."""
+    """The traces of one quantity, a Trace for each chain. quantities: all that are traced of the job."""
 
     def __init__(self, reply: jobs_pb2.Traces) -> None:
         super().__init__(Trace(c.chain, c.point, np.array(c.steps, np.int64), np.array(c.values)) for c in reply.chains)
-        self.quantity = reply.quantity
+        self.quantity, self.quantities = reply.quantity, tuple(reply.quantities)
 
     def to_pandas(self) -> pandas.DataFrame:
         """A frame with columns chain, point, step and the quantity, a row for each value. Needs pandas."""

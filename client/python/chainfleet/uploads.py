@@ -16,14 +16,16 @@ _CHUNK_BYTES = 512 << 10
 OnSent = Callable[[int, int], None]  # bytes sent so far, and in all
 
 
-def put_data(connection: Connection, name: str, data: Data, on_sent: OnSent) -> types_pb2.Dataset:
+def put_data(
+    connection: Connection, name: str, data: Data, on_sent: OnSent, class_names: Sequence[str] = ()
+) -> types_pb2.Dataset:
     """Uploads arrays as the data set `name`."""
     files = data.files()
     total = sum(len(header) + values.nbytes for header, values in files.values())
 
     def messages() -> Iterator[jobs_pb2.PutDatasetRequest]:
         sent = 0
-        yield _header(name, len(files), data.numbers, "")
+        yield _header(name, len(files), data.numbers, "", class_names)
         for file, (header, values) in files.items():
             start = jobs_pb2.PutDatasetRequest.FileStart(file_name=file, size_bytes=len(header) + values.nbytes)
             yield jobs_pb2.PutDatasetRequest(file=start)
@@ -42,6 +44,7 @@ def put_files(
     target: str,
     numbers: bool,
     on_sent: OnSent,
+    class_names: Sequence[str] = (),
 ) -> types_pb2.Dataset:
     """Uploads files, or has the server read those that are URIs, as the data set `name`."""
     sources = [str(file) for file in files]
@@ -50,7 +53,7 @@ def put_files(
 
     def messages() -> Iterator[jobs_pb2.PutDatasetRequest]:
         sent = 0
-        yield _header(name, len(sources), numbers, target)
+        yield _header(name, len(sources), numbers, target, class_names)
         for source in sources:
             uri = "" if source in sizes else source
             start = jobs_pb2.PutDatasetRequest.FileStart(
@@ -89,9 +92,13 @@ def model_name(content: bytes) -> str:
     return name_by_content("module", hashlib.sha256(content).hexdigest())
 
 
-def _header(name: str, num_files: int, numbers: bool, target: str) -> jobs_pb2.PutDatasetRequest:
+def _header(
+    name: str, num_files: int, numbers: bool, target: str, class_names: Sequence[str]
+) -> jobs_pb2.PutDatasetRequest:
     kind = types_pb2.FLOAT32_TARGETS if numbers else types_pb2.LABELS
-    header = jobs_pb2.PutDatasetRequest.Header(name=name, num_files=num_files, target=target, target_type=kind)
+    header = jobs_pb2.PutDatasetRequest.Header(
+        name=name, num_files=num_files, target=target, target_type=kind, class_names=class_names
+    )
     return jobs_pb2.PutDatasetRequest(header=header)
 
 

@@ -66,12 +66,26 @@ absl::Status CheckHeld(const std::string& what, const std::string& upload, const
   return absl::OkStatus();
 }
 
-// Registers the data set, or returns the one that exists.
+absl::Status NotOwner(const std::string& what) {
+  return WithReason(absl::PermissionDeniedError(
+                        absl::StrCat(what, " was put by another tenant: that tenant or an operator can delete it")),
+                    "NOT_OWNER");
+}
+
+// Registers the data set, or returns the one that exists, whose classes may get other names.
 absl::StatusOr<ApplyResult> Register(const change::PutDataset& c, absl::Time wall, StateRows* rows) {
   ApplyResult result;
   CHAINFLEET_ASSIGN_OR_RETURN(result.dataset, FindDataset(c.dataset.name, rows));
   if (result.dataset) {
-    if (result.dataset->digest != c.dataset.digest) result.status = ExistsOtherwise("dataset", c.dataset.name);
+    if (result.dataset->digest != c.dataset.digest) {
+      result.status = ExistsOtherwise("dataset", c.dataset.name);
+    } else if (!c.dataset.class_names.empty() && c.dataset.class_names != result.dataset->class_names) {
+      const std::string what = absl::StrCat("dataset ", c.dataset.name);
+      if (c.dataset.tenant != result.dataset->tenant) return Refused(NotOwner(what));
+      result.dataset->class_names = c.dataset.class_names;
+      CHAINFLEET_RETURN_IF_ERROR(rows->DeleteDataset(c.dataset.name));
+      CHAINFLEET_RETURN_IF_ERROR(rows->InsertDataset(*result.dataset));
+    }
     return result;
   }
   const std::string what = absl::StrCat("dataset ", c.dataset.name);
@@ -100,12 +114,6 @@ absl::Status InUse(const std::string& what, const std::vector<std::string>& jobs
   return WithReason(absl::FailedPreconditionError(
                         absl::StrCat(what, " is used by ", absl::StrJoin(jobs, ", "), ": delete these jobs first")),
                     "IN_USE");
-}
-
-absl::Status NotOwner(const std::string& what) {
-  return WithReason(absl::PermissionDeniedError(
-                        absl::StrCat(what, " was put by another tenant: that tenant or an operator can delete it")),
-                    "NOT_OWNER");
 }
 
 template <typename Stored>

@@ -242,7 +242,7 @@ function predictForm(found) {
   const image = shape.length === 3 && [1, 3].includes(Number(shape[0]));
   return make("div", {}, make("form", {onsubmit: event => { event.preventDefault(); act(() => predict(found, wanted)); }},
     make("label", {}, "One row of shape [" + shape.join(", ") + "]", box),
-    image ? make("label", {}, "or an image", file) : null, make("button", {}, "Predict")), make("div", {}, kept.result ? shown(kept.result) : ""));
+    image ? make("label", {}, "or an image", file) : null, make("button", {}, "Predict")), make("div", {}, kept.result ? shown(kept.result, inputs.class_names) : ""));
 }
 
 // The image at the size of the inputs, channels first, values 0 to 255.
@@ -276,19 +276,19 @@ async function predict(found, wanted) {
     {inputs: {type, shape: ["1", ...shape.map(String)], data: encode(values, type)}})});
 }
 
-function shown(reply) {
+function shown(reply, names = []) {
   const scores = reply.scores || {}, errors = reply.errors || {};
   const drawn = number(reply.draws_used) + " of " + number(reply.draws_in_version) + " draws of version " + number(reply.version);
   const error = name => (errors[name] || []).length ? " ± " + number(errors[name][0], 2) : "";
   const one = name => (scores[name] || []).length ? number(scores[name][0]) + error(name) : "";
-  const p = scores.mean_probability || [];
-  const values = facts([["Averaged", drawn], ["Class", p.length ? String(p.indexOf(Math.max(...p))) : ""],
+  const p = scores.mean_probability || [], nameOf = k => names[k] ?? String(k);
+  const values = facts([["Averaged", drawn], ["Class", p.length ? nameOf(p.indexOf(Math.max(...p))) : ""],
     ["Probability", one("max_probability")], ["Predictive entropy", one("predictive_entropy") && one("predictive_entropy") + " nats"],
     ["Mutual information", one("mutual_information") && one("mutual_information") + " nats"],
     ["Mean", one("mean")], ["Variance of the noise", one("variance_aleatoric")], ["Variance between draws", one("variance_epistemic")]]);
   if (p.length === 0) return values;
   return make("div", {class: "charts"}, values, figure("Mean probability of each class",
-    {type: "bar", data: {labels: p.map((_, k) => k), datasets: [{data: p, backgroundColor: palette[0]}]},
+    {type: "bar", data: {labels: p.map((_, k) => nameOf(k)), datasets: [{data: p, backgroundColor: palette[0]}]},
       options: {plugins: {legend: {display: false}}, scales: {y: {min: 0, max: 1}}}}));
 }
 

@@ -53,6 +53,22 @@ TEST_P(ObjectChanges, RepairedContentMayBeRegisteredAgain) {
   EXPECT_THAT(Garbage(), IsEmpty());
 }
 
+TEST_P(ObjectChanges, TheOwnerNamesTheClassesOfStoredContentAnew) {
+  const auto put = [&](const std::vector<std::string>& names, const std::string& tenant) {
+    EXPECT_TRUE(Repair("u").status.ok());
+    Dataset again = SmallDataset("digits");
+    again.class_names = names;
+    again.tenant = tenant;
+    return Apply(change::PutDataset{again, "u"});
+  };
+  Put(SmallDataset("digits"));
+  EXPECT_EQ(ReasonOf(put({"zero", "one"}, "another").status), "NOT_OWNER");
+  EXPECT_THAT(put({"zero", "one"}, kDefaultTenant).dataset->class_names, ElementsAre("zero", "one"));
+  EXPECT_THAT(put({}, "another").dataset->class_names, ElementsAre("zero", "one")) << "no names change nothing";
+  EXPECT_THAT(store_->Load().value().datasets.at(0).class_names, ElementsAre("zero", "one"));
+  EXPECT_THAT(Garbage(), IsEmpty());
+}
+
 TEST_P(ObjectChanges, TheSecondOfTwoFirstPutsLeavesItsObjects) {
   Begin("u");
   Begin("v", "shard-1");

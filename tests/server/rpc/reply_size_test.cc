@@ -99,7 +99,7 @@ v1::Traces LargestTraces() {
     chains.push_back({static_cast<int32_t>(i), 255, std::vector<int64_t>(1000, limits::kMaxStepsPerChain / 1000),
                       std::vector<double>(1000, 0.1)});
   }
-  return RenderTraces("energy", chains);
+  return RenderTraces("energy", chains, std::vector<std::string>(kMostTraceQuantities, std::string(63, 'q')));
 }
 
 v1::Evaluation LargestEvaluation() {

@@ -181,16 +181,18 @@ class Job(_message.Message):
         values: int
         def __init__(self, point: _Optional[int] = ..., quantity: _Optional[str] = ..., chains: _Optional[int] = ..., values: _Optional[int] = ..., rhat: _Optional[float] = ..., ess_bulk: _Optional[float] = ..., ess_tail: _Optional[float] = ..., mean: _Optional[float] = ..., mcse_mean: _Optional[float] = ..., descriptive: bool = ...) -> None: ...
     class Inputs(_message.Message):
-        __slots__ = ["normalisation", "shape", "target_units", "type"]
+        __slots__ = ["class_names", "normalisation", "shape", "target_units", "type"]
+        CLASS_NAMES_FIELD_NUMBER: _ClassVar[int]
         NORMALISATION_FIELD_NUMBER: _ClassVar[int]
         SHAPE_FIELD_NUMBER: _ClassVar[int]
         TARGET_UNITS_FIELD_NUMBER: _ClassVar[int]
         TYPE_FIELD_NUMBER: _ClassVar[int]
+        class_names: _containers.RepeatedScalarFieldContainer[str]
         normalisation: _types_pb2.Normalisation
         shape: _containers.RepeatedScalarFieldContainer[int]
         target_units: _types_pb2.TargetUnits
         type: _types_pb2.InputType
-        def __init__(self, type: _Optional[_Union[_types_pb2.InputType, str]] = ..., shape: _Optional[_Iterable[int]] = ..., normalisation: _Optional[_Union[_types_pb2.Normalisation, _Mapping]] = ..., target_units: _Optional[_Union[_types_pb2.TargetUnits, _Mapping]] = ...) -> None: ...
+        def __init__(self, type: _Optional[_Union[_types_pb2.InputType, str]] = ..., shape: _Optional[_Iterable[int]] = ..., normalisation: _Optional[_Union[_types_pb2.Normalisation, _Mapping]] = ..., target_units: _Optional[_Union[_types_pb2.TargetUnits, _Mapping]] = ..., class_names: _Optional[_Iterable[str]] = ...) -> None: ...
     class Point(_message.Message):
         __slots__ = ["index", "name", "num_draws", "report"]
         INDEX_FIELD_NUMBER: _ClassVar[int]
@@ -419,16 +421,18 @@ class PutDatasetRequest(_message.Message):
         uri: str
         def __init__(self, file_name: _Optional[str] = ..., size_bytes: _Optional[int] = ..., uri: _Optional[str] = ...) -> None: ...
     class Header(_message.Message):
-        __slots__ = ["name", "num_files", "target", "target_type"]
+        __slots__ = ["class_names", "name", "num_files", "target", "target_type"]
+        CLASS_NAMES_FIELD_NUMBER: _ClassVar[int]
         NAME_FIELD_NUMBER: _ClassVar[int]
         NUM_FILES_FIELD_NUMBER: _ClassVar[int]
         TARGET_FIELD_NUMBER: _ClassVar[int]
         TARGET_TYPE_FIELD_NUMBER: _ClassVar[int]
+        class_names: _containers.RepeatedScalarFieldContainer[str]
         name: str
         num_files: int
         target: str
         target_type: _types_pb2.TargetType
-        def __init__(self, name: _Optional[str] = ..., num_files: _Optional[int] = ..., target: _Optional[str] = ..., target_type: _Optional[_Union[_types_pb2.TargetType, str]] = ...) -> None: ...
+        def __init__(self, name: _Optional[str] = ..., num_files: _Optional[int] = ..., target: _Optional[str] = ..., target_type: _Optional[_Union[_types_pb2.TargetType, str]] = ..., class_names: _Optional[_Iterable[str]] = ...) -> None: ...
     DATA_FIELD_NUMBER: _ClassVar[int]
     FILE_FIELD_NUMBER: _ClassVar[int]
     HEADER_FIELD_NUMBER: _ClassVar[int]
@@ -527,7 +531,7 @@ class Snapshot(_message.Message):
     def __init__(self, job_id: _Optional[str] = ..., version: _Optional[int] = ..., num_draws: _Optional[int] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., aliases: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Traces(_message.Message):
-    __slots__ = ["chains", "quantity"]
+    __slots__ = ["chains", "quantities", "quantity"]
     class Chain(_message.Message):
         __slots__ = ["chain", "point", "steps", "values"]
         CHAIN_FIELD_NUMBER: _ClassVar[int]
@@ -540,10 +544,12 @@ class Traces(_message.Message):
         values: _containers.RepeatedScalarFieldContainer[float]
         def __init__(self, chain: _Optional[int] = ..., point: _Optional[int] = ..., steps: _Optional[_Iterable[int]] = ..., values: _Optional[_Iterable[float]] = ...) -> None: ...
     CHAINS_FIELD_NUMBER: _ClassVar[int]
+    QUANTITIES_FIELD_NUMBER: _ClassVar[int]
     QUANTITY_FIELD_NUMBER: _ClassVar[int]
     chains: _containers.RepeatedCompositeFieldContainer[Traces.Chain]
+    quantities: _containers.RepeatedScalarFieldContainer[str]
     quantity: str
-    def __init__(self, quantity: _Optional[str] = ..., chains: _Optional[_Iterable[_Union[Traces.Chain, _Mapping]]] = ...) -> None: ...
+    def __init__(self, quantity: _Optional[str] = ..., chains: _Optional[_Iterable[_Union[Traces.Chain, _Mapping]]] = ..., quantities: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class WatchJobRequest(_message.Message):
     __slots__ = ["min_interval_seconds", "name"]

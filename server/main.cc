@@ -106,11 +106,11 @@ void AddAccessFlags(CLI::App* app, Flags* flags) {
                 "Accept TorchScript models, which workers run as programs, from operators and tokens marked `models`");
   app->add_option("--tenant-jobs", flags->server.tenant_limits.jobs,
                   "Limit on the jobs of a tenant; deleted jobs do not count")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
   app->add_option("--tenant-chains", flags->server.tenant_limits.chains,
                   "Limit on the chains of a tenant that have not ended")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
   app->add_option("--tenant-stored-gib", flags->tenant_stored_gib,
                   "Limit on a tenant's draws (estimated), data sets and models, in GiB")
@@ -118,7 +118,7 @@ void AddAccessFlags(CLI::App* app, Flags* flags) {
       ->capture_default_str();
   app->add_option("--tenant-calls", flags->server.access.tenant_calls,
                   "Limit on a tenant's calls in flight, streams included")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
 }
 

@@ -20,8 +20,16 @@ std::string UsageError(const CLI::App& program, const CLI::ParseError& e, int ar
     verb = verb->get_subcommands()[0];
     words += " " + verb->get_name();
   }
-  const bool unknown_verb = !verb->get_subcommands([](const CLI::App*) { return true; }).empty() && depth + 1 < argc;
-  const std::string what = unknown_verb ? "there is no \"" + words + " " + argv[depth + 1] + "\"" : e.what();
+  const auto verbs = verb->get_subcommands([](const CLI::App*) { return true; });
+  std::string what = e.what();
+  if (!verbs.empty() && depth + 1 < argc) {
+    what = "there is no \"" + words + " " + argv[depth + 1] + "\"";
+  } else if (!verbs.empty()) {
+    what = words + " needs one of:";
+    for (const CLI::App* below : verbs) what += " " + below->get_name();
+  } else if (what.ends_with(" missing")) {  // "--point: 1 required TEXT missing"
+    what = what.substr(0, what.find(':')) + " needs a value";
+  }
   return "error: " + what + "\n" + words + " --help shows how to use it\n";
 }
 

@@ -18,7 +18,7 @@ std::string LiveView(const v1::Job& job, int height, size_t width) {
   std::string view = ProgressLine(job) + "\n";
   if (job.diagnostics_size() > 0) {
     const int rows = std::clamp(job.diagnostics_size(), 1, std::max(1, height / 3));
-    absl::StrAppend(&view, DiagnosticTable(job).Render({.max_rows = static_cast<size_t>(rows)}));
+    absl::StrAppend(&view, DiagnosticTable(job).Render({.max_rows = static_cast<size_t>(rows), .max_width = width}));
     left -= rows + kHeadAndRest;
   }
   return view + ProgressTable(job).Render({.max_rows = static_cast<size_t>(std::max(3, left)), .max_width = width});

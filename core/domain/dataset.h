@@ -75,7 +75,7 @@ struct Dataset {
     VisitTypedTargets(self.targets, visit);
     visit("normalisation", self.normalisation, Required());
     visit("target_units", self.target_units, OrDefault());
-    visit("class_names", self.class_names);
+    visit("class_names", self.class_names, IfAny());
     visit("shards", self.shards, Required());
     visit("created_at", self.created_at);
   }

@@ -34,6 +34,8 @@ class JsonFieldWriter {
       (*json_)[std::string(name) + "_ns"] = absl::ToUnixNanos(value);
     } else if constexpr (requires { value.any(); }) {
       if (!rules.if_any || value.any()) (*json_)[name] = ToJson(value);
+    } else if constexpr (requires { value.empty(); }) {
+      if (!rules.if_any || !value.empty()) (*json_)[name] = ToJson(value);
     } else {
       (*json_)[name] = ToJson(value);
     }

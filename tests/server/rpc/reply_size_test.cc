@@ -180,6 +180,7 @@ std::map<std::string, Size> Replies() {
       {"GRPCInferenceService.ServerMetadata", kFixed},
       {"GRPCInferenceService.ModelMetadata", [] { return 2 * 25 * limits::kMaxChannels; }},  // x.mean, x.stddev
       {"GRPCInferenceService.ModelInfer", kCut},
+      {"GRPCInferenceService.ModelStreamInfer", kCut},
       {"GRPCInferenceService.ModelConfig", kFixed},
       {"GRPCInferenceService.ModelStatistics", [] { return limits::kPageBytes + limits::kMiB; }},
       // a name, a version, a state and a reason for each job that a tenant may have by default, and each alias

@@ -226,7 +226,7 @@ class Inference(bad_input_test.Refusals):
             self.expect(result)
 
     def test_a_stream_answers_in_order_and_survives_errors(self):
-        """Triton's own client; what a real Triton answers is in docs/reference/inference.md."""
+        """Triton's own client."""
         answers = queue.Queue()
         client = triton.InferenceServerClient(self.fleet.address)
         self.addCleanup(client.close)

@@ -6,7 +6,7 @@ namespace chainfleet {
 namespace {
 
 TEST(ServerLines, MoveOnFromAServerThatIsGoneOrSilent) {
-  ServerLines lines("a:1,b:2,c:3", {"calls"});
+  ServerLines lines("a:1,b:2,c:3", TlsFiles(), {"calls"});
   EXPECT_EQ(lines.current(), 0u);
   lines.Ended(0, absl::StatusCode::kUnavailable);
   EXPECT_EQ(lines.current(), 1u);
@@ -17,14 +17,14 @@ TEST(ServerLines, MoveOnFromAServerThatIsGoneOrSilent) {
 }
 
 TEST(ServerLines, OnlyTheFirstCallThatEndsMovesOn) {
-  ServerLines lines("a:1,b:2,c:3", {"calls", "shards"});
+  ServerLines lines("a:1,b:2,c:3", TlsFiles(), {"calls", "shards"});
   lines.Ended(0, absl::StatusCode::kUnavailable);
   lines.Ended(0, absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(lines.current(), 1u);
 }
 
 TEST(ServerLines, StayWithAServerThatAnswers) {
-  ServerLines lines("a:1,b:2", {"calls"});
+  ServerLines lines("a:1,b:2", TlsFiles(), {"calls"});
   for (const auto code : {absl::StatusCode::kOk, absl::StatusCode::kAborted, absl::StatusCode::kCancelled,
                           absl::StatusCode::kFailedPrecondition, absl::StatusCode::kResourceExhausted}) {
     lines.Ended(0, code);

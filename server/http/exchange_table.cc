@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 #include <vector>
@@ -30,6 +31,7 @@ void ExchangeTable::AddReceiving(Key socket) {
 void ExchangeTable::Remove(Key socket) {
   MutexLock lock(&mutex_);
   states_.erase(socket);
+  removed_.SignalAll();
 }
 
 bool ExchangeTable::BeginAnswer(Key socket) {
@@ -84,6 +86,9 @@ void ExchangeTable::CancelAll() {
   }
   MutexLock lock(&mutex_);
   while (answering_ > 0) all_answered_.Wait(&mutex_);
+  const auto is_unsent = [](const auto& entry) { return entry.second.phase != Phase::kReceiving; };
+  while (std::ranges::any_of(states_, is_unsent) && !removed_.WaitWithTimeout(&mutex_, limits::kHttpFarewell)) {
+  }
 }
 
 }  // namespace chainfleet

@@ -32,7 +32,7 @@ class ExchangeTable {
 
   // Called every limits::kHttpWatch.
   void LookAtAll();
-  // Returns when all answers are counted.
+  // Returns when all answers are counted and sent, or when no client has read one for limits::kHttpFarewell.
   void CancelAll();
 
  private:
@@ -46,7 +46,7 @@ class ExchangeTable {
 
   const Clock* const clock_;
   Mutex mutex_;
-  CondVar all_answered_;
+  CondVar all_answered_, removed_;
   std::map<Key, State> states_ CHAINFLEET_GUARDED_BY(mutex_);
   int answering_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
   bool is_stopping_ CHAINFLEET_GUARDED_BY(mutex_) = false;

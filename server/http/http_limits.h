@@ -21,6 +21,7 @@ inline constexpr int64_t kHttpBodyBytes = kMaxMessageBytes;
 inline constexpr int64_t kHttpSkippedBytes = 2 * kHttpBodyBytes;   // of a refused body, so that its client reads why
 inline constexpr absl::Duration kHttpReceive = absl::Seconds(30);  // from the headers to the complete body
 inline constexpr absl::Duration kHttpSend = absl::Seconds(60);     // until the client has read the reply
+inline constexpr absl::Duration kHttpFarewell = absl::Milliseconds(200);  // for a client to read at the server's end
 inline constexpr int kJsonDepth = 64;
 inline constexpr int kJsonValues = 20'000;  // of a body, beside the elements of its tensors
 

@@ -108,7 +108,7 @@ TEST(WaitToLead, TellsOnceOfADatabaseThatIsAwayAndOnceThatItIsBack) {
   };
   testing::internal::CaptureStdout();
   const auto lead =
-      WaitToLead({harness.uri(), "b:7400", "store", absl::Hours(1)}, {"127.0.0.1:0", "off"}, RngKey{1}, pause);
+      WaitToLead({harness.uri(), "b:7400", "store", absl::Hours(1)}, {{"127.0.0.1:0"}, {"off"}}, RngKey{1}, pause);
   const std::string logged = testing::internal::GetCapturedStdout();
   ASSERT_TRUE(lead.ok()) << lead.status();
   EXPECT_FALSE(lead->has_value());

@@ -43,9 +43,16 @@ bool ExchangeTable::BeginAnswer(Key socket) {
 }
 
 void ExchangeTable::KeepCancel(Key socket, std::function<void()> cancel) {
-  MutexLock lock(&mutex_);
-  const auto state = states_.find(socket);
-  if (state != states_.end() && state->second.phase == Phase::kAnswering) state->second.cancel = std::move(cancel);
+  {
+    MutexLock lock(&mutex_);
+    const auto state = states_.find(socket);
+    if (state == states_.end() || state->second.phase != Phase::kAnswering) return;
+    if (!is_stopping_) {
+      state->second.cancel = std::move(cancel);
+      return;
+    }
+  }
+  cancel();  // CancelAll has run and did not see it
 }
 
 void ExchangeTable::EndAnswer(Key socket) {

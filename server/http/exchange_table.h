@@ -23,7 +23,7 @@ class ExchangeTable {
 
   // False once CancelAll was called: the request must be refused. Otherwise EndAnswer and then CountAnswer follow.
   bool BeginAnswer(Key socket);
-  // `cancel` may run until EndAnswer.
+  // `cancel` may run until EndAnswer, and at once if CancelAll has begun.
   void KeepCancel(Key socket, std::function<void()> cancel);
   // The reply is known; the connection may be resumed.
   void EndAnswer(Key socket);

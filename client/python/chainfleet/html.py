@@ -20,10 +20,13 @@ _OPTIONAL_SCORES = frozenset(("ood_auroc", "temperature", "rmse", "coverage_90")
 
 
 def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table of cells that are escaped here; numbers are at the right."""
-    head = "".join(f"<th>{escape(name)}</th>" for name in header)
-    body = "".join("<tr>" + "".join(_cell(cell) for cell in row) + "</tr>" for row in rows)
-    return f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    """A table of cells that are escaped here; numbers are at the right. Columns of empty cells are left out."""
+    cells = list(rows)
+    kept = [i for i in range(len(header)) if not cells or any(row[i] != "" for row in cells)]
+    head = "".join(f"<th>{escape(header[i])}</th>" for i in kept)
+    body = "".join("<tr>" + "".join(_cell(row[i]) for i in kept) + "</tr>" for row in cells)
+    top = f'<caption style="text-align:left;white-space:pre">{escape(caption)}</caption>'
+    return f"<table>{top}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _cell(value: object) -> str:
@@ -49,16 +52,23 @@ def job(state: jobs_pb2.Job) -> str:
 def evaluation(made: predict_pb2.Evaluation) -> str:
     """The scores of each average."""
     names = _NUMBER_SCORES if any(scores.HasField("rmse") for scores in made.scores) else _CLASS_SCORES
-    rows = [(scores.what, scores.num_draws, *(_score(scores, name) for name in names)) for scores in made.scores]
+    rows = [(_average(scores), scores.num_draws, *(_score(scores, name) for name in names)) for scores in made.scores]
     header = ("average", "draws", *(name.replace("_", " ") for name in names))
     return table(f"{made.job_id} version {made.version} on {made.dataset} ({made.num_rows:,} rows)", header, rows)
 
 
+def _average(scores: predict_pb2.Scores) -> str:
+    """The words of the command line: "all draws", "mean single draw theta", or the kind of the draws."""
+    single = scores.what.startswith("single")
+    return "mean " + scores.what.replace("single", "single draw") if single else scores.what.replace("all", "all draws")
+
+
 def _score(scores: predict_pb2.Scores, name: str) -> float | str:
-    """A score, "-" where there is none."""
+    """A score, "-" where there is none, and "" of a score that the evaluation did not ask for."""
+    if name in _OPTIONAL_SCORES and not scores.HasField(name):
+        return ""
     value = float(getattr(scores, name))
-    known = value == value and (name not in _OPTIONAL_SCORES or scores.HasField(name))
-    return value if known else "-"
+    return value if value == value else "-"
 
 
 def prediction(made: Prediction) -> str:

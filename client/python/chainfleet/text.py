@@ -104,11 +104,11 @@ class Line:
             sys.stderr.flush()
         elif self._notebook is not None:
             self._stays = bool(page)
-            shown = self._notebook.HTML(page or f"<pre>{escape(words)}</pre>")
+            shown = {"text/html": page or f"<pre>{escape(words)}</pre>", "text/plain": words}
             if self._output is None:
-                self._output = self._notebook.display(shown, display_id=True)
+                self._output = self._notebook.display(shown, raw=True, display_id=True)
             else:
-                self._output.update(shown)
+                self._output.update(shown, raw=True)
 
     def show_bytes(self, sent: int, total: int) -> None:
         now = time.monotonic()
@@ -123,7 +123,7 @@ class Line:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
         elif self._notebook is not None and self._output is not None and not self._stays:
-            self._output.update(self._notebook.HTML(""))
+            self._output.update({"text/html": "", "text/plain": ""}, raw=True)
 
 
 @contextmanager
@@ -144,6 +144,8 @@ def goes_on(call: str) -> Iterator[None]:
     except (KeyboardInterrupt, grpc.FutureCancelledError) as stopped:
         if isinstance(stopped, KeyboardInterrupt) or sys.stderr.isatty():
             sys.stderr.write(f"\ndetached, it goes on at the server; to find it again: {call}\n")
+        if isinstance(stopped, KeyboardInterrupt) and _notebook() is not None:
+            raise KeyboardInterrupt from None  # a notebook would show all frames of grpc
         raise
 
 

@@ -4,6 +4,7 @@ import io
 import math
 import os
 import sys
+import traceback
 import types
 import unittest
 import unittest.mock
@@ -27,12 +28,11 @@ class Notebook:
         self.module = types.ModuleType("IPython")
         self.module.get_ipython = lambda: types.SimpleNamespace(kernel=self)
         self.module.display = types.ModuleType("IPython.display")
-        self.module.display.HTML = str
-        self.module.display.display = lambda page, display_id: self.shown.append(page) or self
+        self.module.display.display = lambda page, raw, display_id: self.shown.append(page["text/html"]) or self
 
-    def update(self, page):
+    def update(self, page, raw):
         self.updates += 1
-        self.shown[-1] = page
+        self.shown[-1] = page["text/html"]
 
     def patch(self):
         return unittest.mock.patch.dict(sys.modules, {"IPython": self.module, "IPython.display": self.module.display})
@@ -96,6 +96,19 @@ class Lines(unittest.TestCase):
             self.assertEqual(notebook.shown[1], "<pre>&lt;script&gt;</pre>")
         self.assertEqual(notebook.shown[1], "", "a page stays, words do not")
 
+    def test_ctrl_c_names_the_call_and_shows_a_notebook_no_frames_of_grpc(self):
+        def grpc():
+            raise KeyboardInterrupt
+
+        for notebook, shown in ((contextlib.nullcontext(), True), (Notebook().patch(), False)):
+            with notebook, contextlib.redirect_stderr(io.StringIO()) as said:
+                try:
+                    with text.goes_on("fleet.job('a')"):
+                        grpc()
+                except KeyboardInterrupt as stopped:
+                    self.assertEqual("grpc()" in "".join(traceback.format_exception(stopped)), shown)
+            self.assertIn("to find it again: fleet.job('a')", said.getvalue())
+
     def test_ipython_in_a_terminal_is_a_terminal(self):
         module = types.SimpleNamespace(get_ipython=lambda: types.SimpleNamespace())
         with unittest.mock.patch.dict(sys.modules, {"IPython": module}):
@@ -108,12 +121,13 @@ class Evaluations(unittest.TestCase):
         operation.evaluation.job_id, operation.evaluation.dataset = "j-1", "<script>"
         operation.evaluation.scores.add(what="theta", num_draws=2, **scores)
         operation.evaluation.scores.add(what="all", num_draws=4, **scores)
+        operation.evaluation.scores.add(what="single theta", num_draws=2, **scores)
         return cf.Evaluation(operation)
 
     def test_fields_are_attributes_and_scores_have_names(self):
         made = self.made(accuracy=0.5)
         self.assertEqual((made.id, made.job_id, made.scores[1].accuracy, made.score().num_draws), ("eval-1", "j-1", 0.5, 4))
-        with self.assertRaisesRegex(KeyError, "there are theta, all"):
+        with self.assertRaisesRegex(KeyError, "there are theta, all, single theta"):
             made.score("beta")
         with self.assertRaises(AttributeError):
             made.nothing  # noqa: B018
@@ -122,8 +136,10 @@ class Evaluations(unittest.TestCase):
         shown = self.made(accuracy=0.5, nll=math.nan)._repr_html_()
         self.assertIn("&lt;script&gt;", shown)
         self.assertNotIn("<script>", shown)
-        for part in ("<th>ood auroc</th>", ">0.5</td>", "<td>-</td>"):
+        for part in (">0.5</td>", "<td>-</td>", "<td>all draws</td>", "<td>mean single draw theta</td>"):
             self.assertIn(part, shown)
+        self.assertNotIn("ood auroc", shown)
+        self.assertIn("<th>ood auroc</th>", self.made(ood_auroc=math.nan)._repr_html_())
         numbers = self.made(rmse=2.5, coverage_90=0.875)._repr_html_()
         self.assertIn("<th>rmse</th>", numbers)
         self.assertIn(">0.875</td>", numbers)

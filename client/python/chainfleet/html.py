@@ -81,11 +81,13 @@ def prediction(made: Prediction) -> str:
         for row in range(min(len(made), _SHOWN_ROWS))
     ]
     more = f", the first {_SHOWN_ROWS} of {len(made):,} rows" if len(made) > _SHOWN_ROWS else ""
+    return table(draws_of(made) + more, header, rows)
+
+
+def draws_of(made: Prediction) -> str:
+    """ "moons-a1b2c3 version 1: average of 8 of 8 draws"."""
     place = f" at {made.point}" if made.point else ""
-    caption = (
-        f"{made.job} version {made.version}{place}: average of {made.draws_used} of {made.draws_in_version} draws{more}"
-    )
-    return table(caption, header, rows)
+    return f"{made.job} version {made.version}{place}: average of {made.draws_used} of {made.draws_in_version} draws"
 
 
 def _class_of(made: Prediction, row: int) -> int | str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,7 +61,7 @@ class Prediction:
     quantile_levels: tuple[float, ...] = ()
     quantiles: Array | None = None
     quantile_errors: Array | None = None
-    members: tuple[Member, ...] = field(default=(), repr=False)
+    members: tuple[Member, ...] = ()
     class_names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -154,6 +154,9 @@ class Prediction:
                 names = self.class_names or range(values.shape[1])
                 columns |= {f"{name}_{of}": values[:, k] for k, of in enumerate(names)}
         return pandas.DataFrame(columns)
+
+    def __repr__(self) -> str:
+        return f"<{len(self):,} rows by {html.draws_of(self)}>"
 
     def _repr_html_(self) -> str:
         return html.prediction(self)

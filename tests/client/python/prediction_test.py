@@ -126,7 +126,9 @@ class Shown(unittest.TestCase):
         self.assertNotIn("the first", html.job(job))
 
     def test_a_prediction_shows_its_first_rows_with_errors(self):
-        shown = Server().predict(30)._repr_html_()
+        made = Server().predict(30)
+        self.assertEqual(repr(made), "<30 rows by j-1 version 7: average of 2 of 0 draws>")
+        shown = made._repr_html_()
         self.assertIn("the first 10 of 30 rows", shown)
         self.assertIn("5 ± 0.05", shown)
 

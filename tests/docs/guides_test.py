@@ -1,6 +1,7 @@
-"""The guides as a reader follows them: their ```sh blocks, run as typed, print what their ```text blocks show."""
+"""The guides as a reader follows them: their sh and python blocks, run as typed, print what their text blocks show."""
 
 import contextlib
+import glob
 import os
 import re
 import shutil
@@ -12,34 +13,52 @@ import unittest
 
 import job_file
 import with_postgres
+import with_s3
 import with_slurm
 from real_server import free_ports, running
 
 BIN = os.environ["CHAINFLEET_BIN"]
-ADDRESSES = ("127.0.0.1:7400", "127.0.0.1:7401", "127.0.0.1:7402")  # the guides tell the reader to take other ports if these are in use
+ADDRESSES = ("127.0.0.1:7400", "127.0.0.1:7401", "127.0.0.1:7402", "127.0.0.1:7410")  # the guides tell the reader to take other ports if these are in use
 DATABASE = "127.0.0.1:5432"
 SECONDS = 500
-CLIENT = os.path.join(os.environ.get("CHAINFLEET_DEPS") or os.path.expanduser("~/.cache/chainfleet"), "tritonclient-2.73.0")
+DEPS = os.environ.get("CHAINFLEET_DEPS") or os.path.expanduser("~/.cache/chainfleet")
+CLIENT = os.path.join(DEPS, "tritonclient-2.73.0")
+SUPPORT = os.path.join(job_file.ROOT, "tests", "support")
+STAND_INS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "stand_ins.sh")
+PYTHON = (f"CHAINFLEET_DEPS={DEPS} CHAINFLEET_NEWEST_WHEELS=1 PYTHONPATH={SUPPORT} "
+          f"{sys.executable} -B -c 'import real_torch, runpy; runpy.run_path(\"typed.py\")'")
+FENCE = re.compile(r"^## (?P<heading>[^\n]*)$|^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
 
 
-def blocks(guide, language, sections=r".*"):
-    """The fenced blocks of a language of a page of docs/guides, in order, below the headings that match."""
-    page = job_file.read(f"docs/guides/{guide}.md")
-    return [block for heading, text in re.findall(r"^## ([^\n]*)\n(.*?)(?=^## |\Z)", page, re.M | re.S) if re.fullmatch(sections, heading)
-            for block in re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)]
+def page(guide):
+    return job_file.read(f"docs/guides/{guide}.md")
+
+
+def blocks(guide, *languages, sections=r".*"):
+    """The fenced blocks of these languages in a page of docs/guides, in order, below the headings that match."""
+    heading, found = "", []
+    for part in FENCE.finditer(page(guide)):
+        if part["heading"]:
+            heading = part["heading"]
+        elif part["language"] in languages and re.fullmatch(sections, heading):
+            found.append(f"cat > typed.py <<'TYPED'\n{part['text']}TYPED\n{PYTHON}" if part["language"] == "python" else part["text"])
+    return found
+
+
+def commands(guide, sections=r".*"):
+    return blocks(guide, "sh", "python", sections=sections)
 
 
 def plain(line):
     """Without what differs from run to run: ids, digests, numbers and the width of columns."""
     line = re.sub(r"\b([a-z]+)-[a-z0-9]{6}\b", r"\1-ID", line)
-    line = re.sub(r"\b[0-9a-f]{12}\b", "#", line)
+    line = re.sub(r"\b[0-9a-f]{12}\b|\b[0-9a-f]{32}\b", "#", line)
     return " ".join(re.sub(r"-?\d[\d.]*(e[+-]\d+)?\*?", "#", line).split())
 
 
 def shown(guide):
-    """The lines that the guide says are printed. Lines of errors come from wrong input that nobody types here."""
-    lines = [line for block in blocks(guide, "text") if not block.startswith("error:") for line in block.splitlines()]
-    return [plain(line) for line in lines if " RUNNING " not in line]
+    """The lines that the guide says are printed."""
+    return [plain(line) for block in blocks(guide, "text") for line in block.splitlines() if " RUNNING " not in line]
 
 
 class Guides(unittest.TestCase):
@@ -48,18 +67,19 @@ class Guides(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.clone, ignore_errors=True)
         os.makedirs(os.path.join(self.clone, "build", "release"))
         os.symlink(BIN, os.path.join(self.clone, "build", "release", "bin"))
-        os.symlink(os.path.join(job_file.ROOT, "deploy"), os.path.join(self.clone, "deploy"))
+        for part in ("client", "deploy"):
+            os.symlink(os.path.join(job_file.ROOT, part), os.path.join(self.clone, part))
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith(("CHAINFLEET_", "XDG_"))}
         self.environment["HOME"] = self.clone
         self.environment["PATH"] = os.path.dirname(sys.executable) + ":" + os.environ["PATH"]
-        self.addresses = {address: f"127.0.0.1:{port}" for address, port in zip(ADDRESSES, free_ports(len(ADDRESSES)))}
+        self.places = {address: f"127.0.0.1:{port}" for address, port in zip(ADDRESSES, free_ports(len(ADDRESSES)))}
         self.addCleanup(self.type_in, [os.path.join(BIN, "chainfleet") + " down" + where for where in ("", " --data-dir fleet.2")])
 
     def type_in(self, scripts):
         script = "\n".join(scripts)
-        for address, free in self.addresses.items():
-            script = script.replace(address, free)
-        with subprocess.Popen(["bash", "-euo", "pipefail", "-c", script], cwd=self.clone, env=self.environment, text=True,
+        for place, other in self.places.items():
+            script = script.replace(place, other)
+        with subprocess.Popen(["bash", "-euo", "pipefail", "-c", f". {STAND_INS}\n{script}"], cwd=self.clone, env=self.environment, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True) as shell:
             try:
                 said, _ = shell.communicate(timeout=SECONDS)
@@ -70,27 +90,23 @@ class Guides(unittest.TestCase):
         return {plain(line) for line in said.splitlines()}
 
     def check(self, guide, before=(), others=()):
-        """Follows a guide. `others` are guides that go on with its server and its job, before the guide stops them."""
-        *begin, end = blocks(guide, "sh")
-        printed = self.type_in([*before, *begin, *(block for other in others for block in blocks(other, "sh")), end])
-        self.assertGreater(len(shown(guide)), 5)
+        """Follows a guide. `others` are guides that go on with its fleet, before the guide stops it."""
+        *begin, end = commands(guide)
+        printed = self.type_in([*before, *begin, *(block for other in others for block in commands(other)), end])
         expected = [line for page in (guide, *others) for line in shown(page)]
+        self.assertGreater(len(expected), 0)
         self.assertEqual([line for line in expected if line not in printed], [], "\n".join(sorted(printed)))
 
     def test_first_job(self):
-        self.check("first_job", others=["diagnostics"])
+        self.check("first_job", others=["diagnostics", "report", "export"])
         for written in ("predictions.npz", "report.html"):
             self.assertGreater(os.path.getsize(os.path.join(self.clone, written)), 10_000)
 
     def test_own_data(self):
-        self.check("own_data", before=blocks("first_job", "sh", "Start .*"))
+        self.check("own_data", before=commands("first_job", "Start .*"))
 
     def test_own_model(self):
-        """LibTorch writes the module, so that no torch for Python is needed."""
-        python, = blocks("own_model", "python")
-        self.assertIn('.save("convnet.pt")', python)
-        subprocess.run([os.environ["CHAINFLEET_SCRIPT_FILE"], os.path.join(self.clone, "convnet.pt"), "784", "32", "10"], check=True)
-        self.check("own_model", before=blocks("first_job", "sh", "Start .*|Store .*"))
+        self.check("own_model", before=commands("first_job", "Start .*|Store .*"))
 
     def test_serving(self):
         """The clients are installed as deploy/install_deps.sh has them, not by pip."""
@@ -98,14 +114,20 @@ class Guides(unittest.TestCase):
         self.check("serving")
 
     def test_access(self):
-        printed = self.type_in(["export PATH=$PWD/build/release/bin:$PATH", *blocks("access", "sh")])
-        self.assertEqual([line for line in shown("access") if line not in printed], [], printed)
+        self.check("access", before=["export PATH=$PWD/build/release/bin:$PATH"])
+
+    def postgres(self):
+        """A PostgreSQL at the address that guides name."""
+        server = self.enterContext(running(with_postgres.Postgres(host="127.0.0.1", network="127.0.0.1/32")))
+        self.places[DATABASE] = server.uri.removeprefix("postgresql://chainfleet@")
 
     def test_backup(self):
-        with running(with_postgres.Postgres(host="127.0.0.1", network="127.0.0.1/32")) as postgres:
-            self.addresses[DATABASE] = postgres.uri.removeprefix("postgresql://chainfleet@")
-            self.check("backup")
+        self.postgres()
+        self.check("backup")
 
+    def test_coordinators(self):
+        self.postgres()
+        self.check("coordinators")
     @unittest.skipIf(with_slurm.why_not(), with_slurm.why_not())
     def test_slurm(self):
         slurm = with_slurm.Slurm()

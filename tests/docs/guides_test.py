@@ -15,12 +15,14 @@ import job_file
 import with_postgres
 import with_s3
 import with_slurm
+from real_prometheus import RealPrometheus
 from real_server import free_ports, running
 
 BIN = os.environ["CHAINFLEET_BIN"]
-ADDRESSES = ("127.0.0.1:7400", "127.0.0.1:7401", "127.0.0.1:7402", "127.0.0.1:7410")  # the guides tell the reader to take other ports if these are in use
-DATABASE = "127.0.0.1:5432"
+DATABASE, PROMETHEUS = "127.0.0.1:5432", "127.0.0.1:9090"
+ADDRESSES = [PROMETHEUS, *(f"127.0.0.1:{port}" for port in (7400, 7401, 7402, 7410))]  # the tests take free ones
 SECONDS = 500
+ON_PATH = "export PATH=$PWD/build/release/bin:$PATH"
 DEPS = os.environ.get("CHAINFLEET_DEPS") or os.path.expanduser("~/.cache/chainfleet")
 CLIENT = os.path.join(DEPS, "tritonclient-2.73.0")
 SUPPORT = os.path.join(job_file.ROOT, "tests", "support")
@@ -114,7 +116,7 @@ class Guides(unittest.TestCase):
         self.check("serving")
 
     def test_access(self):
-        self.check("access", before=["export PATH=$PWD/build/release/bin:$PATH"])
+        self.check("access", before=[ON_PATH])
 
     def postgres(self):
         """A PostgreSQL at the address that guides name."""
@@ -128,6 +130,19 @@ class Guides(unittest.TestCase):
     def test_coordinators(self):
         self.postgres()
         self.check("coordinators")
+    def test_running(self):
+        """All hosts are this one, and folders of root are in the clone. Prometheus looks each second."""
+        folders = {f" {folder}": f" {self.clone}{folder}" for folder in ("/etc", "/srv", "/usr/bin", "/var/lib")}
+        folders |= {f"={folder}": f"={self.clone}{folder}" for folder in ("/etc", "/opt")}
+        for folder in ("etc/grafana/provisioning", "usr/bin"):
+            os.makedirs(os.path.join(self.clone, folder))
+        scraped = RealPrometheus(self.places["127.0.0.1:7401"])
+        self.addCleanup(scraped.close)
+        self.places = {"0.0.0.0": "127.0.0.1", "--host coordinator": "--host 127.0.0.1", "coordinator:": "127.0.0.1:",
+                       "--metrics-port 7410": "--metrics-port " + self.places["127.0.0.1:7410"].partition(":")[2],
+                       "deploy/prometheus/prometheus.yml": scraped.path("prometheus.yml"), **folders, **self.places}
+        self.check("running", before=[ON_PATH], others=["dashboards"])
+
     @unittest.skipIf(with_slurm.why_not(), with_slurm.why_not())
     def test_slurm(self):
         slurm = with_slurm.Slurm()

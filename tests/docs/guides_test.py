@@ -143,6 +143,13 @@ class Guides(unittest.TestCase):
                        "deploy/prometheus/prometheus.yml": scraped.path("prometheus.yml"), **folders, **self.places}
         self.check("running", before=[ON_PATH], others=["dashboards"])
 
+    def test_s3(self):
+        s3 = self.enterContext(running(with_s3.S3Server()))
+        self.environment |= s3.environment
+        self.places |= {"AKIAEXAMPLE": with_s3.ADMIN["AWS_ACCESS_KEY_ID"], "_KEY=example": f"_KEY={with_s3.ADMIN['AWS_SECRET_ACCESS_KEY']}",
+                        "my-bucket": with_s3.BUCKET}
+        self.check("s3")
+
     @unittest.skipIf(with_slurm.why_not(), with_slurm.why_not())
     def test_slurm(self):
         slurm = with_slurm.Slurm()

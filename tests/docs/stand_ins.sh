@@ -33,3 +33,11 @@ grafana() { # the address of Prometheus answers, and the provisioned folder has 
   folder=$PWD$(sed -n 's/^ *path: //p' "$(dirname "$5")"/provisioning/dashboards/*.yaml)
   [ "$(ls "$folder"/*.json | wc -l)" = 5 ]
 }
+
+aws() { # `aws s3 sync FOLDER s3://BUCKET/PREFIX --exclude '.*'`, with an S3 server that is not AWS
+  [ "$1 $2 $5 $6" = "s3 sync --exclude .*" ]
+  (cd "$3" && find . -mindepth 1 -name '.*' -prune -o -type f -printf '%P\n') | while read -r object; do
+    curl --silent --show-error --fail --aws-sigv4 "aws:amz:$AWS_REGION:s3" --user "$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY" \
+      --upload-file "$3/$object" "$AWS_ENDPOINT_URL/${4#s3://}/$object"
+  done
+}

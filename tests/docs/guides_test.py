@@ -89,7 +89,7 @@ class Guides(unittest.TestCase):
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(shell.pid, signal.SIGKILL)  # servers in the background of a script that failed
         self.assertEqual(shell.returncode, 0, said)
-        return {plain(line) for line in said.splitlines()}
+        return {plain(line) for line in said.replace(self.clone, "/home/you").splitlines()}
 
     def check(self, guide, before=(), others=()):
         """Follows a guide. `others` are guides that go on with its fleet, before the guide stops it."""
@@ -149,6 +149,9 @@ class Guides(unittest.TestCase):
         self.places |= {"AKIAEXAMPLE": with_s3.ADMIN["AWS_ACCESS_KEY_ID"], "_KEY=example": f"_KEY={with_s3.ADMIN['AWS_SECRET_ACCESS_KEY']}",
                         "my-bucket": with_s3.BUCKET}
         self.check("s3")
+
+    def test_upgrade(self):
+        self.check("upgrade", before=[*commands("first_job", "Start .*"), "chainfleet submit deploy/jobs/gaussian-sgld.yaml --follow"])
 
     @unittest.skipIf(with_slurm.why_not(), with_slurm.why_not())
     def test_slurm(self):

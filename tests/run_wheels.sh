@@ -6,10 +6,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- here bare
 deploy/install_deps.sh --with-tests
-deploy/wheels/build.sh
+. tests/deploy/type_block.sh
+type_block docs/guides/install.md "With pip" 1
 folder=$(mktemp -d /var/tmp/chainfleet-wheels.XXXXXX)
 trap 'rm -rf --one-file-system "$folder"' EXIT
-cp build/wheels/*.whl tests/deploy/try_wheels.sh docs/guides/python.md "$folder"
+mkdir -p "$folder/build/wheels"
+cp build/wheels/*.whl "$folder/build/wheels"
+cp tests/deploy/{try_wheels,type_block}.sh docs/guides/{install,python}.md "$folder"
 for place in "$@"; do
   echo "run_wheels: $place"
   case $place in

@@ -15,7 +15,9 @@ sys.path[:0] = [os.path.join(ROOT, "tests", "support"), os.path.join(DEPS, "kube
 KUBERNETES_VERSIONS = ("1.28.0", "1.35.0")  # the oldest and the newest that the manifests are for
 HIDDEN = {"ProtectHome": ("/home/", "/root/", "/run/user/"), "PrivateTmp": ("/tmp/", "/var/tmp/")}  # by settings of a unit
 STAND_INS = r"""
-docker() { [ "$1" = push ] || [ -f "$3" ]; }
+deploy/deb/build.sh() { mkdir -p build/deb; }
+docker() { [ "$1" = push ] || [ -f "$3" -a -d "$6" ]; }
+helm() { [ -f "$6" ]; }
 kubectl() {
   if [ "$1 $2" = "apply -f" ]; then cat "${3/#-//dev/stdin}"; echo; echo ---; else echo "$*" >> calls; fi
 }

@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
-# Installs the wheels beside this script with pip, samples and predicts from Python and by the command line, runs the Python
+# Installs the wheels below this script as docs/guides/install.md does, samples and predicts from Python and by the command line, runs the Python
 # guide, and says how long it took. Part of tests/run_wheels.sh.
 set -euo pipefail
 cd "$(dirname "$0")"
 say() { printf 'try_wheels: %s\n' "$*"; }
 ! command -v cc c++ cmake || say "this machine has build tools; they are not used"
-python3 -m venv environment
-export XDG_DATA_HOME=$PWD/data PATH=$PWD/environment/bin:$PATH
-trap 'chainfleet down >/dev/null; rm -rf data environment' EXIT
+export PIP_CACHE_DIR=${PIP_CACHE_DIR:-$HOME/.cache/pip} HOME=$PWD XDG_DATA_HOME=$PWD/data PIP_QUIET=1
+trap 'chainfleet down >/dev/null; rm -rf data chainfleet' EXIT
 SECONDS=0
-pip install --quiet --find-links . 'chainfleet[server]'
-say "pip install: $SECONDS s, $(du -shL environment | cut -f 1)"
+. ./type_block.sh
+type_block install.md "With pip" 2
+say "pip install and up: $SECONDS s, $(du -shL chainfleet | cut -f 1)"
+chainfleet doctor
+chainfleet down  # the next one takes modules
 
 python - <<'PYTHON'
 import numpy, torch, chainfleet as cf
@@ -32,7 +34,7 @@ for program in chainfleet chainfleet-server chainfleet-worker; do $program --ver
 chainfleet down
 rm -rf data
 
-pip install --quiet --find-links . 'chainfleet[server,arviz,sklearn]'
+pip install --find-links build/wheels 'chainfleet[server,arviz,sklearn]'
 python - <<'PYTHON'
 import doctest, sys
 failed, ran = doctest.testfile("python.md", module_relative=False, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)

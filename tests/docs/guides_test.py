@@ -21,6 +21,7 @@ from real_server import free_ports, running
 BIN = os.environ["CHAINFLEET_BIN"]
 DATABASE, PROMETHEUS = "127.0.0.1:5432", "127.0.0.1:9090"
 ADDRESSES = [PROMETHEUS, *(f"127.0.0.1:{port}" for port in (7400, 7401, 7402, 7410))]  # the tests take free ones
+OTHERS = {"first_job": ["diagnostics", "report", "export"], "running": ["dashboards"]}  # guides that go on with the fleet of another one
 SECONDS = 500
 ON_PATH = "export PATH=$PWD/build/release/bin:$PATH"
 DEPS = os.environ.get("CHAINFLEET_DEPS") or os.path.expanduser("~/.cache/chainfleet")
@@ -36,11 +37,16 @@ def page(guide):
     return job_file.read(f"docs/guides/{guide}.md")
 
 
+def kinds(guide):
+    """The languages of all blocks of a page."""
+    return {part["language"] for part in FENCE.finditer(page(guide)) if part["heading"] is None}
+
+
 def blocks(guide, *languages, sections=r".*"):
     """The fenced blocks of these languages in a page of docs/guides, in order, below the headings that match."""
     heading, found = "", []
     for part in FENCE.finditer(page(guide)):
-        if part["heading"]:
+        if part["heading"] is not None:
             heading = part["heading"]
         elif part["language"] in languages and re.fullmatch(sections, heading):
             found.append(f"cat > typed.py <<'TYPED'\n{part['text']}TYPED\n{PYTHON}" if part["language"] == "python" else part["text"])
@@ -61,6 +67,33 @@ def plain(line):
 def shown(guide):
     """The lines that the guide says are printed."""
     return [plain(line) for block in blocks(guide, "text") for line in block.splitlines() if " RUNNING " not in line]
+
+
+class Pages(unittest.TestCase):
+    """No guide, and no block of one, is left out."""
+
+    GUIDES = sorted(name.removesuffix(".md") for name in os.listdir(os.path.join(job_file.ROOT, "docs", "guides")) if name.endswith(".md"))
+    ELSEWHERE = {"kubernetes": "tests/deploy/deploy_test.py", "from_stan": "tests/e2e/python_test.py"}  # the tests that follow them
+    # Kinds of blocks in guides that Guides.check does not follow. Prometheus reads the YAML; the Stan program is there for comparison.
+    KINDS = {"README": set(), "alerts": set(), "console": set(), "install": {"sh"}, "python": {"sh"}, "kubernetes": {"sh", "yaml"}, "from_stan": {"stan"}}
+    SESSIONS = {"python", "from_stan"}  # of Python, indented, as doctest reads them
+
+    def test_a_test_follows_each_guide_that_has_blocks(self):
+        here = [name.removeprefix("test_") for name in dir(Guides) if name.startswith("test_")]
+        self.assertIn(f"foreach(guide {' '.join(here)})", job_file.read("tests/docs/CMakeLists.txt"))
+        for guide, test in self.ELSEWHERE.items():
+            self.assertRegex(job_file.read(test), rf'\b{guide}(\.md)?"')
+        followed = {*here, *(other for others in OTHERS.values() for other in others), *self.ELSEWHERE}
+        self.assertEqual([guide for guide in self.GUIDES if guide not in followed and kinds(guide)], [])
+
+    def test_each_block_is_typed_or_compared(self):
+        for guide in self.GUIDES:
+            with self.subTest(guide):
+                self.assertLessEqual(kinds(guide), self.KINDS.get(guide, {"sh", "python", "text"}))
+                text = FENCE.sub("", page(guide))
+                self.assertNotRegex(text, r"(?m)^ *(```|~~~)", "a fence that FENCE does not find")
+                starts = {line[:3] for line in re.findall(r"\n\n    (.*)", text)}
+                self.assertEqual(starts, {">>>"} if guide in self.SESSIONS else set(), "indented blocks")
 
 
 class Guides(unittest.TestCase):
@@ -91,8 +124,9 @@ class Guides(unittest.TestCase):
         self.assertEqual(shell.returncode, 0, said)
         return {plain(line) for line in said.replace(self.clone, "/home/you").splitlines()}
 
-    def check(self, guide, before=(), others=()):
-        """Follows a guide. `others` are guides that go on with its fleet, before the guide stops it."""
+    def check(self, guide, before=()):
+        """Follows a guide, and those that go on with its fleet before its last block stops that."""
+        others = OTHERS.get(guide, [])
         *begin, end = commands(guide)
         printed = self.type_in([*before, *begin, *(block for other in others for block in commands(other)), end])
         expected = [line for page in (guide, *others) for line in shown(page)]
@@ -100,7 +134,7 @@ class Guides(unittest.TestCase):
         self.assertEqual([line for line in expected if line not in printed], [], "\n".join(sorted(printed)))
 
     def test_first_job(self):
-        self.check("first_job", others=["diagnostics", "report", "export"])
+        self.check("first_job")
         for written in ("predictions.npz", "report.html"):
             self.assertGreater(os.path.getsize(os.path.join(self.clone, written)), 10_000)
 
@@ -114,6 +148,11 @@ class Guides(unittest.TestCase):
         """The clients are installed as deploy/install_deps.sh has them, not by pip."""
         self.environment["PYTHONPATH"] = f"{os.path.join(job_file.ROOT, 'client', 'python')}:{CLIENT}"
         self.check("serving")
+
+    def test_python(self):
+        """tests/e2e/python_test.py runs the Python of the guide, tests/run_wheels.sh with a package that pip installed."""
+        self.environment["PYTHONPATH"] = os.path.join(job_file.ROOT, "client", "python") + ":" + CLIENT
+        self.type_in([*commands("python"), "python3 -c 'import chainfleet'", "$CHAINFLEET_BIN/chainfleet --version"])
 
     def test_access(self):
         self.check("access", before=[ON_PATH])
@@ -141,7 +180,7 @@ class Guides(unittest.TestCase):
         self.places = {"0.0.0.0": "127.0.0.1", "--host coordinator": "--host 127.0.0.1", "coordinator:": "127.0.0.1:",
                        "--metrics-port 7410": "--metrics-port " + self.places["127.0.0.1:7410"].partition(":")[2],
                        "deploy/prometheus/prometheus.yml": scraped.path("prometheus.yml"), **folders, **self.places}
-        self.check("running", before=[ON_PATH], others=["dashboards"])
+        self.check("running", before=[ON_PATH])
 
     def test_s3(self):
         s3 = self.enterContext(running(with_s3.S3Server()))
@@ -152,6 +191,13 @@ class Guides(unittest.TestCase):
 
     def test_upgrade(self):
         self.check("upgrade", before=[*commands("first_job", "Start .*"), "chainfleet submit deploy/jobs/gaussian-sgld.yaml --follow"])
+
+    def test_install(self):
+        """tests/run_wheels.sh and tests/run_deb.sh type the blocks that need a build, root and a network."""
+        self.type_in(commands("install", "From source"))
+        scripts = [job_file.read(path) for path in glob.glob("tests/**/*.sh", root_dir=job_file.ROOT, recursive=True)]
+        typed = re.findall(r'^type_block \S+ "(.+)" (\d)$', "\n".join(scripts), re.M)
+        self.assertEqual(sorted(typed), [(way, str(1 + i)) for way in ("As Debian packages", "With pip") for i in range(len(commands("install", way)))])
 
     @unittest.skipIf(with_slurm.why_not(), with_slurm.why_not())
     def test_slurm(self):

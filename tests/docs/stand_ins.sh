@@ -13,7 +13,7 @@ pip() { # the folder of a project, or a package that a requirement file pins
 }
 
 python3() { # an environment without pip: Debian has that in a package of its own
-  if [ "$1 $2" = "-m venv" ]; then command python3 -m venv --without-pip "$3"; else command python3 "$@"; fi
+  if [ "$1 ${2-}" = "-m venv" ]; then command python3 -m venv --without-pip "$3"; else command python3 "$@"; fi
 }
 
 systemctl() { # the units are installed, and so are their programs

@@ -9,6 +9,8 @@
 #include <memory>
 #include <string_view>
 
+#include "core/base/utf8.h"
+
 namespace chainfleet {
 namespace {
 
@@ -33,30 +35,6 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
-constexpr char32_t kNoCharacter = 0xfffd;  // replaces bytes that are not UTF-8
-
-struct Character {
-  char32_t code = kNoCharacter;
-  size_t bytes = 1;
-};
-
-// Returns the first character of `text`. REQUIRES: `text` is not empty.
-Character First(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text[0]);
-  if (lead < 0x80) return {lead, 1};
-  const size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < bytes) return {};
-  char32_t code = lead & (0x7f >> bytes);
-  for (size_t i = 1; i < bytes; ++i) {
-    const auto next = static_cast<unsigned char>(text[i]);
-    if ((next & 0xc0) != 0x80) return {};
-    code = code << 6 | (next & 0x3f);
-  }
-  const char32_t least = bytes == 4 ? 0x10000 : bytes == 3 ? 0x800 : 0x80;
-  if (code < least || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return {};
-  return {code, bytes};
-}
-
 // True for terminal controls (C0, DEL and C1), line breaks and bidirectional characters, with which a line could
 // mislead its reader. True also for bytes that are not UTF-8: terminals differ on them, and JSON forbids them.
 bool IsEscaped(char32_t c) {
@@ -68,7 +46,7 @@ bool IsEscaped(char32_t c) {
 std::string Escaped(std::string_view text, std::string_view marked = "") {
   std::string out;
   for (size_t at = 0; at < text.size();) {
-    const auto [code, bytes] = First(text.substr(at));
+    const auto [code, bytes] = FirstCharacter(text.substr(at));
     if (marked.find(text[at]) != std::string_view::npos) out += '\\';
     if (IsEscaped(code)) {
       out += fmt::format("\\u{:04x}", static_cast<uint32_t>(code));

@@ -255,10 +255,11 @@ struct Prediction {
   int64_t num_rows = 0;
   Targets targets;
   PredictiveScores scores;
-  PredictiveScores errors;              // Monte Carlo standard error of each score (server/predict); none: unknown
-  std::vector<double> quantiles;        // [n, Q] of the mixture of the draws' distributions, if asked
-  std::vector<double> quantile_errors;  // of each, [n, Q]; empty: unknown; NaN where the mixture has no density
-  std::vector<Members> members;         // by (chain, kind), if asked
+  PredictiveScores errors;               // Monte Carlo standard error of each score (server/predict); none: unknown
+  std::vector<double> quantiles;         // [n, Q] of the mixture of the draws' distributions, if asked
+  std::vector<double> quantile_errors;   // of each, [n, Q]; empty: unknown; NaN where the mixture has no density
+  std::vector<Members> members;          // by (chain, kind), if asked
+  std::vector<std::string> class_names;  // of classes 0, 1, ...; empty: unnamed. Set by the service
   static void Fields(auto& self, auto&& visit) {
     visit("job_id", self.job);
     visit("version", self.version);
@@ -274,6 +275,7 @@ struct Prediction {
     visit("quantiles", self.quantiles);
     visit("quantile_errors", self.quantile_errors);
     visit("members", self.members);
+    visit("class_names", self.class_names);
     if constexpr (kReads) {
       for (Members& members : self.members) members.Keep(self.targets);
     }

@@ -1,14 +1,17 @@
 #include "core/formats/npy.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <regex>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "core/base/utf8.h"
 
 namespace chainfleet {
 namespace {
@@ -50,6 +53,19 @@ absl::StatusOr<Array> ParseHeader(const std::string& header) {
   }
   CHAINFLEET_ASSIGN_OR_RETURN(std::vector<int64_t> sizes, ParseShape(shape[1]));
   return Array{.type = *type, .shape = std::move(sizes), .bytes = ""};
+}
+
+std::string HeaderOf(const std::string& descr, const std::vector<int64_t>& shape) {
+  std::string header = absl::StrCat("{'descr': '", descr, "', 'fortran_order': False, 'shape': (",
+                                    absl::StrJoin(shape, ", "), shape.size() == 1 ? ",), }" : "), }");
+  constexpr size_t kPrefix = 10;
+  header.append(63 - (kPrefix + header.size()) % 64, ' ');
+  header += '\n';
+  const uint16_t size = static_cast<uint16_t>(header.size());
+  std::string bytes(kMagic, kMagicSize);
+  bytes += std::string("\x01\x00", 2);
+  bytes.append(reinterpret_cast<const char*>(&size), 2);
+  return bytes + header;
 }
 
 }  // namespace
@@ -108,19 +124,28 @@ const char* DescrOf(ArrayType type) {
   return "";
 }
 
-std::string NpyHeader(ArrayType type, const std::vector<int64_t>& shape) {
-  std::string header = absl::StrCat("{'descr': '", DescrOf(type), "', 'fortran_order': False, 'shape': (",
-                                    absl::StrJoin(shape, ", "), shape.size() == 1 ? ",), }" : "), }");
-  constexpr size_t kPrefix = 10;
-  header.append(63 - (kPrefix + header.size()) % 64, ' ');
-  header += '\n';
-  const uint16_t size = static_cast<uint16_t>(header.size());
-  std::string bytes(kMagic, kMagicSize);
-  bytes += std::string("\x01\x00", 2);
-  bytes.append(reinterpret_cast<const char*>(&size), 2);
-  return bytes + header;
-}
+std::string NpyHeader(ArrayType type, const std::vector<int64_t>& shape) { return HeaderOf(DescrOf(type), shape); }
 
 std::string WriteNpy(const Array& array) { return NpyHeader(array.type, array.shape) + array.bytes; }
+
+std::string WriteNpyOfTexts(const std::vector<std::string>& texts) {
+  std::vector<std::u32string> decoded;
+  size_t width = 1;
+  for (const std::string_view text : texts) {
+    std::u32string& codes = decoded.emplace_back();
+    for (size_t at = 0; at < text.size();) {
+      const auto [code, bytes] = FirstCharacter(text.substr(at));
+      codes.push_back(code);
+      at += bytes;
+    }
+    width = std::max(width, codes.size());
+  }
+  std::string npy = HeaderOf(absl::StrCat("<U", width), {std::ssize(texts)});
+  for (std::u32string& codes : decoded) {
+    codes.resize(width);
+    npy.append(reinterpret_cast<const char*>(codes.data()), width * sizeof(char32_t));
+  }
+  return npy;
+}
 
 }  // namespace chainfleet

@@ -23,5 +23,7 @@ std::optional<ArrayType> TypeOf(const std::string& descr);
 std::string NpyHeader(ArrayType type, const std::vector<int64_t>& shape);
 
 std::string WriteNpy(const Array& array);
+// Returns an array of strings [n], of NumPy's type <U. Bytes that are not UTF-8 become U+FFFD.
+std::string WriteNpyOfTexts(const std::vector<std::string>& texts);
 
 }  // namespace chainfleet

@@ -27,9 +27,9 @@ absl::StatusOr<std::map<std::string, Array>> ReadNpz(const std::string& bytes, c
   return arrays;
 }
 
-absl::StatusOr<std::string> WriteNpz(const std::map<std::string, Array>& arrays) {
-  std::vector<std::pair<std::string, std::string>> members;
-  members.reserve(arrays.size());
+absl::StatusOr<std::string> WriteNpz(const std::map<std::string, Array>& arrays,
+                                     const std::vector<std::pair<std::string, std::string>>& others) {
+  std::vector<std::pair<std::string, std::string>> members = others;
   for (const auto& [name, array] : arrays) members.emplace_back(name + ".npy", WriteNpy(array));
   return WriteZip(members);
 }

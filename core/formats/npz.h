@@ -23,8 +23,9 @@ absl::StatusOr<std::map<std::string, Array>> ReadNpz(const std::string& bytes,
                                                      int64_t max_bytes = limits::kMaxBlobBytes,
                                                      const AdmitBytes& admit = AdmitAll);
 
-// Stores without compression, as numpy.savez does. INTERNAL if libzip fails.
-absl::StatusOr<std::string> WriteNpz(const std::map<std::string, Array>& arrays);
+// Stores without compression, as numpy.savez does; `others` are (name, content). INTERNAL if libzip fails.
+absl::StatusOr<std::string> WriteNpz(const std::map<std::string, Array>& arrays,
+                                     const std::vector<std::pair<std::string, std::string>>& others = {});
 
 // Writes the arrays and `others` (name, content) to the file `path`, which it replaces. Returns errors of an array;
 // RESOURCE_EXHAUSTED or INTERNAL name the path.

@@ -1,8 +1,12 @@
 #include "core/wire/inference_outputs.h"
 
 #include <algorithm>
+#include <cstring>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <set>
+#include <span>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -152,6 +156,38 @@ void AddOutput(const Prediction& prediction, const std::string& name, inference:
   };
   std::visit(add_members, EmptyOf<Members::Outputs>(prediction.targets));
   AddScore(prediction, name, response);
+}
+
+absl::Status CheckClassification(const std::string& output, const Targets& targets) {
+  for (const InferenceTensor& known : InferenceOutputs(targets)) {
+    if (known.name == output && known.row_shape == std::vector{NumClasses(targets)}) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("output '", output, "' has no value for each class: 'classification' is of outputs [n, classes]"));
+}
+
+void KeepBestClasses(int64_t count, const std::vector<std::string>& class_names,
+                     inference::ModelInferResponse* response) {
+  auto* const output = response->mutable_outputs(response->outputs_size() - 1);
+  std::string* const bytes = response->mutable_raw_output_contents(response->outputs_size() - 1);
+  std::vector<double> values(bytes->size() / sizeof(double));
+  std::memcpy(values.data(), bytes->data(), bytes->size());
+  std::vector<size_t> order(static_cast<size_t>(output->shape(1)));
+  count = std::min(count, output->shape(1));
+  bytes->clear();
+  for (auto row = values.begin(); row < values.end(); row += std::ssize(order)) {
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::stable_sort(order, std::greater(), [row](size_t k) { return row[static_cast<int64_t>(k)]; });
+    for (const size_t k : std::span(order).first(static_cast<size_t>(count))) {
+      std::string text = absl::StrCat(std::to_string(row[static_cast<int64_t>(k)]), ":", k);
+      if (!class_names.empty()) absl::StrAppend(&text, ":", class_names[k]);
+      const auto length = static_cast<uint32_t>(text.size());
+      bytes->append(reinterpret_cast<const char*>(&length), sizeof length);
+      bytes->append(text);
+    }
+  }
+  output->set_datatype("BYTES");
+  output->set_shape(1, count);
 }
 
 std::string NamesOfMembers(const Prediction& prediction) {

@@ -47,6 +47,14 @@ absl::Status CheckOutputs(const std::vector<std::string>& outputs, const Targets
 // error (one chain with few draws) is NaN. REQUIRES: CheckOutputs accepts `name`.
 void AddOutput(const Prediction& prediction, const std::string& name, inference::ModelInferResponse* response);
 
+// INVALID_ARGUMENT unless `output` is [n, K].
+absl::Status CheckClassification(const std::string& output, const Targets& targets);
+
+// Triton's extension "classification": replaces the last output, [n, K], by its `count` largest classes (all if there
+// are fewer), largest first, as BYTES "VALUE:CLASS", or "VALUE:CLASS:NAME" if classes have names.
+void KeepBestClasses(int64_t count, const std::vector<std::string>& class_names,
+                     inference::ModelInferResponse* response);
+
 // Returns the draws of a member output, "CHAIN/KIND:NUMBER" with commas, and their weights in the same order.
 std::string NamesOfMembers(const Prediction& prediction);
 std::string WeightsOfMembers(const Prediction& prediction);

@@ -58,8 +58,12 @@ absl::StatusOr<InferenceCall> FromProto(inference::ModelInferRequest request) {
   CHAINFLEET_ASSIGN_OR_RETURN(call.version, VersionFromProto(request.model_version()));
   CHAINFLEET_RETURN_IF_ERROR(TakeParameters(request, &call));
   for (const auto& output : request.outputs()) {
-    if (!output.parameters().empty()) {
-      return absl::InvalidArgumentError(absl::StrCat("output '", output.name(), "' has parameters: outputs take none"));
+    for (const auto& [name, parameter] : output.parameters()) {
+      if (name != "classification" || parameter.int64_param() < 1) {
+        return absl::InvalidArgumentError(absl::StrCat("parameter '", name, "' of output '", output.name(),
+                                                       "': outputs take 'classification', a number of classes"));
+      }
+      call.best_classes[output.name()] = parameter.int64_param();
     }
     call.outputs.push_back(output.name());
   }
@@ -67,7 +71,8 @@ absl::StatusOr<InferenceCall> FromProto(inference::ModelInferRequest request) {
   return call;
 }
 
-inference::ModelInferResponse ToProto(const Prediction& prediction, const InferenceCall& call) {
+inference::ModelInferResponse ToProto(const Prediction& prediction, const InferenceCall& call,
+                                      const std::vector<std::string>& class_names) {
   inference::ModelInferResponse response;
   response.set_id(call.id);
   response.set_model_name(call.model);
@@ -81,7 +86,12 @@ inference::ModelInferResponse ToProto(const Prediction& prediction, const Infere
   }
   std::vector<std::string> names = call.outputs;
   if (names.empty()) names = UsualOutputs(prediction.targets, call.anytime, !call.quantiles.empty());
-  for (const std::string& name : names) AddOutput(prediction, name, &response);
+  for (const std::string& name : names) {
+    AddOutput(prediction, name, &response);
+    if (const auto best = call.best_classes.find(name); best != call.best_classes.end()) {
+      KeepBestClasses(best->second, class_names, &response);
+    }
+  }
   return response;
 }
 

@@ -2,6 +2,7 @@
 // request: they name its tensors and parameters, and no internals.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,13 +16,14 @@ namespace chainfleet {
 
 // The content of a ModelInferRequest.
 struct InferenceCall {
-  std::string id;                    // id of the request, for the reply
-  std::string model;                 // name, id or alias of a job
-  int64_t version = 0;               // 0: newest
-  InputTensor input;                 // FP16, BF16 and FP64 are float32 here
-  std::vector<std::string> outputs;  // as requested; empty: UsualOutputs
-  std::vector<DrawKind> kinds;       // empty: all kinds that the job keeps
-  std::vector<int32_t> chains;       // empty: all
+  std::string id;                               // id of the request, for the reply
+  std::string model;                            // name, id or alias of a job
+  int64_t version = 0;                          // 0: newest
+  InputTensor input;                            // FP16, BF16 and FP64 are float32 here
+  std::vector<std::string> outputs;             // as requested; empty: UsualOutputs
+  std::map<std::string, int64_t> best_classes;  // outputs of which only so many classes are asked, as text
+  std::vector<DrawKind> kinds;                  // empty: all kinds that the job keeps
+  std::vector<int32_t> chains;                  // empty: all
   int64_t members = 0, every = 0, max_draws = 0, min_draws = 0;
   bool include_failed = false, anytime = false;
   bool final_response = false;  // asked in Triton's way; each streamed answer is final anyway
@@ -35,15 +37,17 @@ struct InferenceCall {
 };
 
 // INVALID_ARGUMENT: inputs other than exactly one "x"; an invalid datatype; a shape that is negative or overflows; raw
-// bytes and contents mixed, or of the wrong size; a value beyond float32; an unknown or malformed parameter; an output
-// of quantiles without levels.
+// bytes and contents mixed, or of the wrong size; a value beyond float32; an unknown or malformed parameter, also of an
+// output; an output of quantiles without levels.
 absl::StatusOr<InferenceCall> FromProto(inference::ModelInferRequest request);
 
 // Maps "" to 0, the newest version. INVALID_ARGUMENT unless the text is a number from 1 on.
 absl::StatusOr<int64_t> VersionFromProto(const std::string& version);
 
 // Copies id and model_name from the request. The parameters "members" and "member_weights" name the draws of the member
-// outputs. REQUIRES: CheckOutputs accepts call.outputs.
-inference::ModelInferResponse ToProto(const Prediction& prediction, const InferenceCall& call);
+// outputs. `class_names` is empty or has a name for each class. REQUIRES: CheckOutputs and CheckClassification accept
+// the call.
+inference::ModelInferResponse ToProto(const Prediction& prediction, const InferenceCall& call,
+                                      const std::vector<std::string>& class_names = {});
 
 }  // namespace chainfleet

@@ -1,5 +1,8 @@
 #include "server/rpc/inference_service.h"
 
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
+
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -8,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "core/base/check.h"
 #include "core/base/content_limits.h"
 #include "core/base/limits.h"
 #include "core/base/version.h"
@@ -26,6 +30,7 @@ namespace chainfleet {
 namespace {
 
 constexpr char kPlatform[] = "chainfleet_bayesian_model_average";
+constexpr int64_t kClassTextBytes = 64;  // of a class as text, without its name
 
 void SetDuration(uint64_t count, absl::Duration time, inference::StatisticDuration* proto) {
   proto->set_count(count);
@@ -100,6 +105,15 @@ void DescribeScale(const JobPlan& plan, inference::ModelMetadataResponse* metada
   exactly(&properties["y.stddev"], plan.target_units.stddev);
 }
 
+// Properties are strings: the names are a JSON array.
+void DescribeClasses(const std::vector<std::string>& names, inference::ModelMetadataResponse* metadata) {
+  if (names.empty()) return;
+  google::protobuf::ListValue list;
+  for (const std::string& name : names) list.add_values()->set_string_value(name);
+  std::string* const json = &(*metadata->mutable_properties())["class_names"];
+  CHAINFLEET_CHECK(google::protobuf::util::MessageToJsonString(list, json).ok());
+}
+
 // Priority levels count from 1, the most urgent.
 void Configure(const BatchLimits& limits, inference::ModelDynamicBatching* proto) {
   proto->add_preferred_batch_size(static_cast<int32_t>(limits.max_rows));
@@ -120,12 +134,20 @@ absl::StatusOr<std::vector<int64_t>> VersionsOf(StateStore* store, const JobBrie
   return numbers;
 }
 
-absl::Status CheckReply(const InferenceCall& call, const Targets& targets) {
+// REQUIRES: CheckOutputs accepts the outputs.
+absl::Status CheckReply(const InferenceCall& call, const Dataset& dataset) {
   if (call.input.shape.empty()) return absl::OkStatus();  // refused as invalid later
+  const Targets& targets = dataset.targets;
   const std::vector<std::string> outputs =
       call.outputs.empty() ? UsualOutputs(targets, call.anytime, !call.quantiles.empty()) : call.outputs;
-  return CheckReplyBytes(call.input.shape.front(),
-                         RowBytes(outputs, targets, static_cast<int64_t>(call.quantiles.size())));
+  int64_t row_bytes = RowBytes(outputs, targets, static_cast<int64_t>(call.quantiles.size()));
+  int64_t name_bytes = 0;
+  for (const std::string& name : dataset.class_names) name_bytes += std::ssize(name);
+  for (const auto& [output, count] : call.best_classes) {
+    CHAINFLEET_RETURN_IF_ERROR(CheckClassification(output, targets));
+    row_bytes += std::min(count, NumClasses(targets)) * kClassTextBytes + name_bytes;
+  }
+  return CheckReplyBytes(call.input.shape.front(), row_bytes);
 }
 
 // Leaves out the batch sizes of versions that would not fit into one message.
@@ -239,7 +261,8 @@ InferenceService::Reactor* InferenceService::ServerMetadata(Context* context, co
     inference::ServerMetadataResponse metadata;
     metadata.set_name("chainfleet");
     metadata.set_version(kVersion);
-    for (const char* extension : {"model_configuration", "statistics", "model_repository", "binary_tensor_data"})
+    for (const char* extension :
+         {"model_configuration", "statistics", "model_repository", "binary_tensor_data", "classification"})
       metadata.add_extensions(extension);
     answer->Succeed(std::move(metadata));
   });
@@ -256,6 +279,7 @@ InferenceService::Reactor* InferenceService::ModelMetadata(Context* context,
     metadata.set_platform(kPlatform);
     for (const InferenceTensor& tensor : InputsOf(model->job)) Describe(tensor, metadata.add_inputs());
     DescribeScale(*model->job.plan, &metadata);
+    DescribeClasses(model->job.plan->dataset->class_names, &metadata);
     for (const InferenceTensor& tensor : InferenceOutputs(model->targets)) {
       Describe(tensor, metadata.add_outputs());
     }
@@ -314,7 +338,7 @@ void InferenceService::Infer(const Context& context, inference::ModelInferReques
   absl::StatusOr<InferenceCall> parsed = FromProto(std::move(request));
   absl::Status status = parsed.status();
   if (status.ok()) status = CheckOutputs(parsed->outputs, model->targets, !parsed->quantiles.empty());
-  if (status.ok()) status = CheckReply(*parsed, model->targets);
+  if (status.ok()) status = CheckReply(*parsed, *model->job.plan->dataset);
   if (status.ok()) status = CheckScale(parsed->input, model->job.plan->dataset->input_type, model->job.id);
   if (!status.ok()) return failure.Fail(answer, status);
   const auto call = std::make_shared<InferenceCall>(*std::move(parsed));
@@ -339,9 +363,10 @@ void InferenceService::Infer(const Context& context, inference::ModelInferReques
       std::min(TimeLeft(context, *parts_.clock, std::min(limits::kPredictDeadline, parts_.longest_call)),
                call->timeout),
       static_cast<PredictPriority>(call->priority),
-      [answer, call, failure, budget = parts_.reply_budget](const absl::StatusOr<Prediction>& prediction) {
+      [answer, call, failure, budget = parts_.reply_budget,
+       plan = model->job.plan](const absl::StatusOr<Prediction>& prediction) {
         if (!prediction.ok()) return failure.Fail(answer, prediction.status());
-        SucceedHeld(answer, failure, *budget, ToProto(*prediction, *call));
+        SucceedHeld(answer, failure, *budget, ToProto(*prediction, *call, plan->dataset->class_names));
       }));
 }
 

@@ -130,9 +130,14 @@ grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::Pr
     answer->OnCancelled(batcher_->Predict(
         std::move(query), std::make_shared<const InputTensor>(*std::move(inputs)),
         TimeLeft(*context, *parts_.clock, std::min(limits::kPredictDeadline, parts_.longest_call)), *priority,
-        [answer, failure, budget = parts_.reply_budget](const absl::StatusOr<Prediction>& prediction) {
+        [answer, failure, budget = parts_.reply_budget,
+         plan = draws->job.plan](const absl::StatusOr<Prediction>& prediction) {
           if (!prediction.ok()) return failure.Fail(answer, prediction.status());
-          SucceedHeld(answer, failure, *budget, ToProto(*prediction));
+          v1::PredictResponse reply = ToProto(*prediction);
+          if (plan->dataset) {
+            reply.mutable_class_names()->Add(plan->dataset->class_names.begin(), plan->dataset->class_names.end());
+          }
+          SucceedHeld(answer, failure, *budget, std::move(reply));
         }));
   });
 }

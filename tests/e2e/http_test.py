@@ -78,6 +78,16 @@ class Http(bad_input_test.Refusals):
         draws = self.by_grpc.get_response().parameters["draws_used"].int64_param
         self.assertEqual(result.get_response()["parameters"]["draws_used"], draws)
 
+    def test_the_best_classes_are_those_of_grpc_in_json_and_binary(self):
+        asked = [triton.InferRequestedOutput("mean_probability", class_count=2)]
+        by_grpc = triton.InferenceServerClient(self.fleet.address)
+        wanted = by_grpc.infer("small", [tensor(self.images, "UINT8")], outputs=asked).as_numpy("mean_probability")
+        for binary in (True, False):
+            asked = [triton_http.InferRequestedOutput("mean_probability", binary_data=binary, class_count=2)]
+            found = self.client.infer("small", [http_tensor(self.images, "UINT8")], outputs=asked).as_numpy("mean_probability")
+            decoded = [[text if isinstance(text, str) else text.decode() for text in row] for row in found]
+            self.assertEqual(decoded, [[text.decode() for text in row] for row in wanted])
+
     def test_every_datatype(self):
         scaled = self.images / 255.0
         for datatype, array, binary in (("FP32", scaled.astype(numpy.float32), False), ("FP64", scaled, False),

@@ -18,6 +18,9 @@ import tritonclient.grpc.aio as triton_aio
 from tritonclient.utils import InferenceServerException
 
 
+CLOTHES = ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"]
+
+
 def open_call(address, message, whole):
     """A ModelInfer by hand on a connection of its own (RFC 9113), whose answer the server may not send: its window is 0."""
     def frame(kind, flags, stream, payload):
@@ -41,6 +44,7 @@ class Inference(bad_input_test.Refusals):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
+        cls.fleet.put_fashion("fashion", 500, "--class-names", ",".join(CLOTHES))
         cls.job = cls.fleet.submit(bad_input_test.GOOD.replace("last_epochs_of_cycle: 2", "every_steps: 4"))
         cls.fleet.run("wait", cls.job, "--timeout", "120s", check=True)
         cls.images = numpy.random.default_rng(1).integers(0, 256, (5, 1, 28, 28), dtype=numpy.uint8)
@@ -96,6 +100,23 @@ class Inference(bad_input_test.Refusals):
         self.assertEqual([output.name for output in result.get_response().outputs], [o.name() for o in asked])
         wanted = self.expected["errors"]["mutual_information"]
         numpy.testing.assert_almost_equal(result.as_numpy("mutual_information_error"), wanted, 12)
+
+    def test_the_best_classes_are_named_as_triton_names_them(self):
+        self.assertIn("classification", self.client.get_server_metadata().extensions)
+        probabilities = numpy.array(self.expected["scores"]["mean_probability"]).reshape(5, 10)
+        asked = triton.InferRequestedOutput("mean_probability", class_count=3)
+        found = self.client.infer("small", [tensor(self.images, "UINT8")], outputs=[asked]).as_numpy("mean_probability")
+        self.assertEqual(found.shape, (5, 3))
+        for row, p in zip(found, probabilities):
+            best = numpy.argsort(-p, kind="stable")[:3]
+            self.assertEqual([text.decode() for text in row], [f"{p[k]:f}:{k}:{CLOTHES[k]}" for k in best])
+        self.assertEqual(json.loads(self.client.get_model_metadata("small").properties["class_names"]), CLOTHES)
+        self.assertEqual(self.expected["class_names"], CLOTHES)
+        asked = triton.InferRequestedOutput("max_probability", class_count=3)
+        self.not_inferred("INVALID_ARGUMENT", "'max_probability'", "[n, classes]", outputs=[asked])
+        many = numpy.zeros((21_000, 1, 28, 28), numpy.uint8)  # fit a message; their answers, counted by 786 bytes, do not
+        asked = triton.InferRequestedOutput("mean_probability", class_count=10)
+        self.not_inferred("INVALID_ARGUMENT", "more than a message holds", inputs=[tensor(many, "UINT8")], outputs=[asked])
 
     def test_every_datatype_of_the_same_images(self):
         scaled = self.images / 255.0

@@ -3,6 +3,7 @@ import contextlib
 import csv
 import doctest
 import io
+import json
 import os
 import socket
 import tempfile
@@ -124,10 +125,13 @@ class Package(ConnectedFleet):
         self.assertEqual(made.class_names, names)
         self.assertIn("a &quot;yes&quot;, or so", made._repr_html_())
         with tempfile.TemporaryDirectory() as folder:
-            rows, table, page = (os.path.join(folder, name) for name in ("x.npy", "p.csv", "report.html"))
+            rows, table, arrays, page = (os.path.join(folder, name) for name in ("x.npy", "p.csv", "p.npz", "report.html"))
             numpy.save(rows, self.x[500:])
             shown = self.fleet.run_program("predict", job.id, "--input", rows).splitlines()
             self.fleet.run_program("predict", job.id, "--input", rows, "--output", table)
+            self.fleet.run_program("predict", job.id, "--input", rows, "--output", arrays)
+            self.assertEqual(tuple(numpy.load(arrays)["class_names"].tolist()), names)
+            self.assertEqual(tuple(json.loads(self.fleet.run_program("predict", job.id, "--input", rows, "-o", "json"))["class_names"]), names)
             job.report(page, (self.x[500:], self.y[500:]))
             with open(table, encoding="utf-8", newline="") as file:
                 header, first = list(csv.reader(file))[:2]

@@ -95,7 +95,7 @@ class Fleet:
         """The id of the new job."""
         return self.submit_status(text, check=True).stdout.strip()
 
-    def put_fashion(self, name, rows):
+    def put_fashion(self, name, rows, *flags):
         """The first `rows` training images of Fashion-MNIST as a data set."""
         files = []
         for kind, item in (("images-idx3", 784), ("labels-idx1", 1)):
@@ -105,7 +105,7 @@ class Fleet:
             with gzip.open(path, "wb", compresslevel=1) as f:
                 f.write(content[:4] + struct.pack(">I", rows) + content[8:header] + content[header:header + rows * item])
             files.append(path)
-        self.run("dataset", "put", name, *files, check=True)
+        self.run("dataset", "put", name, *files, *flags, check=True)
 
     def put_noise(self, name, rows):
         """Images of the same shape on which nothing is to be seen, about as bright as clothes, all with label 0."""

@@ -19,6 +19,7 @@
 #include "client/cli/views/table.h"
 #include "core/base/limits.h"
 #include "core/domain/prediction_rows.h"
+#include "core/formats/npy.h"
 #include "core/formats/npz.h"
 #include "core/wire/predict_wire.h"
 
@@ -26,8 +27,6 @@ namespace chainfleet {
 namespace {
 
 constexpr int64_t kTableRows = 10;
-
-using ClassNames = std::vector<std::string>;
 
 struct PredictOptions {
   std::string job, point, input, output, priority;
@@ -70,16 +69,8 @@ absl::StatusOr<Prediction> PredictAll(Client* client, const PredictOptions& opti
     return absl::OkStatus();
   }));
   text.Clear();
+  if (std::ssize(all.class_names) != NumClasses(all.targets)) all.class_names.clear();
   return all;
-}
-
-// The names of the job's classes; empty if they have none.
-absl::StatusOr<ClassNames> ClassNamesOf(Client* client, const Prediction& all) {
-  if (NumClasses(all.targets) == 0) return ClassNames();
-  CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job job, client->GetJob(all.job));
-  const auto& names = job.inputs().class_names();
-  if (names.size() != NumClasses(all.targets)) return ClassNames();
-  return ClassNames(names.begin(), names.end());
 }
 
 template <typename T>
@@ -114,7 +105,7 @@ void AddMembers(const Prediction& all, const Members& members, std::map<std::str
 
 bool WritesCsv(const PredictOptions& options) { return options.output.ends_with(".csv"); }
 
-absl::Status WriteFile(const PredictOptions& options, const Prediction& all, const ClassNames& names) {
+absl::Status WriteFile(const PredictOptions& options, const Prediction& all) {
   std::map<std::string, Array> arrays;
   AddArrays(all.scores.of, "", "", {all.num_rows}, all.targets, &arrays);
   AddArrays(all.errors.of, "", "_error", {all.num_rows}, all.targets, &arrays);
@@ -128,17 +119,20 @@ absl::Status WriteFile(const PredictOptions& options, const Prediction& all, con
     if (!WritesCsv(options)) arrays["quantile_levels"] = ArrayOf(options.quantiles, {levels});
   }
   if (WritesCsv(options)) {
-    std::map<std::string, ClassNames> columns;
+    std::map<std::string, std::vector<std::string>> columns;
     for (const auto& [name, per_class] : ScoresOfTarget(all.targets)) {
-      if (per_class && !names.empty()) columns[name] = columns[absl::StrCat(name, "_error")] = names;
+      if (per_class && !all.class_names.empty())
+        columns[name] = columns[absl::StrCat(name, "_error")] = all.class_names;
     }
     return WriteOutputFile(options.output, CsvOf(arrays, all.num_rows, columns));
   }
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, WriteNpz(arrays));
+  std::vector<std::pair<std::string, std::string>> names;
+  if (!all.class_names.empty()) names.emplace_back("class_names.npy", WriteNpyOfTexts(all.class_names));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, WriteNpz(arrays, names));
   return WriteOutputFile(options.output, bytes);
 }
 
-Table TableOf(const PredictOptions& options, const Prediction& all, const ClassNames&, const Numbers&) {
+Table TableOf(const PredictOptions& options, const Prediction& all, const Numbers&) {
   std::vector<std::string> header = {">ROW", ">MEAN", ">MC ERROR", ">VARIANCE ALEATORIC", ">VARIANCE EPISTEMIC"};
   for (const double level : options.quantiles) {
     header.push_back(absl::StrCat(">Q ", level));
@@ -163,7 +157,8 @@ Table TableOf(const PredictOptions& options, const Prediction& all, const ClassN
   return table;
 }
 
-Table TableOf(const PredictOptions& options, const Prediction& all, const ClassNames& names, const Classes& classes) {
+Table TableOf(const PredictOptions& options, const Prediction& all, const Classes& classes) {
+  const std::vector<std::string>& names = all.class_names;
   Table table(
       {">ROW", names.empty() ? ">CLASS" : "CLASS", ">PROBABILITY", ">MC ERROR", ">ENTROPY", ">MUTUAL INFORMATION"});
   const int64_t k = classes.count;
@@ -181,8 +176,8 @@ Table TableOf(const PredictOptions& options, const Prediction& all, const ClassN
   return table;
 }
 
-std::string PredictionTable(const PredictOptions& options, const Prediction& all, const ClassNames& names) {
-  const Table table = std::visit([&](const auto& sort) { return TableOf(options, all, names, sort); }, all.targets);
+std::string PredictionTable(const PredictOptions& options, const Prediction& all) {
+  const Table table = std::visit([&](const auto& sort) { return TableOf(options, all, sort); }, all.targets);
   std::string text = table.Render();
   if (all.num_rows > options.rows) {
     absl::StrAppend(&text, "... and ", all.num_rows - options.rows,
@@ -209,14 +204,13 @@ absl::Status Predict(Invocation* run, const PredictOptions& options) {
   if (run->timeout == absl::InfiniteDuration()) run->timeout = limits::kPredictDeadline;
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   CHAINFLEET_ASSIGN_OR_RETURN(const Prediction all, PredictAll(&client, options, inputs));
-  CHAINFLEET_ASSIGN_OR_RETURN(const ClassNames names, ClassNamesOf(&client, all));
   std::cerr << all.job << " version " << all.version << (all.point.empty() ? "" : " at " + all.point) << ": average of "
             << all.draws_used << " of " << all.draws_in_version << " draws\n";
   if (options.output.empty()) {
-    PrintOne(std::cout, run->format, ToProto(all), all.job, [&] { return PredictionTable(options, all, names); });
+    PrintOne(std::cout, run->format, ToProto(all), all.job, [&] { return PredictionTable(options, all); });
     return absl::OkStatus();
   }
-  CHAINFLEET_RETURN_IF_ERROR(WriteFile(options, all, names));
+  CHAINFLEET_RETURN_IF_ERROR(WriteFile(options, all));
   std::cerr << all.num_rows << " rows written to " << options.output << "\n";
   return absl::OkStatus();
 }
@@ -271,7 +265,7 @@ void AddPredict(CLI::App* program, Invocation* run) {
       "error of each is in NAME_error. Members are member_KIND_CHAIN_weights [draws], _probabilities [draws, rows,\n"
       "classes] or _mean and _variance [draws, rows]; draws oldest first. A CSV has a line for each row, with the\n"
       "same names; NAME_k is the value of class k, or NAME_CLASS if the job's data set names its classes, or of the "
-      "k-th\nquantile.",
+      "k-th\nquantile. class_names [classes] has these names.",
       [=] { return Predict(run, *options); });
   AddJobArgument(verb, &options->job)->description("Job id, name (the newest job of that name), @latest, or an alias");
   AddPointOption(verb, &options->point);

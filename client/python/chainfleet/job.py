@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from . import html, prediction, text
@@ -131,8 +130,7 @@ class Job:
             quantiles=quantiles,
             priority=priority,
         )
-        made = prediction.predict(self._connection, request, inputs, timeout)
-        return replace(made, class_names=tuple(self._described().inputs.class_names))
+        return prediction.predict(self._connection, request, inputs, timeout)
 
     def standardise(self, x: Any) -> Array:
         """The inputs of the network for rows x: float32 [n, ...], standardised by the training data."""

@@ -298,6 +298,7 @@ def _join(replies: Sequence[predict_pb2.PredictResponse], levels: tuple[float, .
         quantiles=quantiles("quantiles"),
         quantile_errors=quantiles("quantile_errors"),
         members=tuple(_member(parts, classes) for parts in zip(*(reply.members for reply in replies), strict=True)),
+        class_names=tuple(first.class_names),
     )
 
 

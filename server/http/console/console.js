@@ -242,7 +242,7 @@ function predictForm(found) {
   const image = shape.length === 3 && [1, 3].includes(Number(shape[0]));
   return make("div", {}, make("form", {onsubmit: event => { event.preventDefault(); act(() => predict(found, wanted)); }},
     make("label", {}, "One row of shape [" + shape.join(", ") + "]", box),
-    image ? make("label", {}, "or an image", file) : null, make("button", {}, "Predict")), make("div", {}, kept.result ? shown(kept.result, inputs.class_names) : ""));
+    image ? make("label", {}, "or an image", file) : null, make("button", {}, "Predict")), make("div", {}, kept.result ? shown(kept.result) : ""));
 }
 
 // The image at the size of the inputs, channels first, values 0 to 255.
@@ -276,8 +276,8 @@ async function predict(found, wanted) {
     {inputs: {type, shape: ["1", ...shape.map(String)], data: encode(values, type)}})});
 }
 
-function shown(reply, names = []) {
-  const scores = reply.scores || {}, errors = reply.errors || {};
+function shown(reply) {
+  const scores = reply.scores || {}, names = reply.class_names || [], errors = reply.errors || {};
   const drawn = number(reply.draws_used) + " of " + number(reply.draws_in_version) + " draws of version " + number(reply.version);
   const error = name => (errors[name] || []).length ? " ± " + number(errors[name][0], 2) : "";
   const one = name => (scores[name] || []).length ? number(scores[name][0]) + error(name) : "";

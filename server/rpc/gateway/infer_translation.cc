@@ -147,6 +147,17 @@ void AppendNumbers(const std::string& bytes, std::string* out) {
   }
 }
 
+// The elements of a tensor of BYTES, each behind its length.
+void AppendTexts(const std::string& bytes, std::string* out) {
+  uint32_t length = 0;
+  for (size_t at = 0; at < bytes.size(); at += length) {
+    if (at > 0) out->push_back(',');
+    std::memcpy(&length, bytes.data() + at, sizeof length);
+    at += sizeof length;
+    out->append(json(bytes.substr(at, length)).dump());
+  }
+}
+
 // The text of a JSON object, open for more members.
 std::string OpenObject(const nlohmann::ordered_json& object) {
   std::string text = object.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -245,7 +256,11 @@ class InferTranslation final : public Translation {
       return;
     }
     absl::StrAppend(json, OpenObject(head), "\"data\":[");
-    output.datatype() == "FP32" ? AppendNumbers<float>(bytes, json) : AppendNumbers<double>(bytes, json);
+    if (output.datatype() == "BYTES") {
+      AppendTexts(bytes, json);
+    } else {
+      output.datatype() == "FP32" ? AppendNumbers<float>(bytes, json) : AppendNumbers<double>(bytes, json);
+    }
     json->append("]}");
   }
 

@@ -89,6 +89,14 @@ TEST(Npy, RefusesWhatItCannotRead) {
   EXPECT_THAT(Message(ReadNpy(endless).status()), HasSubstr("1048576 bytes, at most 4096"));
 }
 
+TEST(Npy, TextsAreOfNumPysTypeU) {
+  const std::string file = WriteNpyOfTexts({"no", "\xc3\xa9\xf0\x9f\x98\x80!"});  // e acute, a grinning face, !
+  EXPECT_THAT(file, HasSubstr("'descr': '<U3', 'fortran_order': False, 'shape': (2,), "));
+  EXPECT_EQ(file.size() % 64, 6 * sizeof(char32_t));
+  EXPECT_EQ(file.substr(file.size() - 24), std::string("n\0\0\0o\0\0\0\0\0\0\0\xe9\0\0\0\0\xf6\1\0!\0\0\0", 24));
+  EXPECT_THAT(WriteNpyOfTexts({}), HasSubstr("'<U1', 'fortran_order': False, 'shape': (0,), "));
+}
+
 TEST(Npz, RoundTrips) {
   const auto bytes = WriteNpz({{"a", Floats({3}, {1, 2, 3})}, {"b", Floats({1, 2}, {4, 5})}});
   ASSERT_TRUE(bytes.ok()) << bytes.status();
@@ -182,7 +190,8 @@ TEST(TorchScript, RefusesCodeThatHidesWhatItOpens) {
     EXPECT_THAT(Message(CheckTorchScript(ArchiveOf(code))), HasSubstr("opens files")) << code;
   }
   for (const char* member : {"m/CODE/mm.py", "m/code/mm.PY", "m/CoDe/mm.Py"}) {
-    EXPECT_THAT(Message(CheckTorchScript(ArchiveOf("torch.save(x, \"f\")", member))), HasSubstr("opens files")) << member;
+    EXPECT_THAT(Message(CheckTorchScript(ArchiveOf("torch.save(x, \"f\")", member))), HasSubstr("opens files"))
+        << member;
   }
 }
 

@@ -188,6 +188,62 @@ TEST(InferenceWire, RendersRawTensorsInTheOrderAsked) {
   EXPECT_TRUE(std::isnan(error)) << "one chain has no error";
 }
 
+TEST(InferenceWire, RendersTheBestClassesAsTriton) {
+  Prediction prediction;
+  prediction.num_rows = 2;
+  prediction.targets = Classes{3};
+  prediction.scores.of =
+      ClassScores{.mean_probability = {0.2, 0.7, 0.1, 0.25, 0.25, 0.5}, .max_probability = {0.7, 0.5}};
+  InferenceCall call;
+  call.outputs = {"max_probability", "mean_probability"};
+  call.best_classes = {{"mean_probability", 2}};
+  const auto response = ToProto(prediction, call, {"a", "b", "c:d"});
+  EXPECT_EQ(response.outputs(0).datatype(), "FP64");
+  EXPECT_EQ(response.outputs(1).datatype(), "BYTES");
+  EXPECT_THAT(response.outputs(1).shape(), ElementsAre(2, 2));
+  EXPECT_EQ(response.raw_output_contents(1), std::string("\x0c\0\0\0"
+                                                         "0.700000:1:b"
+                                                         "\x0c\0\0\0"
+                                                         "0.200000:0:a"
+                                                         "\x0e\0\0\0"
+                                                         "0.500000:2:c:d"
+                                                         "\x0c\0\0\0"
+                                                         "0.250000:0:a",
+                                                         66));
+  call.best_classes = {{"mean_probability", 1000}};
+  const auto unnamed = ToProto(prediction, call);
+  EXPECT_THAT(unnamed.outputs(1).shape(), ElementsAre(2, 3));
+  EXPECT_THAT(unnamed.raw_output_contents(1), HasSubstr("0.100000:2\n")) << "the length of the next, 10";
+}
+
+TEST(InferenceWire, ReadsClassificationAndNoOtherParameterOfAnOutput) {
+  inference::ModelInferRequest request = Request("FP32", {0, 2});
+  request.add_raw_input_contents("");
+  auto* const output = request.add_outputs();
+  output->set_name("mean_probability");
+  (*output->mutable_parameters())["classification"].set_int64_param(3);
+  const auto call = FromProto(request);
+  ASSERT_TRUE(call.ok()) << call.status();
+  EXPECT_EQ(call->best_classes.at("mean_probability"), 3);
+  (*output->mutable_parameters())["classification"].set_int64_param(0);
+  ExpectRefused(request, "'classification' of output 'mean_probability'");
+  (*output->mutable_parameters())["classification"].set_string_param("3");
+  ExpectRefused(request, "a number of classes");
+  output->mutable_parameters()->clear();
+  (*output->mutable_parameters())["wish"].set_int64_param(1);
+  ExpectRefused(request, "'wish' of output");
+}
+
+TEST(InferenceWire, OnlyOutputsOfEachClassAreClassified) {
+  for (const char* name : {"mean_probability", "log_probability", "mean_probability_error"}) {
+    EXPECT_TRUE(CheckClassification(name, Classes{3}).ok()) << name;
+  }
+  for (const char* name : {"max_probability", "member_probabilities"}) {
+    EXPECT_THAT(std::string(CheckClassification(name, Classes{3}).message()), HasSubstr(name));
+  }
+  for (const char* name : {"mean", "quantiles"}) EXPECT_FALSE(CheckClassification(name, Numbers()).ok()) << name;
+}
+
 // Two draws of chain 0's theta and one of chain 2's theta_a over two rows; digits: chain, draw, row, class.
 Prediction WithMembers() {
   Prediction prediction;

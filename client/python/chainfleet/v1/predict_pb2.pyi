@@ -251,7 +251,8 @@ class PredictRequest(_message.Message):
     def __init__(self, job: _Optional[str] = ..., inputs: _Optional[_Union[Tensor, _Mapping]] = ..., selection: _Optional[_Union[DrawSelection, _Mapping]] = ..., min_draws: _Optional[int] = ..., anytime: bool = ..., member_probabilities: bool = ..., quantiles: _Optional[_Iterable[float]] = ..., priority: _Optional[str] = ...) -> None: ...
 
 class PredictResponse(_message.Message):
-    __slots__ = ["draws_in_version", "draws_used", "errors", "job_id", "members", "num_classes", "num_rows", "point", "quantile_errors", "quantiles", "scores", "version"]
+    __slots__ = ["class_names", "draws_in_version", "draws_used", "errors", "job_id", "members", "num_classes", "num_rows", "point", "quantile_errors", "quantiles", "scores", "version"]
+    CLASS_NAMES_FIELD_NUMBER: _ClassVar[int]
     DRAWS_IN_VERSION_FIELD_NUMBER: _ClassVar[int]
     DRAWS_USED_FIELD_NUMBER: _ClassVar[int]
     ERRORS_FIELD_NUMBER: _ClassVar[int]
@@ -264,6 +265,7 @@ class PredictResponse(_message.Message):
     QUANTILE_ERRORS_FIELD_NUMBER: _ClassVar[int]
     SCORES_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    class_names: _containers.RepeatedScalarFieldContainer[str]
     draws_in_version: int
     draws_used: int
     errors: PredictiveScores
@@ -276,7 +278,7 @@ class PredictResponse(_message.Message):
     quantiles: _containers.RepeatedScalarFieldContainer[float]
     scores: PredictiveScores
     version: int
-    def __init__(self, num_rows: _Optional[int] = ..., num_classes: _Optional[int] = ..., scores: _Optional[_Union[PredictiveScores, _Mapping]] = ..., errors: _Optional[_Union[PredictiveScores, _Mapping]] = ..., version: _Optional[int] = ..., draws_used: _Optional[int] = ..., draws_in_version: _Optional[int] = ..., job_id: _Optional[str] = ..., point: _Optional[str] = ..., quantiles: _Optional[_Iterable[float]] = ..., members: _Optional[_Iterable[_Union[Members, _Mapping]]] = ..., quantile_errors: _Optional[_Iterable[float]] = ...) -> None: ...
+    def __init__(self, num_rows: _Optional[int] = ..., num_classes: _Optional[int] = ..., scores: _Optional[_Union[PredictiveScores, _Mapping]] = ..., errors: _Optional[_Union[PredictiveScores, _Mapping]] = ..., version: _Optional[int] = ..., draws_used: _Optional[int] = ..., draws_in_version: _Optional[int] = ..., job_id: _Optional[str] = ..., point: _Optional[str] = ..., quantiles: _Optional[_Iterable[float]] = ..., members: _Optional[_Iterable[_Union[Members, _Mapping]]] = ..., quantile_errors: _Optional[_Iterable[float]] = ..., class_names: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class PredictiveScores(_message.Message):
     __slots__ = ["expected_entropy", "log_probability", "max_probability", "mean", "mean_probability", "mutual_information", "predictive_entropy", "variance_aleatoric", "variance_epistemic", "variation_ratio"]

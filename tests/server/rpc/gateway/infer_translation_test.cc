@@ -146,6 +146,14 @@ class InferReplyTest : public InferTranslationTest {
   inference::ModelInferResponse response_;
 };
 
+TEST_F(InferReplyTest, TextsAreStrings) {
+  response_.clear_outputs();
+  response_.clear_raw_output_contents();
+  Add<char>("mean_probability", "BYTES", {'\3', 0, 0, 0, 'a', '"', 'b', 0, 0, 0, 0});
+  ASSERT_TRUE(Read(Body("\"data\":[1,2]")).ok());
+  EXPECT_EQ(json::parse(translation_->Write(infer_, response_).body)["outputs"][0]["data"], json({"a\"b", ""}));
+}
+
 TEST_F(InferReplyTest, NumbersKeepTheirBits) {
   ASSERT_TRUE(Read(Body("\"data\":[1,2]")).ok());
   const WebReply reply = translation_->Write(infer_, response_);

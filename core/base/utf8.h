@@ -1,0 +1,19 @@
+// Decodes UTF-8.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace chainfleet {
+
+inline constexpr char32_t kNoCharacter = 0xfffd;  // replaces bytes that are not UTF-8
+
+struct Character {
+  char32_t code = kNoCharacter;
+  size_t bytes = 1;
+};
+
+// Returns the first character of `text`. REQUIRES: `text` is not empty.
+Character FirstCharacter(std::string_view text);
+
+}  // namespace chainfleet

@@ -7,6 +7,7 @@ import socket
 import struct
 import time
 import unittest
+import urllib.request
 
 import bad_input_test
 import fleet as fleets
@@ -110,7 +111,8 @@ class Inference(bad_input_test.Refusals):
         for row, p in zip(found, probabilities):
             best = numpy.argsort(-p, kind="stable")[:3]
             self.assertEqual([text.decode() for text in row], [f"{p[k]:f}:{k}:{CLOTHES[k]}" for k in best])
-        self.assertEqual(json.loads(self.client.get_model_metadata("small").properties["class_names"]), CLOTHES)
+        with urllib.request.urlopen(f"http://{self.fleet.http_address}/v2/models/small") as reply:
+            self.assertEqual(json.loads(json.load(reply)["properties"]["class_names"]), CLOTHES)
         self.assertEqual(self.expected["class_names"], CLOTHES)
         asked = triton.InferRequestedOutput("max_probability", class_count=3)
         self.not_inferred("INVALID_ARGUMENT", "'max_probability'", "[n, classes]", outputs=[asked])

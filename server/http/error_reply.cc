@@ -58,7 +58,7 @@ WebReply ErrorReply(int code, const std::string& message) {
 
 WebReply BodyTooLarge() {
   return ErrorReply(413, absl::StrCat("the body is larger than ", limits::kHttpBodyBytes / limits::kMiB,
-                                      " MiB: send fewer rows at a time"));
+                                      " MiB: send fewer rows at a time, or a data set with `chainfleet dataset put`"));
 }
 
 absl::Status NoRoom() {

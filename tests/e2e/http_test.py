@@ -2,6 +2,7 @@
 import base64
 import contextlib
 import http.client
+import io
 import json
 import os
 import socket
@@ -132,6 +133,24 @@ class Http(bad_input_test.Refusals):
         self.assertEqual(code, 200, reply)
         self.assertEqual(reply["scores"]["mean_probability"], self.by_grpc.as_numpy("mean_probability").ravel().tolist())
         self.assertIn("/v1/jobs/{name}", self.ask("GET", "/openapi.json")[2]["paths"])
+
+    def put(self, name, content, query=""):
+        """What the server answers to a file that curl puts."""
+        path = self.fleet.path("given")
+        with open(path, "wb") as file:
+            file.write(content)
+        url = f"http://{self.fleet.http_address}/v1/datasets/{name}{query}"
+        return json.loads(subprocess.run(["curl", "-sS", "-T", path, url], capture_output=True, check=True, timeout=60).stdout)
+
+    def test_curl_puts_data_sets(self):
+        arrays = io.BytesIO()
+        numpy.savez(arrays, x=self.images, y=numpy.arange(5) % 2)
+        stored = self.put("curled", arrays.getvalue(), "?class_names=even&class_names=odd")
+        self.assertEqual((stored["num_rows"], stored["input_shape"], stored["class_names"]), ("5", ["1", "28", "28"], ["even", "odd"]))
+        [listed] = [one for one in self.fleet.json("dataset", "list")["datasets"] if one["name"] == "curled"]
+        self.assertEqual(listed["digest"], stored["digest"])
+        self.assertIn("16 MiB", self.put("large", b"1,0\n" * (5 << 20))["error"])
+        self.assertIn("line 2", self.put("text", b"1,0\n1,many\n")["error"])
 
     def test_a_large_request_in_json_and_in_binary(self):
         many = numpy.tile(self.images, (700, 1, 1, 1))

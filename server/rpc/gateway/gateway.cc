@@ -60,6 +60,11 @@ std::optional<WebReply> RefuseSite(const WebHead& head, bool is_local) {
   return ErrorReply(403, "this server takes no requests from pages of other sites");
 }
 
+// Room for what is made of the body: the messages that carry it.
+absl::Status HoldUpload(const WebRequest& request) {
+  return request.held->Add(static_cast<int64_t>(request.body.size())) ? absl::OkStatus() : NoRoom();
+}
+
 // The reply to a call that failed.
 WebReply FailureReply(const grpc::Status& failed) {
   const absl::Status status = ResetToUnavailable(FromGrpc(failed));
@@ -190,11 +195,12 @@ void Gateway::Begin(const std::shared_ptr<Call>& call) {
   call->match = FindRoute(head.verb, head.path);
   const google::protobuf::MethodDescriptor& method = MethodOf(*call->match.route);
   call->method = PathOf(method);
-  call->message = NewMessage(method.input_type());
+  call->message = NewMessage(&RequestOf(*call->match.route));
   call->reply = NewMessage(method.output_type());
   call->translation = call->match.route->translate();
   if (parts_.authorize(call->method, AuthorizationOf(head)).ok()) {
-    absl::Status read = call->translation->Read(&call->request, call->message.get());
+    absl::Status read = method.client_streaming() ? HoldUpload(call->request)
+                                                  : call->translation->Read(&call->request, call->message.get());
     const auto set = [&](const auto& fields) {
       for (const auto& [name, value] : fields) {
         if (read.ok()) read = SetField(name, value, call->message.get());
@@ -203,7 +209,7 @@ void Gateway::Begin(const std::shared_ptr<Call>& call) {
     set(head.query);
     set(call->match.fields);
     if (!read.ok()) return call->done(ErrorReply(read));
-    call->request.body = {};
+    if (!method.client_streaming()) call->request.body = {};
   }
   Start(call);
 }
@@ -217,16 +223,20 @@ void Gateway::Start(const std::shared_ptr<Call>& call) {
     if (!value.empty() && IsMetadata(value)) call->context.AddMetadata(name, value);
   }
   call->context.set_deadline(absl::ToChronoTime(parts_.clock->Wall() + limits::kEvaluateDeadline));
-  if (call->match.route != nullptr && MethodOf(*call->match.route).server_streaming()) {
+  const auto* const method = call->match.route == nullptr ? nullptr : &MethodOf(*call->match.route);
+  if (method != nullptr && method->server_streaming()) {
     auto* const events = new Events(call);
     stub_.PrepareBidiStreamingCall(&call->context, call->method, {}, events);
     return events->Start();
   }
-  stub_.UnaryCall(&call->context, call->method, {}, call->message.get(), call->reply.get(),
-                  [this, call](const grpc::Status& status) {
-                    RunSized(static_cast<int64_t>(call->reply->ByteSizeLong()),
-                             [this, call, status] { End(call, status); });
-                  });
+  const auto end = [this, call](const grpc::Status& status) {
+    RunSized(static_cast<int64_t>(call->reply->ByteSizeLong()), [this, call, status] { End(call, status); });
+  };
+  if (method != nullptr && method->client_streaming()) {
+    return UploadFile(&stub_, &call->context, static_cast<const v1::PutDatasetRequest::Header&>(*call->message),
+                      std::move(call->request.body), call->reply.get(), end);
+  }
+  stub_.UnaryCall(&call->context, call->method, {}, call->message.get(), call->reply.get(), end);
 }
 
 void Gateway::End(const std::shared_ptr<Call>& call, const grpc::Status& status) {

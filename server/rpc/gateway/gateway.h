@@ -2,8 +2,6 @@
 // them as they do for gRPC's clients.
 #pragma once
 
-#include <google/protobuf/message.h>
-#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
 #include <functional>
@@ -14,6 +12,7 @@
 #include "core/base/executor.h"
 #include "core/base/status.h"
 #include "server/http/http_server.h"
+#include "server/rpc/gateway/file_upload.h"
 
 namespace chainfleet {
 
@@ -48,7 +47,7 @@ class Gateway final : public WebApplication {
   void RunSized(int64_t bytes, std::function<void()> work);
 
   const GatewayParts parts_;
-  grpc::TemplatedGenericStub<google::protobuf::Message, google::protobuf::Message> stub_;
+  MessageStub stub_;
 };
 
 // Listens on `endpoint` with a Gateway. `is_open`: the server has no tokens. The errors are HttpServer::Start's.

@@ -81,8 +81,10 @@ Json MessageSchema(const Descriptor& type, std::set<const Descriptor*>* needed) 
 
 Json Content(const Json& schema) { return {{"application/json", {{"schema", schema}}}}; }
 
-// The fields that the path names, and for requests without a body also those of the query.
-Json ParametersOf(const Route& route, const Descriptor& request) {
+// The fields that the path names, and also those of the query unless the body has them.
+Json ParametersOf(const Route& route) {
+  const Descriptor& request = RequestOf(route);
+  const bool has_query = !HasBody(route) || MethodOf(route).client_streaming();
   Json parameters = Json::array();
   std::set<std::string> in_path;
   const std::vector<std::string> segments = absl::StrSplit(route.path, '/');
@@ -93,7 +95,7 @@ Json ParametersOf(const Route& route, const Descriptor& request) {
   for (int i = 0; i < request.field_count(); ++i) {
     const FieldDescriptor& field = *request.field(i);
     const bool is_in_path = in_path.contains(field.name());
-    const bool is_in_query = !HasBody(route) && field.cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE;
+    const bool is_in_query = has_query && field.cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE;
     if (!is_in_path && !is_in_query) continue;
     parameters.push_back({{"name", field.name()},
                           {"in", is_in_path ? "path" : "query"},
@@ -108,8 +110,11 @@ Json Operation(const Route& route, std::set<const Descriptor*>* needed) {
   std::string id = absl::StrCat(route.verb, route.path);  // a method may have several paths
   for (char& c : id) c = absl::ascii_isalnum(static_cast<unsigned char>(c)) ? c : '_';
   Json operation = {{"operationId", id}, {"summary", method.name()}, {"tags", {method.service()->name()}}};
-  operation["parameters"] = ParametersOf(route, *method.input_type());
-  if (HasBody(route)) {
+  operation["parameters"] = ParametersOf(route);
+  if (method.client_streaming()) {
+    operation["requestBody"] = {
+        {"content", {{"application/octet-stream", {{"schema", {{"type", "string"}, {"format", "binary"}}}}}}}};
+  } else if (HasBody(route)) {
     needed->insert(method.input_type());
     operation["requestBody"] = {{"content", Content(Reference(method.input_type()->full_name()))}};
   }

@@ -48,6 +48,7 @@ constexpr Route kRoutes[] = {
     {"PUT", "/v1/aliases/{name}", "chainfleet.v1.JobService.SetAlias", MakeMessageTranslation},
     {"DELETE", "/v1/aliases/{name}", "chainfleet.v1.JobService.DeleteAlias", MakeMessageTranslation},
     {"GET", "/v1/datasets", "chainfleet.v1.JobService.ListDatasets", MakeMessageTranslation},
+    {"PUT", "/v1/datasets/{name}", "chainfleet.v1.JobService.PutDataset", MakeMessageTranslation},
     {"DELETE", "/v1/datasets/{name}", "chainfleet.v1.JobService.DeleteDataset", MakeMessageTranslation},
     {"POST", "/v1/datasets/{dataset}/rows", "chainfleet.v1.JobService.ReadRows", MakeMessageTranslation},
     {"GET", "/v1/models", "chainfleet.v1.JobService.ListModels", MakeMessageTranslation},
@@ -118,6 +119,12 @@ const google::protobuf::MethodDescriptor& MethodOf(const Route& route) {
   const auto* const method = google::protobuf::DescriptorPool::generated_pool()->FindMethodByName(route.method);
   CHAINFLEET_CHECK(method != nullptr);
   return *method;
+}
+
+const google::protobuf::Descriptor& RequestOf(const Route& route) {
+  const google::protobuf::MethodDescriptor& method = MethodOf(route);
+  if (!method.client_streaming()) return *method.input_type();
+  return *method.input_type()->FindFieldByName("header")->message_type();
 }
 
 }  // namespace chainfleet

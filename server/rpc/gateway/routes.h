@@ -38,4 +38,7 @@ RouteMatch FindRoute(const std::string& verb, const std::string& path);
 // REQUIRES: a route of the table.
 const google::protobuf::MethodDescriptor& MethodOf(const Route& route);
 
+// The message that path and query fill: the method's request, or the header of an upload.
+const google::protobuf::Descriptor& RequestOf(const Route& route);
+
 }  // namespace chainfleet

@@ -28,7 +28,7 @@ class GatewayWithJob : public HttpBeforeServer {
 
 TEST_F(GatewayWithJob, EveryRouteNamesAMethodAndItsFields) {
   for (const Route& route : Routes()) {
-    const google::protobuf::Descriptor& request = *MethodOf(route).input_type();
+    const google::protobuf::Descriptor& request = RequestOf(route);
     std::string path = route.path;
     for (size_t open; (open = path.find('{')) != path.npos;) {
       const size_t close = path.find('}');
@@ -156,6 +156,8 @@ TEST_F(GatewayWithTokens, TokensAreThoseOfGrpc) {
   ExpectError(Get("/v2", "Authorization: Bearer guess\r\n"), 401, "does not know the token");
   ExpectError(Get("/v2", "Authorization: Bearer \xff\x01\r\n"), 401, "does not know the token");
   ExpectError(Get("/v2", "Authorization: Bearer worker\r\n"), 403, "worker's token");
+  ExpectError(Post("/v1/datasets/d", "1,0\n", "Authorization: Bearer worker\r\n").replace(0, 4, "PUT"), 403,
+              "worker's token");
   EXPECT_EQ(Ask(Get("/v2", "Authorization: Bearer vision\r\n")).code, 200);
   EXPECT_THAT(Scrape(registry_.Serve("127.0.0.1:0").value()), HasSubstr("chainfleet_tokens_refused_total 3"));
 }

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "absl/strings/ascii.h"
+#include "core/formats/npy.h"
+#include "core/formats/npz.h"
 #include "server/rpc/gateway/routes.h"
 #include "tests/server/rpc/gateway/http_before_server.h"
 
@@ -64,6 +66,37 @@ TEST_F(JobApiTest, Lists) {
   EXPECT_EQ(Ask(Get("/v1/datasets/digits", "", "DELETE")).code, 200);
   EXPECT_EQ(Parsed(Ask(Get("/v1/datasets")))["datasets"].size(), 0u);
   EXPECT_TRUE(Parsed(Ask(Get("/v1/server"))).contains("protocol_version"));
+}
+
+std::string Put(const std::string& path, const std::string& body) { return Post(path, body).replace(0, 4, "PUT"); }
+
+TEST_F(JobApiTest, ABodyBecomesADataset) {
+  std::string rows = "a,b,kind\n";
+  while (std::ssize(rows) < 3 * limits::kMiB) rows += "1.5,2,0\n2.5,3,1\n";  // of several messages
+  const PeerReply put = Ask(Put("/v1/datasets/rows?class_names=no&class_names=yes", rows));
+  ASSERT_EQ(put.code, 200) << put.body;
+  EXPECT_EQ(Parsed(put)["num_rows"], std::to_string((rows.size() - 9) / 8));
+  EXPECT_EQ(Parsed(put)["class_names"], json({"no", "yes"}));
+  const PeerReply numbers = Ask(Put("/v1/datasets/numbers?target=a&target_type=FLOAT32_TARGETS", "a,b\n1.5,2\n2,3\n"));
+  ASSERT_EQ(numbers.code, 200) << numbers.body;
+  EXPECT_EQ(Parsed(numbers)["input_shape"], json({"1"}));
+  const Array x{ArrayType::kUint8, {2, 3}, "abcdef"}, y{ArrayType::kUint8, {2}, std::string("\0\1", 2)};
+  const std::string npz = *WriteNpz({{"x", x}, {"y", y}});
+  EXPECT_EQ(Parsed(Ask(Put("/v1/datasets/arrays", npz)))["input_shape"], json({"3"}));
+  EXPECT_EQ(Ask(Put("/v1/datasets/arrays", npz)).code, 200) << "the same content again";
+  ExpectError(Put("/v1/datasets/arrays", "1,0\n2,1\n"), 409, "arrays");
+  EXPECT_EQ(Parsed(Ask(Get("/v1/datasets")))["datasets"].size(), 3u);
+}
+
+TEST_F(JobApiTest, ABodyThatIsNoDatasetIsRefused) {
+  ExpectError(Put("/v1/datasets/bad", "a,b\n1,x\n"), 400, "bad.csv");
+  ExpectError(Put("/v1/datasets/bad", ""), 400, "bad.csv");
+  ExpectError(Put("/v1/datasets/bad", WriteNpy({ArrayType::kUint8, {1}, "a"})), 400, "bad");
+  ExpectError(Put("/v1/datasets/bad", "PK"), 400, "bad");
+  ExpectError(Put("/v1/datasets/bad?wish=1", "1,0\n"), 400, "wish");
+  ExpectError(Put("/v1/datasets/bad?class_names=one", "1,0\n2,1\n"), 400, "class_names");
+  ExpectError(Put("/v1/datasets/%20", "1,0\n"), 400, "name");
+  EXPECT_EQ(Parsed(Ask(Get("/v1/datasets")))["datasets"].size(), 0u);
 }
 
 TEST_F(JobApiTest, WrongFieldsAreNamed) {

@@ -40,7 +40,7 @@ const std::map<std::string, std::string>& Digests() {
       {"Tensor", "6028b412ed333cc8476977b50af2fe8f72f0906db0b0b012661f6a5a15f7a224"},
       {"ShardRequest", "70cfca33e852a3727e29ef3cbe8ea2bb8b0badffb5c34e2dc677188080ed8be2"},
       {"ShardResult", "34edf2169abd5659e9db656fb81c50e1337e1e6cfe65492fd9e3a1270dc88ea9"},
-      {"PredictResponse", "a477e7da44f5a6349df353318981693a7e8e4633aec17b18741f8f6cb7d9a534"},
+      {"PredictResponse", "347f84f1fce1f50caf5bc30145fb64fe71530f28d7226046299aa3ecc7e0642f"},
       {"Evaluation", "e04cd4727cbee5ccd83f3bebffa96406c833e1050aa002d60a87fb26dbd5b98e"},
   };
   return *digests;

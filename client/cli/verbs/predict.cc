@@ -121,8 +121,8 @@ absl::Status WriteFile(const PredictOptions& options, const Prediction& all) {
   if (WritesCsv(options)) {
     std::map<std::string, std::vector<std::string>> columns;
     for (const auto& [name, per_class] : ScoresOfTarget(all.targets)) {
-      if (per_class && !all.class_names.empty())
-        columns[name] = columns[absl::StrCat(name, "_error")] = all.class_names;
+      if (!per_class || all.class_names.empty()) continue;
+      columns[name] = columns[absl::StrCat(name, "_error")] = all.class_names;
     }
     return WriteOutputFile(options.output, CsvOf(arrays, all.num_rows, columns));
   }

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/verbs/verbs.h"
 #include "client/cli/views/resource_view.h"
@@ -20,16 +22,17 @@ constexpr char kBash[] = R"(_chainfleet() {
 }
 complete -o default -F _chainfleet chainfleet
 )";
+// clang-format off: it takes the script for C++.
 constexpr char kZsh[] = R"zsh(#compdef chainfleet
 _chainfleet() {
   local -a found
-  found=(${(f)" $(chainfleet __complete-- $ { words[2, CURRENT - 1] } 2 > / dev / null) "})
-                            compadd -
-                            a found [[${words[CURRENT]} == -*]] ||
-                        _files
+  found=(${(f)"$(chainfleet __complete -- ${words[2,CURRENT-1]} 2>/dev/null)"})
+  compadd -a found
+  [[ ${words[CURRENT]} == -* ]] || _files
 }
 compdef _chainfleet chainfleet
 )zsh";
+// clang-format on
 constexpr char kFish[] =
     "complete -c chainfleet -a '(set -l w (commandline -opc); chainfleet __complete -- $w[2..] 2>/dev/null)'\n";
 
@@ -41,22 +44,22 @@ std::vector<std::string> NamesOf(const absl::StatusOr<std::vector<Item>>& items)
   return names;
 }
 
-// The names on the server that the positional arguments of `verb` take. `words` lead to the verb.
+// The names on the server that may follow `words`: the verbs of the line, and its last word.
 std::vector<std::string> NamesFor(Invocation* run, const CLI::App& verb, const std::string& words) {
   const auto takes = [&](const std::string& argument) { return verb.get_option_no_throw(argument) != nullptr; };
-  const auto is_about = [&](const char* kind) { return words.find(kind) != std::string::npos; };
+  const auto about = [&](const char* kind) { return absl::StrContains(words, kind); };
   if (!takes("JOB") && !takes("WORKER") && !takes("NAME")) return {};
   absl::StatusOr<Client> client = run->ConnectTo(run->address, kLookUp);
   if (!client.ok()) return {};
-  if (takes("JOB")) {
-    std::vector<std::string> names = NamesOf(client->ListJobs(""));
-    names.emplace_back("@latest");
-    return names;
-  }
-  if (takes("WORKER") || is_about("worker")) return NamesOf(client->ListWorkers());
-  if (is_about("dataset")) return NamesOf(client->ListDatasets());
-  if (is_about("model")) return NamesOf(client->ListModels());
-  return is_about("alias") ? NamesOf(client->ListAliases()) : std::vector<std::string>();
+  if (about("worker") || about("drain")) return NamesOf(client->ListWorkers());
+  if (about("dataset") || about("--ood") || about("--calibrate")) return NamesOf(client->ListDatasets());
+  if (about("model")) return NamesOf(client->ListModels());
+  if (about("evaluation")) return NamesOf(client->ListEvaluations(""));
+  std::vector<std::string> names = about("alias") ? NamesOf(client->ListAliases()) : std::vector<std::string>();
+  if (!takes("JOB") || about("describe alias")) return names;
+  for (std::string& job : NamesOf(client->ListJobs(""))) names.push_back(std::move(job));
+  names.emplace_back("@latest");
+  return names;
 }
 
 // Prints the words that may follow those of an unfinished command line.
@@ -69,7 +72,7 @@ absl::Status Complete(const CLI::App& program, Invocation* run, const std::vecto
     verb = named[0];
     absl::StrAppend(&path, " ", word);
   }
-  std::vector<std::string> found = NamesFor(run, *verb, path);
+  std::vector<std::string> found = NamesFor(run, *verb, absl::StrCat(path, " ", words.empty() ? "" : words.back()));
   for (const CLI::App* below : verb->get_subcommands([](const CLI::App* app) { return !app->get_group().empty(); })) {
     found.push_back(below->get_name());
   }

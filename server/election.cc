@@ -107,7 +107,7 @@ void LeadKeeper::Renew() {
     const MutexLock lock(&mutex_);
     renewed_ = asked;
   } else {
-    Log(LogLevel::kWarning, "the lead was not renewed", {{"error", status.ToString()}});
+    Log(LogLevel::kWarning, "leadership not renewed", {{"error", status.ToString()}});
     if (ReasonOf(status) == "NOT_LEADER") return Lose(status);
   }
   executor_->ScheduleAfter(term_ / 3, [this] { Renew(); });
@@ -119,7 +119,7 @@ void LeadKeeper::WatchTerm() {
     return renewed_ + term_ - clock_->Monotonic();
   }();
   if (left > absl::ZeroDuration()) return executor_->ScheduleAfter(left, [this] { WatchTerm(); });
-  Lose(absl::UnavailableError(absl::StrCat("the lead was not renewed for ", absl::FormatDuration(term_))));
+  Lose(absl::UnavailableError(absl::StrCat("leadership not renewed for ", absl::FormatDuration(term_))));
 }
 
 void LeadKeeper::Lose(const absl::Status& status) {

@@ -37,7 +37,7 @@ constexpr int kLargeBufferBytes = 4 << 20;
 constexpr char kFooter[] =
     "CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE: callers must send it as a bearer token. The file may have several "
     "lines TOKEN [TENANT] [predictor|reader|operator] [models], and TOKEN worker. CHAINFLEET_WORKER_TOKEN or "
-    "CHAINFLEET_WORKER_TOKEN_FILE: workers must send it. Without --tls-cert tokens travel in clear.\n\n"
+    "CHAINFLEET_WORKER_TOKEN_FILE: workers must send it. Without --tls-cert tokens travel unencrypted.\n\n"
     "Examples:\n"
     "  CHAINFLEET_TOKEN_FILE=/etc/tokens chainfleet-server --data-dir /srv/chainfleet --listen 0.0.0.0:7400 \\\n"
     "      --tls-cert pki/server.crt --tls-key pki/server.key\n"
@@ -56,13 +56,14 @@ struct Flags {
 };
 
 void AddScaleFlags(CLI::App* app, Flags* flags) {
-  app->add_option("--scale", flags->scale,
-                  "slurm: ask Slurm for workers when chains wait, let them go when idle; off: others start workers")
+  app->add_option(
+         "--scale", flags->scale,
+         "slurm: request Slurm workers when chains wait and release idle ones; off: workers are started by others")
       ->check(CLI::IsMember({"off", "slurm"}))
       ->capture_default_str();
   app->add_option("--scale-script", flags->scale_script,
-                  "The batch script of one worker, such as deploy/slurm/chainfleet-worker.sbatch");
-  app->add_option("--scale-min", flags->scale_settings.min_workers, "Least number of workers, idle or not")
+                  "Batch script that starts one worker, such as deploy/slurm/chainfleet-worker.sbatch");
+  app->add_option("--scale-min", flags->scale_settings.min_workers, "Smallest number of workers, idle ones included")
       ->check(CLI::Range(0, 10000))
       ->capture_default_str();
   app->add_option("--scale-max", flags->scale_settings.max_workers, "Largest number of workers, queued ones included")
@@ -71,7 +72,7 @@ void AddScaleFlags(CLI::App* app, Flags* flags) {
   app->add_option("--scale-chains", flags->scale_settings.chains_per_worker, "Chains that one worker takes")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
-  app->add_option("--scale-join", flags->scale_join, "Time within which a started cluster job's worker must join")
+  app->add_option("--scale-join", flags->scale_join, "Time within which the worker of a started cluster job must join")
       ->capture_default_str();
   app->add_option("--scale-idle", flags->scale_idle, "Time after which a worker without chains is drained")
       ->capture_default_str();
@@ -95,13 +96,13 @@ void AddPredictFlags(CLI::App* app, Flags* flags) {
 
 void AddAccessFlags(CLI::App* app, Flags* flags) {
   app->add_flag("--insecure", flags->insecure,
-                "Serve other hosts without tokens or without TLS: who reaches the port, or reads the network, has full "
-                "access");
+                "Serve other hosts without tokens or without TLS: anyone who reaches the port or reads the network has "
+                "full access");
   app->add_option("--tls-cert", flags->server.tls.certificate,
-                  "Serve gRPC and HTTP by TLS alone, with this certificate (PEM, with its intermediate certificates)");
+                  "Serve gRPC and HTTP only over TLS, with this certificate (PEM, with its intermediate certificates)");
   app->add_option("--tls-key", flags->server.tls.key, "Private key of --tls-cert");
   app->add_option("--tls-client-ca", flags->server.tls.authorities,
-                  "Certificates, in PEM form, that sign those of clients and workers, who must have one");
+                  "PEM certificates that sign those of clients and workers; each of these must then present one");
   app->add_flag("--allow-modules", flags->server.access.allow_modules,
                 "Accept TorchScript models, which workers run as programs, from operators and tokens marked `models`");
   app->add_option("--tenant-jobs", flags->server.tenant_limits.jobs,
@@ -157,15 +158,13 @@ void AddStoreFlags(CLI::App* app, Flags* flags) {
                   "Store of draws and data sets: s3://BUCKET/PREFIX with the usual AWS_ variables; default: the "
                   "data directory")
       ->envname("CHAINFLEET_BLOBS");
-  app->add_option(
-         "--s3-public-endpoint", flags->server.s3_public_endpoint,
-         "http(s)://HOST[:PORT] of S3 as workers reach it, for they put draws there by themselves; default: as "
-         "this server; off: they send them through it")
+  app->add_option("--s3-public-endpoint", flags->server.s3_public_endpoint,
+                  "http(s)://HOST[:PORT] at which workers reach S3, to upload draws directly; default: the server's "
+                  "own endpoint; off: workers upload through the server")
       ->envname("CHAINFLEET_S3_PUBLIC_ENDPOINT");
-  app->add_option(
-         "--dataset-root", flags->dataset_roots,
-         "FOLDER or s3://BUCKET/PREFIX, repeatable: data sets below it may be put by file:// or s3://, read by "
-         "this server; default: none, data sets are uploaded")
+  app->add_option("--dataset-root", flags->dataset_roots,
+                  "FOLDER or s3://BUCKET/PREFIX, repeatable: this server reads data sets below it that are put by "
+                  "file:// or s3://; default: none, data sets are uploaded")
       ->envname("CHAINFLEET_DATASET_ROOT")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -173,11 +172,10 @@ void AddStoreFlags(CLI::App* app, Flags* flags) {
       "--restored", flags->restored,
       "Once, after a backup was put back: fences off all that was done after it was taken, and looks for every "
       "object");
-  app->add_flag(
-      "--objects-moved", flags->server.objects_moved,
-      "Once, after all objects were copied under the same names to where this server looks for them: --blobs, "
-      "or its data directory");
-  app->add_flag("--keep-objects", flags->keep_objects, "Do not delete objects, for the time of a backup");
+  app->add_flag("--objects-moved", flags->server.objects_moved,
+                "Use once, after all objects were copied under the same names to their new place: --blobs, or the data "
+                "directory");
+  app->add_flag("--keep-objects", flags->keep_objects, "Do not delete objects while a backup runs");
 }
 
 void AddFlags(CLI::App* app, Flags* flags) {
@@ -194,19 +192,19 @@ void AddFlags(CLI::App* app, Flags* flags) {
                   "HOST:PORT for HTTP: the Open Inference Protocol and the job API, or off; port 0 takes a free one")
       ->check([](const std::string& text) { return text == "off" ? "" : WrongAddress(text); })
       ->capture_default_str();
-  app->add_option("--lease", flags->lease,
-                  "Time that a silent worker keeps its chains; sync interval and grace period are a third of it each")
+  app->add_option(
+         "--lease", flags->lease,
+         "Time after which a silent worker loses its chains; sync interval and grace period are a third of it each")
       ->capture_default_str();
   app->add_option("--port-file", flags->port_file,
                   "Write {\"grpc\": PORT, \"metrics\": PORT, \"http\": PORT} here once serving");
-  app->add_option("--threads", flags->server.threads,
-                  "Threads for disk and bookkeeping; 0: chosen by the number of cores")
+  app->add_option("--threads", flags->server.threads, "Threads for disk and bookkeeping; 0: by the number of cores")
       ->capture_default_str();
   app->add_option("--tenant-weight", flags->tenant_weights,
                   "NAME=WEIGHT, repeatable: a tenant's share of the fleet among waiting tenants; 1 for all others")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app->add_option("--share-half-life", flags->share_half_life, "Time after which a tenant's past use counts half")
+  app->add_option("--share-half-life", flags->share_half_life, "Time after which a tenant's past usage counts half")
       ->capture_default_str();
   AddPredictFlags(app, flags);
   AddScaleFlags(app, flags);
@@ -352,7 +350,7 @@ absl::Status CheckServerTls(const TlsFiles& files) {
 // Warns the operator if the server is open.
 void LogAccess(const TokenTable& tokens, const std::string& listen) {
   if (tokens.empty() && !IsLoopback(listen)) {
-    Log(LogLevel::kWarning, "no tokens: every host that reaches the port may do everything", {{"listen", listen}});
+    Log(LogLevel::kWarning, "no tokens: every host that reaches the port has full access", {{"listen", listen}});
   }
   const auto is_worker = [](const auto& entry) { return entry.second.may(kWork); };
   if (!tokens.empty() && std::ranges::none_of(tokens, is_worker)) {
@@ -396,7 +394,7 @@ int Run(const Flags& flags) {
 
   int received = 0;
   sigwait(&signals, &received);
-  Log(LogLevel::kInfo, "ending; a second signal ends at once", {{"signal", received}});
+  Log(LogLevel::kInfo, "shutting down; a second signal exits at once", {{"signal", received}});
   signal(SIGTERM, SIG_DFL);
   signal(SIGINT, SIG_DFL);
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);

@@ -55,13 +55,13 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->set_version_flag("--version", kVersion);
   WorkerOptions& worker = flags->worker;
   app->add_option("--server", worker.server,
-                  "HOST:PORT of the coordinator; a comma list of several, one of which leads")
+                  "HOST:PORT of the coordinator, or a comma-separated list of coordinators, one of which leads")
       ->envname("CHAINFLEET_ADDRESS")
       ->capture_default_str();
   app->add_option("--ca-file", worker.tls.authorities,
-                  "Call the server by TLS: certificates that sign its certificate, in PEM form; system: this host's")
+                  "Connect over TLS: PEM certificates that sign the server's certificate; system: those of this host")
       ->envname("CHAINFLEET_CA_FILE");
-  app->add_option("--cert-file", worker.tls.certificate, "Certificate of this worker, if the server wants one")
+  app->add_option("--cert-file", worker.tls.certificate, "Certificate of this worker, if the server requires one")
       ->envname("CHAINFLEET_CERT_FILE");
   app->add_option("--key-file", worker.tls.key, "Private key of --cert-file")->envname("CHAINFLEET_KEY_FILE");
   app->add_option("--device", worker.device, "cpu, cuda:N, or a GPU or MIG device by its UUID")
@@ -75,8 +75,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
       ->capture_default_str();
   app->add_option(
          "--memory-gib", worker.memory_gib,
-         "Device memory for chains; 0: all that this process may have on a CPU, nine tenths of what is free on "
-         "a GPU")
+         "Device memory for chains; 0: all that this process may use on a CPU, 90 % of the free memory on a GPU")
       ->check(CLI::Range(0.0, 1048576.0))
       ->capture_default_str();
   app->add_option("--cache-dir", worker.cache_directory, "Keep data sets here between runs; empty: in memory only");
@@ -100,7 +99,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
                   "NVML library for GPU metrics on --metrics-port; empty: libnvidia-ml.so.1, with --device cuda:N");
   app->add_option("--id", worker.id, "Name of this worker, unique in the fleet; empty: host name and process id");
   app->add_option("--host", worker.host,
-                  "Name of the machine, over which chains are spread; in a pod the node's name; empty: host name");
+                  "Name of the machine; chains are spread over machines; in a pod the node's name; empty: host name");
   const char* config = std::getenv("CHAINFLEET_CONFIG");
   app->set_config("--config", config == nullptr ? "" : config,
                   "Read these flags from a file of NAME = VALUE lines; also CHAINFLEET_CONFIG");
@@ -109,12 +108,12 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->footer(
       "CHAINFLEET_WORKER_TOKEN or CHAINFLEET_WORKER_TOKEN_FILE, else CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE: the "
       "bearer\n"
-      "token, one of the server's for workers, where the server wants one.\n"
-      "SIGTERM or Ctrl-C hands the chains back and ends; a second one ends at once.\n\n"
+      "token of a worker, if the server has tokens.\n"
+      "SIGTERM or Ctrl-C hands the chains back and exits; a second one exits at once.\n\n"
       "Examples:\n"
       "  chainfleet-worker --server 10.0.0.5:7400 --device cuda:0 --metrics-port 7410 --metrics-listen 0.0.0.0\n"
       "  chainfleet-worker --threads 2 --chain-slots 8 --cache-dir /var/cache/chainfleet\n\n"
-      "Exit status: 0 ended after handing everything back, 1 failed, 2 usage, 5 ended with the server out of reach.");
+      "Exit status: 0 all chains handed back, 1 failed, 2 usage, 5 server unreachable at the end.");
 }
 
 int Fail(const absl::Status& status, int exit_status = kFailed) {
@@ -150,7 +149,7 @@ int RunUntilSignal(Worker* worker, const sigset_t& signals) {
     if (!session.status().ok()) return Fail(session.status());
     if (session.drained()) return 0;
     if (session.stuck()) {
-      Log(LogLevel::kError, "a step or a prediction does not end: every chain was handed back, this process exits");
+      Log(LogLevel::kError, "a step or prediction hangs: all chains handed back, exiting");
       std::_Exit(kFailed);
     }
     const absl::Duration left = deadline - clock.Monotonic();
@@ -161,7 +160,7 @@ int RunUntilSignal(Worker* worker, const sigset_t& signals) {
     const int received = WaitForSignal(signals, std::min(left, absl::Hours(1)));
     if (received != SIGTERM && received != SIGINT) continue;
     if (deadline < absl::InfiniteDuration()) std::_Exit(kFailed);
-    Log(LogLevel::kInfo, "handing chains back; a second signal ends at once", {{"signal", received}});
+    Log(LogLevel::kInfo, "handing chains back; a second signal exits at once", {{"signal", received}});
     deadline = clock.Monotonic() + limits::kDrainDeadline;
     session.Drain();
   }

@@ -37,7 +37,7 @@ std::string UsageError(const CLI::App& program, const CLI::ParseError& e, int ar
 
 int main(int argc, char** argv) {
   setenv("GRPC_VERBOSITY", "NONE", /*replace=*/0);  // gRPC's errors are reported as statuses
-  CLI::App program("chainfleet: draws from posteriors of neural networks, sampled by a fleet and served as averages",
+  CLI::App program("chainfleet: samples posteriors of neural networks on a fleet of workers and serves their averages",
                    "chainfleet");
   program.require_subcommand(1);
   program.set_version_flag("--version", chainfleet::kVersion);

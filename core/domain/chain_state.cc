@@ -39,6 +39,11 @@ std::string ToString(JobIntent intent) {
   return kNames[static_cast<int>(intent)];
 }
 
+std::string Participle(JobIntent intent) {
+  constexpr const char* kWords[] = {"resumed", "paused", "stopped early", "cancelled", "deleted"};
+  return kWords[static_cast<int>(intent)];
+}
+
 std::string ToString(JobState state) {
   constexpr const char* kNames[] = {"PENDING",         "RUNNING", "PAUSED",    "SUCCEEDED",
                                     "SUCCEEDED_EARLY", "FAILED",  "CANCELLED", "DELETING"};
@@ -51,8 +56,8 @@ bool IsFinal(JobState state) {
 
 absl::Status CheckIntentMove(JobIntent from, JobIntent to) {
   if (to >= from || (from == JobIntent::kPause && to == JobIntent::kRun)) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("the job's intent is ", ToString(from), " and cannot become ",
-                                                    ToString(to), ": intents only tighten"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("a job that was ", Participle(from), " cannot be ", Participle(to)));
 }
 
 JobState DeriveJobState(JobIntent intent, const std::vector<ChainState>& chains, bool enough) {

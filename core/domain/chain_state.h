@@ -23,6 +23,7 @@ absl::Status CheckMove(ChainState from, ChainState to);
 // job and its predictions, and keeps the draws until the job is deleted. DELETE removes the job and its draws.
 enum class JobIntent { kRun = 0, kPause = 1, kFinish = 2, kCancel = 3, kDelete = 4 };
 std::string ToString(JobIntent intent);
+std::string Participle(JobIntent intent);  // for users: a job was "paused", or cannot be "resumed"
 
 // Derived from the intent and the chains; never stored.
 enum class JobState {
@@ -38,7 +39,7 @@ enum class JobState {
 std::string ToString(JobState state);
 bool IsFinal(JobState state);
 
-// Intents only tighten: RUN <-> PAUSE -> FINISH -> CANCEL -> DELETE. FAILED_PRECONDITION names both intents.
+// Intents only tighten: RUN <-> PAUSE -> FINISH -> CANCEL -> DELETE. FAILED_PRECONDITION names both.
 absl::Status CheckIntentMove(JobIntent from, JobIntent to);
 
 // A job succeeds when all chains are final and every chain succeeded, or the requested number of chains (`enough`). The

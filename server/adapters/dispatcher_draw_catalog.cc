@@ -128,10 +128,10 @@ absl::StatusOr<PinnedDraws> PinnedBy(const JobBrief& job, const std::vector<Chai
 absl::StatusOr<JobBrief> ServedJob(Dispatcher* dispatcher, const std::string& id) {
   CHAINFLEET_ASSIGN_OR_RETURN(JobBrief job, dispatcher->GetBrief(id));
   if (job.intent < JobIntent::kCancel) return job;
-  const char* hint = job.intent == JobIntent::kDelete ? "its draws are being deleted"
-                                                      : "its draws can be exported until it is deleted";
-  return WithReason(absl::FailedPreconditionError(absl::StrCat("job ", job.id, " is not served: its intent is ",
-                                                               ToString(job.intent), "; ", hint)),
+  const char* hint =
+      job.intent == JobIntent::kDelete ? "its draws go as well" : "its draws can be exported until it is deleted";
+  return WithReason(absl::FailedPreconditionError(absl::StrCat("job ", job.id, " is not served: it was ",
+                                                               Participle(job.intent), ", and ", hint)),
                     "NOT_SERVED");
 }
 

@@ -122,7 +122,7 @@ class StockTaking {
 
   absl::Status DoWithout(const ChainRow& chain, std::set<std::string> missing, bool is_final) {
     for (const std::string& object : missing) {
-      Log(LogLevel::kError, "an object of a chain is missing",
+      Log(LogLevel::kError, "object of a chain missing",
           {{"job", chain.id.job},
            {"chain", chain.id.index},
            {"lease_epoch", chain.lease_epoch},

@@ -36,11 +36,11 @@ bool IsBelow(const fs::path& path, const fs::path& folder) {
 absl::Status Advise(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kNotFound:
-      return absl::NotFoundError("not there on the server's host: check the path, or upload the file itself");
+      return absl::NotFoundError("not found on the server's host: check the path, or upload the file");
     case absl::StatusCode::kInvalidArgument:
-      return absl::InvalidArgumentError("not a regular file: name files, one by one");
+      return absl::InvalidArgumentError("not a regular file: give each file by its own path");
     case absl::StatusCode::kPermissionDenied:
-      return absl::PermissionDeniedError("the server's user may not read it: have its operator allow it");
+      return absl::PermissionDeniedError("the server's user may not read the file: ask the operator to allow it");
     case absl::StatusCode::kAborted:
       return absl::AbortedError("the file became shorter while it was read: put it again when it is whole");
     default:

@@ -59,6 +59,13 @@ class Evaluations(unittest.TestCase):
         self.assertEqual(self.states()[evaluation], "SUCCEEDED")
         self.fleet.start_worker(0)
 
+    def test_it_can_be_cancelled(self):
+        self.signal_workers(signal.SIGSTOP)
+        evaluation = self.start()
+        cancelled = self.fleet.run("evaluate", "--cancel", evaluation, check=True)
+        self.signal_workers(signal.SIGCONT)
+        self.assertEqual((cancelled.stdout, self.states()[evaluation]), (f"{evaluation} CANCELLED\n", "CANCELLED"))
+
     def test_it_runs_beside_a_chain_that_goes_on(self):
         calm = self.fleet.json("evaluate", self.job, "--dataset", "fashion")
         endless = JOB.replace("name: scored", "name: beside").replace("num_epochs: 4", "num_epochs: 1000000").replace("chains: 3", "chains: 2")
@@ -74,6 +81,7 @@ class Evaluations(unittest.TestCase):
         both = self.fleet.run("evaluate", self.job, "--attach", "eval-none")
         self.assertEqual((both.returncode, "leave JOB" in both.stderr), (2, True), both.stderr)
         self.assertEqual(self.fleet.run("evaluate", self.job).returncode, 2)
+        self.assertEqual(self.fleet.run("evaluate", self.job, "--dataset", "fashion", "--curve", "-3").returncode, 2)
         typo = self.fleet.run("evaluate", self.job, "--dataset", "fashion", "--corruptions", "foog")
         self.assertEqual((typo.returncode, "pixelate" in typo.stderr), (1, True), typo.stderr)
         many = self.fleet.run("evaluate", self.job, "--dataset", "fashion", "--curve", "1000")

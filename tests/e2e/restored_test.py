@@ -113,7 +113,7 @@ class Restored(unittest.TestCase):
         names = {r["segment"]["object"]["name"].split("/")[0] for r in records}
         self.assertEqual(len(names), 2, "objects of before keep their names, later ones have those of the new incarnation")
         said = [json.loads(line) for line in self.fleet.logged()["restored.log"].splitlines() if line.startswith("{")]
-        missing = [line for line in said if line["message"] == "an object of a chain is missing"]
+        missing = [line for line in said if line["message"] == "object of a chain missing"]
         self.assertIn(in_backup[0]["object"]["name"], [line["object"] for line in missing])
         for line in missing:
             self.assertEqual((line["job"], line["chain"] in (0, 1), line["lease_epoch"] > 0), (job, True, True))

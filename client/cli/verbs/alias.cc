@@ -30,17 +30,16 @@ void AddAlias(CLI::App* program, Invocation* run) {
   };
   const auto options = std::make_shared<Options>();
   CLI::App* alias = AddGroup(program, "alias", "Name versions of jobs; predictions take an alias in place of a job");
-  CLI::App* set =
-      AddVerb(alias, run, "set", "Let a name refer to a version, and replace the version that it referred to",
-              "  chainfleet alias set champion fashion-emcmc --version 3\n"
-              "  chainfleet predict champion --input x.npy",
-              [=] { return Set(run, options->name, options->job, options->version); });
+  CLI::App* set = AddVerb(alias, run, "set", "Point a name at a version; an existing alias moves to the new version",
+                          "  chainfleet alias set champion fashion-emcmc --version 3\n"
+                          "  chainfleet predict champion --input x.npy",
+                          [=] { return Set(run, options->name, options->job, options->version); });
   set->add_option("NAME", options->name, "Name of the alias, not that of a job")->required();
   AddJobArgument(set, &options->job);
   set->add_option("--version", options->version, "Version to name; default: the newest, with all committed draws")
       ->check(CountAtLeast(1))
       ->option_text("NUMBER");
-  CLI::App* list = AddVerb(alias, run, "list", "All aliases", "  chainfleet alias list",
+  CLI::App* list = AddVerb(alias, run, "list", "List all aliases", "  chainfleet alias list",
                            [=] { return ListNamed(run, "aliases", AliasTable, &Client::ListAliases); });
   CLI::App* remove = AddVerb(alias, run, "delete", "Delete an alias; its version stays",
                              "  chainfleet alias delete champion", [=] { return Delete(run, options->name); });

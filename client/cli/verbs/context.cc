@@ -58,7 +58,7 @@ void AddContext(CLI::App* program, Invocation* run) {
   };
   const auto options = std::make_shared<Options>();
   CLI::App* group = AddGroup(program, "context", "Name the servers that you use, and choose one of them");
-  AddVerb(group, run, "list", "The known servers", "  chainfleet context list", List);
+  AddVerb(group, run, "list", "List the known servers", "  chainfleet context list", List);
   CLI::App* use = AddVerb(group, run, "use", "Use this server from now on", "  chainfleet context use lab",
                           [=] { return Use(options->name); });
   CLI::App* set = AddVerb(group, run, "set", "Add or replace a server; the first one becomes the current one",
@@ -71,7 +71,7 @@ void AddContext(CLI::App* program, Invocation* run) {
       ->excludes(file);
   set->add_option("--ca-file", options->context.ca_file,
                   "Certificates that sign the server's, in PEM form; system: those of this host; default: no TLS");
-  set->add_option("--cert-file", options->context.cert_file, "Client certificate, if the server wants one");
+  set->add_option("--cert-file", options->context.cert_file, "Client certificate, if the server requires one");
   set->add_option("--key-file", options->context.key_file, "Private key of the client certificate");
   CLI::App* remove = AddVerb(group, run, "delete", "Forget a server", "  chainfleet context delete lab",
                              [=] { return Delete(options->name); });

@@ -40,8 +40,8 @@ void AddDataset(CLI::App* program, Invocation* run) {
     std::vector<std::string> files, class_names;
   };
   const auto options = std::make_shared<Options>();
-  CLI::App* dataset = AddGroup(program, "dataset", "Put, list and get data sets");
-  CLI::App* put = AddVerb(dataset, run, "put", "Send a data set; the same content again is fine",
+  CLI::App* dataset = AddGroup(program, "dataset", "Upload, list and download data sets");
+  CLI::App* put = AddVerb(dataset, run, "put", "Upload a data set; repeating the same content is allowed",
                           "  chainfleet dataset put mnist train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz\n"
                           "  chainfleet dataset put mine inputs.npy labels.npy\n"
                           "  chainfleet dataset put mine mine.zarr\n"
@@ -70,7 +70,7 @@ void AddDataset(CLI::App* program, Invocation* run) {
                   "Names of classes 0, 1, ..., with commas between; jobs that are submitted later show them")
       ->delimiter(',')
       ->option_text("NAMES");
-  CLI::App* list = AddVerb(dataset, run, "list", "All data sets", "  chainfleet dataset list",
+  CLI::App* list = AddVerb(dataset, run, "list", "List all data sets", "  chainfleet dataset list",
                            [=] { return ListNamed(run, "datasets", DatasetTable, &Client::ListDatasets); });
   for (CLI::App* verb : {put, list}) {
     AddServerOptions(verb, run);

@@ -59,7 +59,7 @@ absl::Status Describe(Invocation* run, const std::vector<std::string>& words) {
 void AddDescribe(CLI::App* program, Invocation* run) {
   const auto words = std::make_shared<std::vector<std::string>>();
   CLI::App* verb = AddVerb(program, run, "describe",
-                           "All about a job: state, posterior, job file, chains; or about another resource",
+                           "Show all about a job (state, posterior, job file, chains) or about another resource",
                            "  chainfleet describe @latest\n"
                            "  chainfleet describe fashion-emcmc -o yaml\n"
                            "  chainfleet describe dataset fashion-mnist",

@@ -49,12 +49,13 @@ absl::Status Drain(Invocation* run, const std::string& id, absl::Duration deadli
 void AddDrain(CLI::App* program, Invocation* run) {
   const auto worker = std::make_shared<std::string>();
   const auto deadline = std::make_shared<absl::Duration>(kDrainLimit);
-  CLI::App* verb = AddVerb(program, run, "drain",
-                           "Take a worker's chains away at resume points, and give it no others until it is started "
-                           "again; returns once it holds none",
-                           "  chainfleet drain gpu-7                    # before maintenance; then stop the process\n"
-                           "  chainfleet drain gpu-7 --deadline 30s     # what it holds then goes on elsewhere",
-                           [=] { return Drain(run, *worker, *deadline); });
+  CLI::App* verb =
+      AddVerb(program, run, "drain",
+              "Drain a worker: move its chains away at resume points and give it no new ones until it is "
+              "started again; return when it holds none",
+              "  chainfleet drain gpu-7                    # before maintenance; then stop the process\n"
+              "  chainfleet drain gpu-7 --deadline 30s     # then move the rest from their last resume points",
+              [=] { return Drain(run, *worker, *deadline); });
   verb->add_option("WORKER", *worker, "Worker id, as `get workers` prints it")->required();
   AddDurationOption(
       verb, "--deadline", deadline.get(),

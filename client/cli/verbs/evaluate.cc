@@ -19,7 +19,7 @@ namespace chainfleet {
 namespace {
 
 struct EvaluateOptions {
-  std::string job, point, dataset, ood, calibrate, attach;
+  std::string job, point, dataset, ood, calibrate, attach, cancel;
   std::vector<std::string> corruptions;
   bool flatness = false, detach = false, include_failed = false;
   int curve = 0, ece_bins = 0;
@@ -140,11 +140,18 @@ absl::Status EvaluateAll(Invocation* run, Client* client, v1::EvaluateRequest re
   return absl::OkStatus();
 }
 
+absl::Status Cancel(Invocation* run, Client* client, const std::string& id) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::EvaluationOperation ended, client->CancelEvaluation(id));
+  PrintOne(std::cout, run->format, ended, ended.id(),
+           [&] { return absl::StrCat(ended.id(), " ", v1::EvaluationOperation::State_Name(ended.state()), "\n"); });
+  return absl::OkStatus();
+}
+
 absl::Status CheckUsage(const EvaluateOptions& options) {
-  const bool starts = options.attach.empty();
+  const bool starts = options.attach.empty() && options.cancel.empty();
   const auto wrong = [](const std::string& what) { return WithReason(absl::InvalidArgumentError(what), kUsageReason); };
   if (!starts && !(options.job.empty() && options.dataset.empty())) {
-    return wrong("--attach takes the id of an evaluation alone: leave JOB and --dataset out");
+    return wrong("--attach and --cancel take the id of an evaluation alone: leave JOB and --dataset out");
   }
   if (starts && options.job.empty()) return wrong("JOB is missing: say which job, or --attach to an evaluation");
   if (starts && options.dataset.empty()) return wrong("--dataset is missing: say which data set to score the job on");
@@ -171,6 +178,7 @@ absl::Status Evaluate(Invocation* run, const EvaluateOptions& options) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   v1::EvaluateRequest request = RequestOf(options);
   if (options.point == "all") return EvaluateAll(run, &client, std::move(request));
+  if (!options.cancel.empty()) return Cancel(run, &client, options.cancel);
   request.mutable_selection()->set_point(options.point);
   std::string id = options.attach;
   if (id.empty()) {
@@ -190,11 +198,12 @@ absl::Status Evaluate(Invocation* run, const EvaluateOptions& options) {
 
 void AddEvaluate(CLI::App* program, Invocation* run) {
   const auto options = std::make_shared<EvaluateOptions>();
-  CLI::App* verb = AddVerb(program, run, "evaluate", "Scores of single draws and of their average on a stored data set",
+  CLI::App* verb = AddVerb(program, run, "evaluate", "Score single draws and their average on a stored data set",
                            "  chainfleet evaluate @latest --dataset fashion-mnist-test --ood mnist-digits\n"
                            "  chainfleet evaluate @latest --dataset fashion-mnist-test -o json | jq .scores\n"
                            "  chainfleet evaluate @latest --dataset test --corruptions all --curve 12 --detach\n"
-                           "  chainfleet evaluate --attach eval-abcdefghij",
+                           "  chainfleet evaluate --attach eval-abcdefghij\n"
+                           "  chainfleet evaluate --cancel eval-abcdefghij",
                            [=] { return Evaluate(run, *options); });
   AddJobArgument(verb, &options->job)
       ->required(false)
@@ -216,6 +225,7 @@ void AddEvaluate(CLI::App* program, Invocation* run) {
                  "Also report the curvature of the likelihood at each chain's newest draw, on the first 1,024 rows");
   verb->add_option("--curve", options->curve,
                    "Also score averages over fewer draws, at this many numbers of draws (only for jobs with labels)")
+      ->check(CountAtLeast(1))
       ->option_text("POINTS");
   verb->add_option("--ece-bins", options->ece_bins, "Bins of the expected calibration error; default 15")
       ->check(CountAtLeast(1))
@@ -224,6 +234,9 @@ void AddEvaluate(CLI::App* program, Invocation* run) {
   verb->add_flag("--detach", options->detach,
                  "Start the evaluation, print its id and exit; the evaluation runs on the server");
   verb->add_option("--attach", options->attach, "Wait for an evaluation that was started before")->option_text("ID");
+  verb->add_option("--cancel", options->cancel, "Cancel an evaluation that runs")
+      ->excludes("--attach")
+      ->option_text("ID");
   AddServerOptions(verb, run);
   AddOutputOption(verb, run);
 }

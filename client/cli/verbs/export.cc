@@ -238,6 +238,11 @@ absl::Status CheckOptions(const ExportOptions& options) {
   if (!options.traces.empty() && !options.format.empty()) return usage("--traces is an export of its own");
   if (options.traces.empty() && options.format.empty()) return usage("give --format and --output, or --traces FILE");
   if (options.format.empty() != options.output.empty()) return usage("--format and --output belong together");
+  if (arviz && options.output.ends_with(".nc")) {
+    return usage(
+        "--format arviz writes a folder of Zarr: give a name such as idata.zarr, and open it with "
+        "arviz.from_zarr");
+  }
   if (arviz && (options.weighted || options.skip_corrupt)) {
     return usage("--weighted and --skip-corrupt are for npz, zarr and safetensors");
   }
@@ -291,7 +296,7 @@ absl::Status Export(Invocation* run, const ExportOptions& options) {
 void AddExport(CLI::App* program, Invocation* run) {
   const auto options = std::make_shared<ExportOptions>();
   CLI::App* verb = AddVerb(
-      program, run, "export", "Write all committed draws, or traces, to files, checking every digest on the way",
+      program, run, "export", "Write all committed draws, or traces, to files; every digest is checked",
       "  chainfleet export @latest --format npz --output draws.npz\n"
       "  chainfleet export @latest --format safetensors --output draws/\n"
       "  chainfleet export @latest --format arviz --output idata.zarr\n"

@@ -30,9 +30,9 @@ void AddIntents(CLI::App* program, Invocation* run) {
   };
   for (const Verb& verb :
        {Verb{"pause", v1::Job::PAUSE, "Stop the chains of a job at a resume point and give their workers back"},
-        Verb{"resume", v1::Job::RUN, "Go on with a paused job where it stood"},
+        Verb{"resume", v1::Job::RUN, "Resume a paused job from its resume points"},
         Verb{"abort", v1::Job::FINISH, "Stop a job early; keep its draws and serve them (SUCCEEDED_EARLY)"},
-        Verb{"cancel", v1::Job::CANCEL, "Stop a job and leave serving; draws stay until it is deleted"}}) {
+        Verb{"cancel", v1::Job::CANCEL, "Stop a job and stop serving it; its draws stay until the job is deleted"}}) {
     const auto job = std::make_shared<std::string>();
     CLI::App* app = AddVerb(program, run, verb.name, verb.description, "  chainfleet " + verb.name + " @latest",
                             [=, intent = verb.intent] { return SetIntent(run, *job, intent); });

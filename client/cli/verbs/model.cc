@@ -21,7 +21,7 @@ void AddModel(CLI::App* program, Invocation* run) {
     std::string name, file;
   };
   const auto options = std::make_shared<Options>();
-  CLI::App* model = AddGroup(program, "model", "Put and list TorchScript modules");
+  CLI::App* model = AddGroup(program, "model", "Upload and list TorchScript modules");
   CLI::App* put =
       AddVerb(model, run, "put", "Upload a module that torch.jit.save wrote; repeating the same file is allowed",
               "  chainfleet model put mine mine.pt    # a job file then says  model: {torchscript: mine}",
@@ -30,7 +30,7 @@ void AddModel(CLI::App* program, Invocation* run) {
   put->add_option("FILE", options->file, "The .pt file. Workers run its code: put only what you trust")
       ->required()
       ->check(CLI::ExistingFile);
-  CLI::App* list = AddVerb(model, run, "list", "All stored modules", "  chainfleet model list",
+  CLI::App* list = AddVerb(model, run, "list", "List all stored modules", "  chainfleet model list",
                            [=] { return ListNamed(run, "models", ModelTable, &Client::ListModels); });
   for (CLI::App* verb : {put, list}) {
     AddServerOptions(verb, run);

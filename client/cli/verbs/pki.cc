@@ -45,7 +45,8 @@ absl::Status ShowWritten(const absl::StatusOr<std::string>& certificate) {
 }  // namespace
 
 void AddPki(CLI::App* program, Invocation* run) {
-  CLI::App* group = AddGroup(program, "pki", "Make certificates for TLS, for fleets without an authority of their own");
+  CLI::App* group =
+      AddGroup(program, "pki", "Make certificates for TLS, for fleets without their own certificate authority");
   AddPkiVerb(
       group, run, "init", "Make an authority; keep its folder private", "  chainfleet pki init --folder ~/fleet-pki",
       3650,
@@ -68,7 +69,7 @@ void AddPki(CLI::App* program, Invocation* run) {
         return ShowWritten(IssueCertificate(options.folder, options.name, options.hosts, ValidFor(*run, options.days)));
       },
       issued);
-  issue->add_option("NAME", issued->name, "Name of the holder, and of the files")->required();
+  issue->add_option("NAME", issued->name, "Name in the certificate; its files have the same name")->required();
   issue->add_option("--host", issued->hosts, "DNS name or IP address at which the holder is reached, repeatable")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -253,7 +253,7 @@ void AddPredict(CLI::App* program, Invocation* run) {
   const auto options = std::make_shared<PredictOptions>();
   CLI::App* verb = AddVerb(
       program, run, "predict",
-      "Bayesian model average over a job's draws: class probabilities, or numbers, and how sure they are",
+      "Average predictions over a job's draws: class probabilities or numbers, with their uncertainty",
       "  chainfleet predict @latest --input x.npy\n"
       "  chainfleet predict fashion-emcmc --input t10k-images-idx3-ubyte.gz --output p.npz "
       "--kinds theta --members 2\n"
@@ -275,7 +275,8 @@ void AddPredict(CLI::App* program, Invocation* run) {
       ->required()
       ->check(CLI::ExistingPath)
       ->option_text("FILE");
-  verb->add_option("--output", options->output, "Write an .npz or .csv instead of printing")
+  verb->add_option("--output", options->output,
+                   "Write the predictions to an .npz or .csv file instead of printing them")
       ->check(EndsInNpzOrCsv())
       ->option_text("FILE");
   AddChoiceOfDraws(verb, options.get());

@@ -289,15 +289,16 @@ absl::Status Report(Invocation* run, const ReportOptions& options) {
 
 void AddReport(CLI::App* program, Invocation* run) {
   const auto options = std::make_shared<ReportOptions>();
-  CLI::App* verb = AddVerb(
-      program, run, "report", "One HTML page of a job: scores, calibration, chains, certain and uncertain inputs",
-      "  chainfleet report @latest --dataset fashion-mnist-test --ood mnist-digits -o report.html\n"
-      "  chainfleet report @latest --dataset fashion-mnist-test --corruptions all --flatness -o report.html\n"
-      "  chainfleet report @latest -o report.html      # of the newest evaluation that is stored\n"
-      "  chainfleet report @latest -o - | gzip > report.html.gz",
-      [=] { return Report(run, *options); });
+  CLI::App* verb =
+      AddVerb(program, run, "report",
+              "Write one HTML page about a job: scores, calibration, chains, certain and uncertain inputs",
+              "  chainfleet report @latest --dataset fashion-mnist-test --ood mnist-digits -o report.html\n"
+              "  chainfleet report @latest --dataset fashion-mnist-test --corruptions all --flatness -o report.html\n"
+              "  chainfleet report @latest -o report.html      # from the newest stored evaluation\n"
+              "  chainfleet report @latest -o - | gzip > report.html.gz",
+              [=] { return Report(run, *options); });
   AddJobArgument(verb, &options->job);
-  verb->add_option("-o,--output", options->output, "The page to write, whole in itself; - for stdout")
+  verb->add_option("-o,--output", options->output, "HTML file to write (a single file); - for stdout")
       ->required()
       ->option_text("FILE");
   CLI::Option* dataset =

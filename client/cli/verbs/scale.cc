@@ -25,7 +25,7 @@ void AddScale(CLI::App* program, Invocation* run) {
   };
   const auto options = std::make_shared<Options>();
   CLI::App* verb =
-      AddVerb(program, run, "scale", "Add chains to a job that runs or is paused; those it has go on as they are",
+      AddVerb(program, run, "scale", "Add chains to a running or paused job; existing chains are unchanged",
               "  chainfleet scale @latest --chains 8      # eight in all",
               [=] { return AddChains(run, options->job, options->chains); });
   AddJobArgument(verb, &options->job);

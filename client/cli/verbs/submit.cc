@@ -67,7 +67,7 @@ absl::Status Submit(Invocation* run, const SubmitOptions& options) {
 void AddSubmit(CLI::App* program, Invocation* run) {
   const auto options = std::make_shared<SubmitOptions>();
   CLI::App* verb =
-      AddVerb(program, run, "submit", "Create a sampling job from a YAML or JSON file; prints its id",
+      AddVerb(program, run, "submit", "Create a sampling job from a YAML or JSON file and print its id",
               "  chainfleet submit deploy/jobs/fashion-emcmc.yaml --follow\n"
               "  job=$(chainfleet submit job.yaml -o name)\n"
               "  chainfleet submit job.yaml --dry-run           # all checks of the server, nothing stored",

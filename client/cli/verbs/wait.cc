@@ -19,10 +19,10 @@ absl::Status Wait(Invocation* run, const std::string& job) {
 
 void AddWait(CLI::App* program, Invocation* run) {
   const auto job = std::make_shared<std::string>();
-  CLI::App* verb =
-      AddVerb(program, run, "wait", "Wait until a job is final, also while servers restart; exit code 1 if it FAILED",
-              "  chainfleet wait @latest --timeout 10m && chainfleet evaluate @latest --dataset test",
-              [=] { return Wait(run, *job); });
+  CLI::App* verb = AddVerb(program, run, "wait",
+                           "Wait until a job ends, also across restarts of the server; exit code 1 if it FAILED",
+                           "  chainfleet wait @latest --timeout 10m && chainfleet evaluate @latest --dataset test",
+                           [=] { return Wait(run, *job); });
   AddJobArgument(verb, job.get());
   AddServerOptions(verb, run);
   AddOutputOption(verb, run);

@@ -47,7 +47,7 @@ absl::Status Watch(Invocation* run, const std::string& job) {
 
 void AddWatch(CLI::App* program, Invocation* run) {
   const auto job = std::make_shared<std::string>();
-  CLI::App* verb = AddVerb(program, run, "watch", "A live table of a job's chains until it is final",
+  CLI::App* verb = AddVerb(program, run, "watch", "Show a live table of a job's chains until the job ends",
                            "  chainfleet watch @latest\n"
                            "  chainfleet watch @latest -o jsonl | jq .num_draws   # one job record per change",
                            [=] { return Watch(run, *job); });

@@ -115,12 +115,11 @@ class Applier {
       unchanged.job = std::move(job);
       return unchanged;
     }
+    if (job->finished_at && c.intent != JobIntent::kDelete) {
+      return Refused(absl::FailedPreconditionError(absl::StrCat("job ", c.job, " has ended: it can only be deleted")));
+    }
     if (absl::Status moved = CheckIntentMove(job->intent, c.intent); !moved.ok()) {
       return Refused(Annotate(moved, absl::StrCat("job ", c.job)));
-    }
-    if (job->finished_at && c.intent != JobIntent::kDelete) {
-      return Refused(absl::FailedPreconditionError(
-          absl::StrCat("job ", c.job, " has ended: it cannot change to ", ToString(c.intent), ", only be deleted")));
     }
     if (c.intent == JobIntent::kDelete) {
       CHAINFLEET_ASSIGN_OR_RETURN(ApplyResult unnamed, CheckUnnamed(c.job, std::nullopt, rows_));

@@ -18,7 +18,7 @@ std::string WhyNotScaled(const JobRow& job, int32_t chains) {
   if (chains < spec.chains) return absl::StrCat("has ", spec.chains, " chains, which only become more");
   if (chains > limits::kMaxChainsPerJob) return absl::StrCat("may have ", limits::kMaxChainsPerJob, " chains at most");
   if (job.finished_at) return "has ended: submit its file again with more chains";
-  if (job.intent > JobIntent::kPause) return absl::StrCat("is to ", ToString(job.intent));
+  if (job.intent > JobIntent::kPause) return absl::StrCat("was ", Participle(job.intent));
   return job.stopped.empty() ? "" : absl::StrCat("has enough draws: ", job.stopped.begin()->second);
 }
 

@@ -311,7 +311,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
 
   // The caller gets the error, the operator's log also the worker.
   static void Tell(const Shard& shard, const std::string& worker, const absl::Status& status) {
-    Log(LogLevel::kWarning, "a worker failed a shard of a prediction",
+    Log(LogLevel::kWarning, "prediction shard failed",
         {{"request", shard.request.trace_id},
          {"job", shard.request.plan->job},
          {"worker", worker},

@@ -65,7 +65,7 @@ def load(root):
         with open(full, encoding="utf-8") as file:
             sources.append(Source(os.path.relpath(full, root).replace(os.sep, "/"), file.read()))
 
-    for name in ("README.md", "CMakeLists.txt"):
+    for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CMakeLists.txt"):
         add(os.path.join(root, name))
     for top in ROOTS:
         for folder, folders, names in os.walk(os.path.join(root, top)):

@@ -1,4 +1,5 @@
 """The console in a real browser: each view of a real fleet, on a desk and a phone, by day and night, by keyboard."""
+import base64
 import os
 import tempfile
 import unittest
@@ -85,16 +86,18 @@ class Console(unittest.TestCase):
                 self.assertNotIn("[object", self.browser.evaluate("document.body.innerText"))
                 self.keep(view.strip("#/").split("/")[0] + ("-one" if view.count("/") > 1 else ""))
 
-    def test_every_view_fits_a_phone_at_night(self):
-        self.browser.media(prefers_color_scheme="dark")
-        self.browser.call("Emulation.setDeviceMetricsOverride", width=400, height=900, deviceScaleFactor=1, mobile=False)
-        for view, text in self.views.items():
-            with self.subTest(view=view):
-                self.show(view, text)
-                self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), 400)
-                page = pixels(self.browser.picture({"x": 0, "y": 200, "width": 40, "height": 40}))
-                self.assertLess(sum(page[20][5]), 200, "a page for the dark is dark")
-                self.keep("phone-" + view.strip("#/").split("/")[0] + ("-one" if view.count("/") > 1 else ""))
+    def test_every_view_fits_desk_and_phone_by_day_and_night(self):
+        for width in (1400, 400):
+            for scheme in ("light", "dark"):
+                self.browser.media(prefers_color_scheme=scheme)
+                self.browser.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+                for view, text in self.views.items():
+                    with self.subTest(view=view, width=width, scheme=scheme):
+                        self.show(view, text)
+                        self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), width)
+                        page = pixels(self.browser.picture({"x": 0, "y": 200, "width": 40, "height": 40}))
+                        self.assertEqual(sum(page[20][5]) < 200, scheme == "dark")
+                        self.keep(f"{width}-{scheme}-" + view.strip("#/").split("/")[0] + ("-one" if view.count("/") > 1 else ""))
 
     def test_charts_are_drawn(self):
         self.check_charts("#/jobs/" + self.job, "of each chain, by step")
@@ -140,15 +143,55 @@ class Console(unittest.TestCase):
                 self.assertEqual(self.browser.evaluate("document.scripts.length"), 2)
                 self.assertEqual(self.browser.evaluate("document.querySelectorAll('main img').length"), 0)
 
+    def press(self, key, code, text=None):
+        for kind in ("keyDown" if text else "rawKeyDown", "keyUp"):
+            self.browser.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code,
+                              **({"text": text} if text and kind == "keyDown" else {}))
+
+    def tab_to(self, text):
+        """Presses Tab until the element with this text, or this beginning of a placeholder, has the focus."""
+        for _ in range(60):
+            self.press("Tab", 9)
+            if self.browser.evaluate("(e => (e.placeholder || e.textContent).trim())(document.activeElement)").startswith(text):
+                return
+        self.fail(f"no Tab leads to {text}")
+
     def test_a_keyboard_is_enough(self):
         self.show("#/workers", "worker-0")
-        for _ in range(3):  # the link to the content, the name, and the first view
-            for kind in ("rawKeyDown", "keyUp"):
-                self.browser.call("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
-        self.assertEqual(self.browser.evaluate("document.activeElement.textContent"), "Jobs")
-        for kind in ("keyDown", "keyUp"):
-            self.browser.call("Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", windowsVirtualKeyCode=13, text="\r")
-        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % self.job))
+        for view, text in (("Data", "champion"), ("Evaluations", self.evaluation), ("Workers", "worker-0"), ("Jobs", self.job)):
+            self.browser.evaluate("document.activeElement.blur()")
+            self.tab_to(view)
+            self.press("Enter", 13, "\r")
+            self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % text))
+        self.tab_to(self.job)
+        self.browser.evaluate("draw()")  # as the timer does
+        self.assertEqual(self.browser.evaluate("document.activeElement.textContent"), self.job, "the focus stays")
+        self.press("Enter", 13, "\r")
+        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "Convergence"))
+        self.tab_to("784 numbers")
+        self.browser.call("Input.insertText", text="0 " * 784)
+        self.tab_to("Predict")
+        self.press("Enter", 13, "\r")
+        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "Mutual information"))
+        self.tab_to(self.evaluation)
+        self.press("Enter", 13, "\r")
+        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "single theta"))
+
+    def test_an_image_is_predicted(self):
+        self.show("#/jobs/" + self.job, "Convergence")
+        with tempfile.NamedTemporaryFile(suffix=".png") as image:
+            image.write(base64.b64decode(self.browser.evaluate("""(() => { const canvas = document.createElement('canvas');
+                canvas.width = canvas.height = 56; const context = canvas.getContext('2d'); context.fillStyle = 'white';
+                context.fillRect(0, 0, 56, 28); return canvas.toDataURL().split(',')[1]; })()""")))
+            image.flush()
+            node = self.browser.call("Runtime.evaluate", expression="document.querySelector('input[type=file]')")["result"]["objectId"]
+            self.browser.call("DOM.setFileInputFiles", files=[image.name], objectId=node)
+            self.assertTrue(self.browser.evaluate("new Promise(done => { const look = () => document.querySelector('textarea').value ? "
+                                                  "done(true) : requestAnimationFrame(look); look(); })"))
+        row = [int(value) for value in self.browser.evaluate("document.querySelector('textarea').value").split(",")]
+        self.assertEqual((len(row), set(row[:13 * 28]), set(row[15 * 28:])), (784, {255}, {0}), "white above, black below")
+        self.browser.evaluate("document.querySelector('textarea').form.requestSubmit()")
+        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "Mean probability of each class"))
 
     def test_a_page_is_small(self):
         self.show("#/jobs", self.job)

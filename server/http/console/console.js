@@ -90,7 +90,7 @@ const samplerOf = spec => Object.keys((spec || {}).sampler || {})[0] || "-";
 function table(items, columns, empty) {
   if (items.length === 0) return make("p", {class: "note"}, empty);
   const side = column => column[2] ? {class: "number"} : {};
-  return make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "table"}, make("table", {},
+  return make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "table by " + columns[0][0]}, make("table", {},
     make("thead", {}, make("tr", {}, columns.map(column => make("th", {scope: "col", ...side(column)}, column[0])))),
     make("tbody", {}, items.map(item => make("tr", {}, columns.map(column => {
       const cell = column[1](item);
@@ -380,7 +380,7 @@ const views = {jobs: (query, name) => name ? job(query, name) : jobs(query), wor
 
 function tell(error) {
   trouble.hidden = error === null;
-  trouble.textContent = error === null ? "" : error instanceof Refused ? error.message : "the server does not answer: trying again";
+  trouble.textContent = error === null ? "" : error instanceof Refused ? error.message : "server unreachable, retrying";
 }
 
 // Does what a user asked for, then shows the outcome.
@@ -394,6 +394,19 @@ async function act(work) {
 function busy() {
   const focus = document.activeElement;
   return main.contains(focus) && ["INPUT", "TEXTAREA", "SELECT"].includes(focus.tagName);
+}
+
+// Replaces the view, and keeps the focus and the sideways scrolling of tables where the same view is drawn again.
+function replace(path, parts) {
+  const key = one => [one.tagName, one.getAttribute("href") || one.getAttribute("aria-label") || one.textContent].join(" ");
+  const tables = () => [...main.querySelectorAll(".scroll")];
+  const again = main.dataset.path === path, scrolled = tables().map(one => one.scrollLeft);
+  const focus = again && main.contains(document.activeElement) ? key(document.activeElement) : null;
+  main.dataset.path = path;
+  main.replaceChildren(...parts);
+  if (!again) return;
+  tables().forEach((one, i) => { one.scrollLeft = scrolled[i] || 0; });
+  [...main.querySelectorAll("a, button, input, textarea, select, [tabindex]")].find(one => key(one) === focus)?.focus({preventScroll: true});
 }
 
 async function draw() {
@@ -413,13 +426,13 @@ async function draw() {
   try {
     const parts = await view(new URLSearchParams(search || ""), argument);
     if (mine !== visit) return;
-    main.replaceChildren(...parts.filter(part => part !== null));
+    replace(path, parts.filter(part => part !== null));
     drawCharts();
     document.title = (main.querySelector("h1") || {}).textContent + " - chainfleet";
     tell(null);
   } catch (error) {
     if (mine !== visit) return;
-    if (error.code === 401) { sessionStorage.removeItem("token"); main.replaceChildren(...login()); tell(null); return; }
+    if (error.code === 401) { sessionStorage.removeItem("token"); replace("login", login()); tell(null); return; }
     tell(error);
   }
   document.getElementById("leave").hidden = !sessionStorage.getItem("token");

@@ -66,6 +66,9 @@ inline constexpr int kMaxAliases = 1000;                             // aliases 
 inline constexpr int64_t kKeptVersions = 1000;                       // versions of a job that no alias names
 inline constexpr absl::Duration kUpkeepInterval = absl::Seconds(5);  // time between two retention passes
 inline constexpr int kRetentionBatch = 64;                           // segments that become tombstones in one change
+inline constexpr int64_t kMaxJobEvents = 1000;                       // newest events kept for each job
+inline constexpr int64_t kMaxEventBytes = 4 * kKiB;                  // text of one event
+inline constexpr int64_t kEventsBytes = 64 * kMiB;                   // memory of the events of all jobs
 
 // Worker.
 inline constexpr int64_t kUploadQueueBytes = 64 * kMiB;
@@ -129,6 +132,8 @@ static_assert(kSoloRest >= kResumePointInterval,
               "a chain's first resume point falls into the rest between two solo turns");
 static_assert(kResumePointInterval <= kMaxResumePointInterval, "ChainBatchRunner clamps to this range");
 static_assert(kStateWriterBatch <= kStateWriterQueue, "the queue holds a full batch");
+static_assert(2 * kMaxJobEvents * kMaxEventBytes <= std::min(kMaxMessageBytes, kEventsBytes),
+              "the events of one job are kept and fit into one reply");
 static_assert(kMaxSweepPoints <= kMaxChainsPerJob, "each point of a sweep has a chain");
 static_assert(std::max(kMaxEpochs, kMaxCycles) <= kMaxStepsPerChain, "each epoch and each cycle has a step");
 static_assert(kPredictDeadline <= kEvaluateDeadline, "an evaluation consists of predictions");

@@ -2,11 +2,22 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/base/log.h"
 #include "server/control/dispatcher_impl.h"
 
 namespace chainfleet {
+namespace {
+
+// The event of a change to this intent, by the verbs of the command line.
+const char* EventOf(JobIntent intent) {
+  constexpr const char* kEvents[] = {"job resumed", "job paused", "job aborted", "job cancelled", "job deleted"};
+  return kEvents[static_cast<int>(intent)];
+}
+
+}  // namespace
 
 Dispatcher::Dispatcher(const DispatcherParts& parts, StoredState state, DispatcherOptions options)
     : impl_(std::make_shared<Impl>(parts, std::move(state), std::move(options))) {
@@ -17,7 +28,9 @@ Dispatcher::Dispatcher(const DispatcherParts& parts, StoredState state, Dispatch
 // Tasks that still wait on the executor find no Impl and do nothing.
 Dispatcher::~Dispatcher() = default;
 
-Dispatcher::Core::Core(const DispatcherParts& parts, StoredState state, const DispatcherOptions& o)
+const std::shared_ptr<EventLog>& Dispatcher::events() const { return impl_->events; }
+
+Dispatcher::Core::Core(const DispatcherParts& parts, StoredState state, const DispatcherOptions& o, EventLog* log)
     : SchedulingTables{{}, {}, {}, FairShare(o.shares), {}},
       clock(parts.clock),
       executor(parts.executor),
@@ -27,10 +40,12 @@ Dispatcher::Core::Core(const DispatcherParts& parts, StoredState state, const Di
       versions(parts.versions),
       options(o),
       observer(options.observer != nullptr ? options.observer : &nobody),
+      events(log),
       now(clock->Monotonic()) {
   for (const RetiredName& name : state.retired_names) jobs.Retire(name);
   for (StoredJob& job : state.jobs) {
     JobEntry& entry = *AddJob(std::move(job));
+    events->Open(entry.row.id, /*restored=*/true);
     if (entry.row.intent == JobIntent::kDelete) SchedulePurge(entry.row.id);
     for (const ChainEntry& chain : entry.chains) {
       const ChainRow& row = chain.row;
@@ -100,6 +115,7 @@ void Dispatcher::Core::Purge(const change::PurgeJob& page) {
     if (!result.status.ok()) return core.SchedulePurge(job);
     core.jobs.Remove(job);
     core.versions->Forget(job);
+    core.events->Close(job);
     core.TellWatchers(job, absl::NotFoundError("job " + job + " was deleted"));
   });
 }
@@ -204,6 +220,11 @@ void Dispatcher::Core::Absorb(const ApplyResult& result) {
 void Dispatcher::Core::OnChainEnd(const ChainRow& row) {
   observer->OnChainEnd(row.state);
   const bool failed = row.state == ChainState::kFailed || row.state == ChainState::kDiverged;
+  if (row.state != ChainState::kCancelled) {  // the job's own event tells it
+    Note(failed ? LogLevel::kWarning : LogLevel::kInfo,
+         absl::StrCat("chain ", absl::AsciiStrToLower(ToString(row.state))), row,
+         {{"step", row.step}, {"draws", row.num_draws}, {"reason", row.reason}});
+  }
   if (failed && options.traces != nullptr) options.traces->Forget(row.id);
 }
 
@@ -212,6 +233,7 @@ void Dispatcher::Core::AbsorbJob(const JobRow& row) {
   if (job == nullptr) return;
   const bool stops = row.stopped.size() > job->row.stopped.size();
   if (row.finished_at && !job->row.finished_at && row.intent != JobIntent::kDelete) ended.push_back(row.id);
+  if (row.intent != job->row.intent) NoteJob(LogLevel::kInfo, EventOf(row.intent), row.id);
   jobs.Update(row);
   if (!stops) return;
   StirHolders(*job);
@@ -221,16 +243,19 @@ void Dispatcher::Core::AbsorbJob(const JobRow& row) {
 void Dispatcher::Core::TellOfEndedJobs() {
   for (const std::string& id : std::exchange(ended, {})) {
     const JobEntry* job = jobs.Find(id);
-    if (job == nullptr || !options.on_job_end) continue;
+    if (job == nullptr) continue;
+    NoteJob(job->state == JobState::kFailed ? LogLevel::kWarning : LogLevel::kInfo, "job ended", id,
+            {{"state", ToString(job->state)}, {"draws", job->num_draws}});
+    if (!options.on_job_end) continue;
     const auto keep = [impl = self, id](std::map<std::string, std::string> parts, const std::function<void()>& done) {
       const auto alive = impl.lock();
       if (alive == nullptr) return;
       Entered entered(alive.get());
       entered->Change(change::KeepFindings{id, std::move(parts)}, [id, done](Core& core, const ApplyResult& result) {
         if (!result.status.ok()) {
-          core.log_lines.push_back({LogLevel::kWarning,
-                                    "what the traces of an ended job say is not stored: it goes with this process",
-                                    {{"job", id}, {"error", result.status.ToString()}}});
+          core.NoteJob(LogLevel::kWarning,
+                       "what the traces of an ended job say is not stored: it goes with this process", id,
+                       {{"error", result.status.ToString()}});
         }
         core.Say(done);
       });

@@ -22,6 +22,7 @@
 #include "core/store/state_store/state_store.h"
 #include "server/control/catalog.h"
 #include "server/control/control_observer.h"
+#include "server/control/event_log.h"
 #include "server/control/fair_share.h"
 #include "server/control/fleet_summary.h"
 #include "server/control/reply.h"
@@ -137,6 +138,8 @@ class Dispatcher {
   absl::StatusOr<WorkerView> DrainWorker(const std::string& worker, absl::Duration limit = kDrainLimit);
   // Returns the demand for workers, for scalers and for metrics of the queue.
   FleetDemand Demand();
+  // The events of jobs. Other parts of the server may add theirs.
+  const std::shared_ptr<EventLog>& events() const;
 
  private:
   friend class Sessions;

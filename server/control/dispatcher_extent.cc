@@ -43,7 +43,7 @@ void Dispatcher::Core::StopPoint(JobEntry* job, int32_t point, const std::string
            if (entry == nullptr) return;
            entry->stopping.erase(point);  // if refused (disk full, most likely), the next commit tries again
            if (!result.status.ok()) return;
-           core.log_lines.push_back({LogLevel::kInfo, "stop rule met", {{"job", id}, {"point", point}, {"why", why}}});
+           core.NoteJob(LogLevel::kInfo, "stop rule met", id, {{"point", point}, {"why", why}});
          });
 }
 
@@ -59,6 +59,7 @@ void Dispatcher::ScaleJob(const std::string& id, int32_t chains, Reply<JobView> 
     if (!result.status.ok()) return self.Say<JobView>(done, result.status);
     const JobEntry* job = self.jobs.Find(id);
     if (job == nullptr) return self.Say<JobView>(done, NoSuchJob(id));
+    if (!result.chains.empty()) self.NoteJob(LogLevel::kInfo, "chains added", id, {{"chains", job->chains.size()}});
     self.Say<JobView>(done, self.ViewOf(*job));
   });
 }

@@ -34,7 +34,7 @@ struct Dispatcher::Core : SchedulingTables {
     bool foreign = false;   // its chains belong to another store
     bool pressing = false;  // a renewed lease may be near its end at the worker
   };
-  Core(const DispatcherParts& parts, StoredState state, const DispatcherOptions& options);
+  Core(const DispatcherParts& parts, StoredState state, const DispatcherOptions& options, EventLog* log);
 
   // Starts the tasks that need the shared Impl around the core.
   void Start(const std::weak_ptr<Impl>& impl);
@@ -46,8 +46,11 @@ struct Dispatcher::Core : SchedulingTables {
     Say([done, answer = std::move(answer)]() mutable { done(std::move(answer)); });
   }
 
-  // Logs a line about the lease of `row` after the lock is released (dispatcher_log.cc).
+  // Adds an event about the lease of `row`, or about a job, and logs it after the lock is released (dispatcher_log.cc).
   void Note(LogLevel level, const std::string& message, const ChainRow& row, std::vector<LogField> more = {});
+  void NoteJob(LogLevel level, const std::string& message, const std::string& job, std::vector<LogField> more = {});
+  // Notes a rejected commit; `by` has its chain, epoch and worker.
+  void NoteCommit(const ChainRow& by, const absl::Status& status);
   void NoteSilentWorkers();
 
   // Appends a change; `then` runs under the lock, after the tables have the rows of the result.
@@ -142,6 +145,7 @@ struct Dispatcher::Core : SchedulingTables {
   std::weak_ptr<Impl> self;  // for tasks on the executor
   ControlObserver nobody;
   ControlObserver* const observer;
+  EventLog* const events;
 
   absl::Duration now;
   std::map<std::string, HeldCall> held;  // by worker
@@ -172,11 +176,16 @@ struct Dispatcher::Core : SchedulingTables {
 // Shared with the tasks on the executor.
 struct Dispatcher::Impl {
   Impl(const DispatcherParts& parts, StoredState state, DispatcherOptions o)
-      : catalog(parts.catalog), store(parts.store), options(std::move(o)), core(parts, std::move(state), options) {}
+      : catalog(parts.catalog),
+        store(parts.store),
+        options(std::move(o)),
+        events(std::make_shared<EventLog>(parts.clock, parts.store->generation())),
+        core(parts, std::move(state), options, events.get()) {}
 
   const Catalog* const catalog;
   const StateStore* const store;
   const DispatcherOptions options;
+  const std::shared_ptr<EventLog> events;
   Mutex mutex;
   Core core CHAINFLEET_GUARDED_BY(mutex);
 };

@@ -78,6 +78,8 @@ void Dispatcher::CreateJob(const std::string& tenant, const JobSpec& spec, const
   core->Change(change::CreateJob{shared, request_id, tenant}, [shared, done](Core& self, const ApplyResult& result) {
     if (result.status.ok()) {
       const JobEntry* job = self.AddJob({*result.job, result.chains, std::nullopt});
+      self.events->Open(job->row.id, /*restored=*/false);
+      self.NoteJob(LogLevel::kInfo, "job submitted", job->row.id, {{"chains", job->chains.size()}});
       self.ReportProgress(*job);
       self.policy_due = true;
       return self.Say<JobView>(done, self.ViewOf(*job));

@@ -119,7 +119,7 @@ void Dispatcher::Core::GrantLease(ChainEntry* chain, int64_t epoch, const Worker
 
 void Dispatcher::Core::OnNewLease(const ChainRow& row, absl::Duration waited) {
   observer->OnGrant(waited);
-  Note(LogLevel::kInfo, "lease granted", row, {{"waited_s", absl::ToDoubleSeconds(waited)}});
+  Note(LogLevel::kInfo, "lease granted", row, {{"step", row.step}, {"waited_s", absl::ToDoubleSeconds(waited)}});
 }
 
 void Dispatcher::Core::PutLease(Lease lease) {

@@ -1,6 +1,7 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "server/control/dispatcher_impl.h"
 
 namespace chainfleet {
@@ -13,11 +14,25 @@ constexpr absl::Duration kForgetWorkerAfter = absl::Minutes(10);
 
 void Dispatcher::Core::Note(LogLevel level, const std::string& message, const ChainRow& row,
                             std::vector<LogField> more) {
-  if (!IsLogged(level)) return;
-  std::vector<LogField> fields = {
-      {"job", row.id.job}, {"chain", row.id.index}, {"lease_epoch", row.lease_epoch}, {"worker", row.worker}};
+  std::vector<LogField> fields = {{"chain", row.id.index}, {"lease_epoch", row.lease_epoch}, {"worker", row.worker}};
   fields.insert(fields.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
-  log_lines.push_back({level, message, std::move(fields)});
+  NoteJob(level, message, row.id.job, std::move(fields));
+}
+
+void Dispatcher::Core::NoteJob(LogLevel level, const std::string& message, const std::string& job,
+                               std::vector<LogField> more) {
+  more.insert(more.begin(), {"job", job});
+  events->Add(level, message, more);
+  if (IsLogged(level)) log_lines.push_back({level, message, std::move(more)});
+}
+
+// Notes each reason once until the chain's next commit: a worker repeats its commits while the disk is full.
+void Dispatcher::Core::NoteCommit(const ChainRow& by, const absl::Status& status) {
+  ChainEntry* chain = jobs.Find(by.id);
+  if (chain == nullptr) return;
+  const std::string refused = status.ok() ? "" : absl::StrCat(by.lease_epoch, " ", ReasonOf(status));
+  if (refused == std::exchange(chain->refused, refused) || status.ok()) return;
+  Note(LogLevel::kWarning, "commit rejected", by, {{"reason", status.message()}});
 }
 
 // Logs each silence once. The next call or scrape notices a silent worker that has no chains.

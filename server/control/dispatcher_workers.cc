@@ -363,15 +363,21 @@ void Dispatcher::Core::Commit(ProgressCommit commit, const absl::Status& content
   }
   // No change is in flight, so the row equals the store's. A commit without its lease writes nothing: the store returns
   // the reason, or that the commit is a replay.
-  if (!content.ok() && HasItsLease(commit, chain->row)) return Say<CommitReply>(done, content);
+  ChainRow by{.id = id, .lease_epoch = commit.lease_epoch, .worker = commit.author.worker};
+  if (!content.ok() && HasItsLease(commit, chain->row)) {
+    NoteCommit(by, content);
+    return Say<CommitReply>(done, content);
+  }
   const ChainStats stats = commit.stats;
   CommitFigures figures = FiguresOf(commit);
-  ChangeChain(chain, std::move(commit), [id, stats, figures, began = now, done](Core& core, const ApplyResult& result) {
-    core.Tell(figures, began, result);
-    if (!result.status.ok()) return core.Say<CommitReply>(done, result.status);
-    if (ChainEntry* entry = core.jobs.Find(id); entry != nullptr && !result.replayed) entry->stats = stats;
-    core.Say<CommitReply>(done, CommitReply{result.replayed});
-  });
+  ChangeChain(chain, std::move(commit),
+              [id, by, stats, figures, began = now, done](Core& core, const ApplyResult& result) {
+                core.Tell(figures, began, result);
+                core.NoteCommit(by, result.status);
+                if (!result.status.ok()) return core.Say<CommitReply>(done, result.status);
+                if (ChainEntry* entry = core.jobs.Find(id); entry != nullptr && !result.replayed) entry->stats = stats;
+                core.Say<CommitReply>(done, CommitReply{result.replayed});
+              });
 }
 
 std::vector<WorkerView> Dispatcher::Core::Workers() const {

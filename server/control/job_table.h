@@ -27,6 +27,7 @@ struct ChainEntry {
   absl::Duration not_before;   // monotonic; after a failed attempt, no grant until then
   absl::Duration waits_since;  // monotonic; start of a PENDING chain's wait for a lease
   bool in_flight = false;      // a change of the chain is being stored
+  std::string refused;         // lease and reason of the last commit, if it was rejected
 };
 
 struct JobEntry {

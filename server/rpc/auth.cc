@@ -27,6 +27,7 @@ const std::unordered_map<std::string_view, unsigned>& Needs() {
       {"/chainfleet.v1.JobService/GetJob", kRead},
       {"/chainfleet.v1.JobService/ListJobs", kRead},
       {"/chainfleet.v1.JobService/WatchJob", kRead},
+      {"/chainfleet.v1.JobService/ListEvents", kRead},
       {"/chainfleet.v1.JobService/SetIntent", kWrite},
       {"/chainfleet.v1.JobService/ScaleJob", kWrite},
       {"/chainfleet.v1.JobService/ListSegments", kRead},

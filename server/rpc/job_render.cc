@@ -135,6 +135,20 @@ v1::Traces RenderTraces(const std::string& quantity, const std::vector<TracedCha
   return traces;
 }
 
+v1::ListEventsResponse RenderEvents(const std::vector<EventLog::Event>& events) {
+  v1::ListEventsResponse response;
+  for (const EventLog::Event& event : events) {
+    v1::Event* rendered = response.add_events();
+    rendered->set_number(event->number);
+    *rendered->mutable_time() = ToProto(event->time);
+    rendered->set_level(event->level < LogLevel::kWarning ? v1::Event::INFO : v1::Event::WARNING);
+    rendered->set_message(event->message);
+    if (event->chain) rendered->set_chain(*event->chain);
+    rendered->mutable_fields()->insert(event->fields.begin(), event->fields.end());
+  }
+  return response;
+}
+
 v1::DatasetRowValues RenderRows(const RowValues& rows) { return Written<v1::DatasetRowValues>(rows); }
 
 v1::Snapshot RenderSnapshot(const Snapshot& snapshot, const std::vector<Alias>& aliases) {

@@ -6,6 +6,7 @@
 
 #include "chainfleet/v1/jobs.pb.h"
 #include "core/domain/snapshot.h"
+#include "server/control/event_log.h"
 #include "server/control/trace_table.h"
 #include "server/control/views.h"
 #include "server/predict/evaluation/row_reader.h"
@@ -21,6 +22,8 @@ void RenderDiagnostics(const std::vector<Diagnostic>& diagnostics, v1::Job* job)
 // `quantities`: all that are traced of the job.
 v1::Traces RenderTraces(const std::string& quantity, const std::vector<TracedChain>& chains,
                         const std::vector<std::string>& quantities);
+
+v1::ListEventsResponse RenderEvents(const std::vector<EventLog::Event>& events);
 
 v1::DatasetRowValues RenderRows(const RowValues& rows);
 

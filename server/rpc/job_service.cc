@@ -182,6 +182,15 @@ grpc::ServerWriteReactor<v1::Job>* JobService::WatchJob(Context* context, const 
   });
 }
 
+grpc::ServerUnaryReactor* JobService::ListEvents(Context* context, const v1::ListEventsRequest* request,
+                                                 v1::ListEventsResponse* response) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
+    const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
+    if (!job.ok()) return answer->Fail(job.status());
+    answer->Succeed(RenderEvents(parts_.dispatcher->events()->After(*job, request->after())));
+  });
+}
+
 void JobService::EndWatches() {
   MutexLock lock(&mutex_);
   for (const auto& watch : watches_) {

@@ -29,6 +29,8 @@ class JobService final : public v1::JobService::CallbackService {
   grpc::ServerUnaryReactor* ListJobs(Context* context, const v1::ListJobsRequest* request,
                                      v1::ListJobsResponse* response) override;
   grpc::ServerWriteReactor<v1::Job>* WatchJob(Context* context, const v1::WatchJobRequest* request) override;
+  grpc::ServerUnaryReactor* ListEvents(Context* context, const v1::ListEventsRequest* request,
+                                       v1::ListEventsResponse* response) override;
   grpc::ServerUnaryReactor* SetIntent(Context* context, const v1::SetIntentRequest* request,
                                       v1::Job* response) override;
   grpc::ServerUnaryReactor* ScaleJob(Context* context, const v1::ScaleJobRequest* request, v1::Job* response) override;

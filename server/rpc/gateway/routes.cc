@@ -35,6 +35,7 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/jobs", "chainfleet.v1.JobService.CreateJob", MakeMessageTranslation},
     {"GET", "/v1/jobs/{name}", "chainfleet.v1.JobService.GetJob", MakeMessageTranslation},
     {"GET", "/v1/jobs/{name}/watch", "chainfleet.v1.JobService.WatchJob", MakeMessageTranslation},
+    {"GET", "/v1/jobs/{job}/events", "chainfleet.v1.JobService.ListEvents", MakeMessageTranslation},
     {"POST", "/v1/jobs/{job}/evaluate", "chainfleet.v1.PredictService.Evaluate", MakeMessageTranslation},
     {"POST", "/v1/jobs/{name}/intent", "chainfleet.v1.JobService.SetIntent", MakeMessageTranslation},
     {"POST", "/v1/jobs/{name}/scale", "chainfleet.v1.JobService.ScaleJob", MakeMessageTranslation},

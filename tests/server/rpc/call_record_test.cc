@@ -95,15 +95,16 @@ TEST_F(CallRecordTest, LogsChangesAndFailuresWithoutTokens) {
     EXPECT_TRUE(jobs_->ListJobs(&context, {}, &jobs).ok());
     EXPECT_FALSE(GetJob("nobody").ok());  // without a token
   });
-  ASSERT_EQ(lines.size(), 2u) << text_;
-  EXPECT_EQ(lines[0]["request"], "mine-1");
-  EXPECT_EQ(lines[0]["method"], "/chainfleet.v1.JobService/CreateJob");
-  EXPECT_EQ(lines[0]["code"], "OK");
-  EXPECT_THAT(lines[0]["job"].get<std::string>(), testing::StartsWith("a-"));
-  EXPECT_GE(lines[0]["duration_ms"].get<double>(), 0);
-  EXPECT_EQ(lines[1]["message"], "token refused");
-  EXPECT_EQ(lines[1]["level"], "warning");
-  EXPECT_EQ(lines[1]["peer"], "ipv4:127.0.0.1");
+  ASSERT_EQ(lines.size(), 3u) << text_;
+  EXPECT_EQ(lines[0]["message"], "job submitted");
+  EXPECT_EQ(lines[1]["request"], "mine-1");
+  EXPECT_EQ(lines[1]["method"], "/chainfleet.v1.JobService/CreateJob");
+  EXPECT_EQ(lines[1]["code"], "OK");
+  EXPECT_THAT(lines[1]["job"].get<std::string>(), testing::StartsWith("a-"));
+  EXPECT_GE(lines[1]["duration_ms"].get<double>(), 0);
+  EXPECT_EQ(lines[2]["message"], "token refused");
+  EXPECT_EQ(lines[2]["level"], "warning");
+  EXPECT_EQ(lines[2]["peer"], "ipv4:127.0.0.1");
   EXPECT_THAT(text_, Not(HasSubstr("secret-token")));
 }
 

@@ -406,9 +406,16 @@ TEST_F(TokenTest, TheJobsOfOtherTenantsAreNotFound) {
   ASSERT_TRUE(jobs_->GetJob(Authorized(&by_name, "other"), get, &found).ok());
   EXPECT_EQ(found.id(), theirs.id());
 
-  grpc::ClientContext gets, intends, scales, watches, segments, reads, predicts, evaluates;
+  grpc::ClientContext gets, intends, scales, watches, events, segments, reads, predicts, evaluates;
   get.set_name(mine.id());
-  EXPECT_EQ(jobs_->GetJob(Authorized(&gets, "other"), get, &found).error_code(), grpc::StatusCode::NOT_FOUND);
+  const grpc::Status not_found = jobs_->GetJob(Authorized(&gets, "other"), get, &found);
+  EXPECT_EQ(not_found.error_code(), grpc::StatusCode::NOT_FOUND);
+  v1::ListEventsRequest list_events;
+  list_events.set_job(mine.id());
+  v1::ListEventsResponse listed_events;
+  const grpc::Status no_events = jobs_->ListEvents(Authorized(&events, "other"), list_events, &listed_events);
+  EXPECT_EQ(no_events.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(no_events.error_message(), not_found.error_message());
   v1::SetIntentRequest intend;
   intend.set_name(mine.id());
   intend.set_intent(v1::Job::CANCEL);

@@ -102,6 +102,19 @@ v1::Traces LargestTraces() {
   return RenderTraces("energy", chains, std::vector<std::string>(kMostTraceQuantities, std::string(63, 'q')));
 }
 
+// More events than a job keeps, with more text than an event keeps.
+v1::ListEventsResponse LargestEvents() {
+  const SystemClock clock;
+  EventLog log(&clock, 1);
+  log.Open(kJobId, /*restored=*/true);
+  const std::string text(limits::kMaxEventBytes, 'x');
+  for (int i = 0; i < 2 * limits::kMaxJobEvents; ++i) {
+    log.Add(LogLevel::kWarning, "lease ended",
+            {{"job", kJobId}, {"chain", 4095}, {"worker", kLongName}, {"reason", text}});
+  }
+  return RenderEvents(log.After(kJobId, 0));
+}
+
 v1::Evaluation LargestEvaluation() {
   v1::Evaluation evaluation;
   for (int32_t i = 0; i < 2048; ++i) {
@@ -140,6 +153,7 @@ std::map<std::string, Size> Replies() {
       {"JobService.GetJob", job},
       {"JobService.ListJobs", page([] { return RenderJob(LargestJob(), false); })},
       {"JobService.WatchJob", job},
+      {"JobService.ListEvents", SizeOf(&LargestEvents)},
       {"JobService.SetIntent", job},
       {"JobService.ScaleJob", job},
       {"JobService.ListSegments", kChunks},  // ListPage in job_service.cc; e2e.Export has the long ones

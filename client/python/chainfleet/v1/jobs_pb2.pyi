@@ -133,6 +133,34 @@ class DrainWorkerRequest(_message.Message):
     worker: str
     def __init__(self, worker: _Optional[str] = ..., deadline_seconds: _Optional[float] = ...) -> None: ...
 
+class Event(_message.Message):
+    __slots__ = ["chain", "fields", "level", "message", "number", "time"]
+    class Level(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
+    class FieldsEntry(_message.Message):
+        __slots__ = ["key", "value"]
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    CHAIN_FIELD_NUMBER: _ClassVar[int]
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    INFO: Event.Level
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_UNSPECIFIED: Event.Level
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    WARNING: Event.Level
+    chain: int
+    fields: _containers.ScalarMap[str, str]
+    level: Event.Level
+    message: str
+    number: int
+    time: _timestamp_pb2.Timestamp
+    def __init__(self, number: _Optional[int] = ..., time: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., level: _Optional[_Union[Event.Level, str]] = ..., message: _Optional[str] = ..., chain: _Optional[int] = ..., fields: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
 class GetJobRequest(_message.Message):
     __slots__ = ["name"]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -318,6 +346,20 @@ class ListDatasetsResponse(_message.Message):
     datasets: _containers.RepeatedCompositeFieldContainer[_types_pb2.Dataset]
     next_page_token: str
     def __init__(self, datasets: _Optional[_Iterable[_Union[_types_pb2.Dataset, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class ListEventsRequest(_message.Message):
+    __slots__ = ["after", "job"]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    after: int
+    job: str
+    def __init__(self, job: _Optional[str] = ..., after: _Optional[int] = ...) -> None: ...
+
+class ListEventsResponse(_message.Message):
+    __slots__ = ["events"]
+    EVENTS_FIELD_NUMBER: _ClassVar[int]
+    events: _containers.RepeatedCompositeFieldContainer[Event]
+    def __init__(self, events: _Optional[_Iterable[_Union[Event, _Mapping]]] = ...) -> None: ...
 
 class ListJobsRequest(_message.Message):
     __slots__ = ["page_size", "page_token", "state"]

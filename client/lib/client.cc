@@ -288,6 +288,15 @@ absl::Status Client::WatchJob(const std::string& job, absl::Duration timeout,
   }
 }
 
+absl::StatusOr<std::vector<v1::Event>> Client::ListEvents(const std::string& job, int64_t after) {
+  v1::ListEventsRequest request;
+  request.set_job(job);
+  request.set_after(after);
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::ListEventsResponse reply,
+                              Call<v1::JobService>(&v1::JobService::Stub::ListEvents, request));
+  return std::vector<v1::Event>(reply.events().begin(), reply.events().end());
+}
+
 absl::StatusOr<v1::Traces> Client::GetTraces(const std::string& job, const std::string& quantity) {
   v1::GetTracesRequest request;
   request.set_job(job);

@@ -60,6 +60,9 @@ class Client {
   absl::Status WatchJob(const std::string& job, absl::Duration timeout,
                         const std::function<void(const v1::Job&)>& on_change);
 
+  // Events of the job with a number above `after`, oldest first.
+  absl::StatusOr<std::vector<v1::Event>> ListEvents(const std::string& job, int64_t after);
+
   // The newest traced values of a quantity. NOT_FOUND / NOT_TRACED.
   absl::StatusOr<v1::Traces> GetTraces(const std::string& job, const std::string& quantity);
 

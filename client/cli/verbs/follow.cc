@@ -10,8 +10,8 @@
 
 namespace chainfleet {
 
-void DetachOnInterrupt(const std::string& job) {
-  ExitOnInterrupt(absl::StrCat("\ndetached, the job goes on; to re-attach: chainfleet watch ", job, "\n"));
+void DetachOnInterrupt(const std::string& job, const std::string& verb) {
+  ExitOnInterrupt(absl::StrCat("\ndetached, the job goes on; to re-attach: chainfleet ", verb, " ", job, "\n"));
 }
 
 absl::StatusOr<v1::Job> FollowJob(Client* client, const std::string& job, absl::Duration timeout) {

@@ -17,7 +17,7 @@ absl::StatusOr<v1::Job> FollowJob(Client* client, const std::string& job, absl::
 // OK if the job SUCCEEDED (also early); else ABORTED with the reasons of its chains.
 absl::Status OutcomeOf(const v1::Job& job);
 
-// From now on Ctrl-C prints how to re-attach to `job`.
-void DetachOnInterrupt(const std::string& job);
+// From now on Ctrl-C prints how to re-attach to `job` by `verb`.
+void DetachOnInterrupt(const std::string& job, const std::string& verb = "watch");
 
 }  // namespace chainfleet

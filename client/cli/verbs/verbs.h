@@ -11,6 +11,7 @@ void AddDown(CLI::App* program, Invocation* run);
 void AddSubmit(CLI::App* program, Invocation* run);
 void AddGet(CLI::App* program, Invocation* run);
 void AddDescribe(CLI::App* program, Invocation* run);
+void AddLogs(CLI::App* program, Invocation* run);
 void AddWatch(CLI::App* program, Invocation* run);
 void AddWait(CLI::App* program, Invocation* run);
 void AddIntents(CLI::App* program, Invocation* run);  // pause, resume, abort, cancel

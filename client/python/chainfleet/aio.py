@@ -219,6 +219,10 @@ class Job:
         """See chainfleet.Job.watch."""
         return iterate(lambda: self.sync.watch(timeout, interval))
 
+    def logs(self, follow: bool=False, after: int=0) -> AsyncIterator[jobs_pb2.Event]:
+        """See chainfleet.Job.logs."""
+        return iterate(lambda: self.sync.logs(follow, after))
+
     async def wait(self, timeout: float | None=None, progress: bool=True, interval: float=0.5) -> Job:
         """See chainfleet.Job.wait."""
         return Job(await call(self.sync.wait, timeout, progress, interval))

@@ -54,6 +54,18 @@ class Job:
             if state.state in text.FINAL:
                 return
 
+    def logs(self, follow: bool = False, after: int = 0) -> Iterator[jobs_pb2.Event]:
+        """The events of the job, its chains and its evaluations, oldest first: time, level, message, chain, fields.
+
+        follow: also new events, until the job has ended. after: only events with a number above this one.
+        The server keeps the newest 1,000 events in memory. If earlier ones are gone, the first event says so.
+        """
+        for _ in self.watch() if follow else (None,):
+            request = jobs_pb2.ListEventsRequest(job=self.id, after=after)
+            for event in self._connection.call("JobService/ListEvents", request, jobs_pb2.ListEventsResponse).events:
+                after = event.number
+                yield event
+
     def wait(self, timeout: float | None = None, progress: bool = True, interval: float = 0.5) -> Job:
         """Returns the job when it has SUCCEEDED, or SUCCEEDED_EARLY. `progress`: a line on a terminal's standard error.
         `interval`: seconds between two looks at the job, at least.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import fields, replace
@@ -13,7 +12,9 @@ from .arrays import Data
 from .errors import InvalidArgument
 from .layers import Layer
 from .potentials import Potential
+from .spec import fill, hint_of_class, unknown_argument
 from .specs import Collect, DatasetRef, JobSpec, Model
+from .v1 import job_spec_pb2
 
 DEFAULT_LEARNING_RATE = 0.01
 SERVER_BATCH_SIZE = 128  # default of batch_size in job_spec.proto
@@ -33,8 +34,9 @@ def model_of(model: Any) -> Model | None:
     if isinstance(model, Sequence):
         wrong = [item for item in model if not isinstance(item, Layer)]
         if wrong or not model:
-            what = f"{wrong[0]!r} is none" if wrong else "an empty list holds none"
-            raise InvalidArgument(f"model: {what} of the classes of chainfleet.layers")
+            what = f"{wrong[0]!r} is no object" if wrong else "an empty list holds no object"
+            hint = hint_of_class(wrong[0], "Layer") if wrong else ""
+            raise InvalidArgument(f"model: {what} of a class of chainfleet.layers", hint=hint)
         return Model(layers=tuple(model))
     return None
 
@@ -48,9 +50,9 @@ def job_spec(given: dict[str, Any], model: Model, dataset: str, data: Data | Non
     """The job of `given` fields, with what `Fleet.sample` adds to them."""
     known = {field.name for field in fields(JobSpec)}
     for name in given.keys() - known:
-        close = difflib.get_close_matches(name, {*known, "epochs", "steps"}, 1)
-        raise TypeError(f"sample() has no argument {name!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+        raise unknown_argument("sample", name, {*known, "epochs", "steps"})
     spec = JobSpec(model=model, dataset=DatasetRef(name=dataset) if dataset else None, **given)
+    fill(job_spec_pb2.JobSpec(), spec)  # the defaults need fields of the right type
     if spec.preset is None:
         spec = _with_defaults(spec, data)
     return replace(spec, name=spec.name or _name_of(spec))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .errors import FieldViolation, InvalidArgument
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
+    from typing_extensions import Self
 
 
 class Spec:
@@ -19,6 +22,18 @@ class Spec:
 
     kind: ClassVar[str] = ""  # which field of the parent's choice this is
 
+    def __new__(cls, *args: Any, **given: Any) -> Self:
+        known = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
+        for name in given.keys() - known:
+            raise unknown_argument(cls.__name__, name, known)
+        return super().__new__(cls)
+
+
+def unknown_argument(function: str, name: str, known: Iterable[str]) -> TypeError:
+    """The error of a call with an argument that is none of the `known` ones."""
+    close = difflib.get_close_matches(name, known, 1)
+    return TypeError(f"{function}() has no argument {name!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+
 
 def fill(message: Message, spec: Spec, path: str = "") -> None:
     """Writes the fields of `spec` that are not None into `message`.
@@ -28,8 +43,13 @@ def fill(message: Message, spec: Spec, path: str = "") -> None:
     message.SetInParent()
     for field in dataclasses.fields(spec):  # type: ignore[arg-type]
         value = getattr(spec, field.name)
-        if value is not None:
+        if value is None:
+            continue
+        try:
             _set(message, field.name, value, f"{path}.{field.name}".lstrip("."))
+        except InvalidArgument as error:
+            error.hint = error.hint or f"{field.name} takes {str(field.type).removesuffix(' | None')}"
+            raise
 
 
 def _set(message: Message, name: str, value: Any, path: str) -> None:
@@ -38,7 +58,10 @@ def _set(message: Message, name: str, value: Any, path: str) -> None:
     here = getattr(message, name)
     if isinstance(value, Spec):
         _fill_choice(here, value, path)
-    elif isinstance(here, Message):  # a schedule is a number, too
+    elif isinstance(here, Message):
+        hint = hint_of_class(value, here.DESCRIPTOR.name)
+        if hint or "constant" not in here.DESCRIPTOR.fields_by_name:  # a schedule is a number, too
+            raise _wrong(path, f"{value!r} is not allowed here", hint)
         _set(here, "constant", value, f"{path}.constant")
     else:
         try:
@@ -54,7 +77,8 @@ def _set_plain(message: Message, name: str, value: Any, path: str) -> None:
     if hasattr(here, "add"):  # a list of messages
         for index, item in enumerate(value):
             if not isinstance(item, Spec):
-                raise _wrong(f"{path}[{index}]", f"{item!r} is none of the classes of chainfleet.layers")
+                hint = hint_of_class(item, "Layer")
+                raise _wrong(f"{path}[{index}]", f"{item!r} is no object of a class of chainfleet.layers", hint)
             _fill_choice(here.add(), item, f"{path}[{index}]")
     elif hasattr(here, "extend"):
         if isinstance(value, str):
@@ -82,5 +106,19 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def _wrong(path: str, description: str) -> InvalidArgument:
-    return InvalidArgument(f"{path}: {description}", violations=(FieldViolation(path, description),))
+def hint_of_class(value: Any, family: str) -> str:
+    """ "pass cf.SGLD(...)" for the class SGLD of the family "Sampler", or for its name as text; "" for other values."""
+    import chainfleet
+
+    base = next(cls for cls in Spec.__subclasses__() if cls.__name__ == family)
+    kinds = {cls.kind: cls for cls in base.__subclasses__()}
+    close = difflib.get_close_matches(value.lower(), kinds, 1) if isinstance(value, str) else ()
+    made = kinds[close[0]] if close else value
+    if not isinstance(made, type) or not issubclass(made, base):
+        return ""
+    module = "" if made.__name__ in chainfleet.__all__ else made.__module__.rpartition(".")[2] + "."
+    return f"pass cf.{module}{made.__name__}(...)"
+
+
+def _wrong(path: str, description: str, hint: str = "") -> InvalidArgument:
+    return InvalidArgument(f"{path}: {description}", violations=(FieldViolation(path, description),), hint=hint)

@@ -47,6 +47,23 @@ class Messages(unittest.TestCase):
             self.assertEqual([violation.path for violation in caught.exception.violations], [path])
             self.assertIsInstance(caught.exception, ValueError)
 
+    def test_a_class_or_its_name_has_a_hint_that_calls_the_class(self):
+        for field, value, hint in (("sampler", "emcmc", "pass cf.EMCMC(...)"), ("sampler", cf.SGLD, "pass cf.SGLD(...)"),
+                                   ("sampler", cf.samplers.Laplace, "pass cf.samplers.Laplace(...)"), ("sampler", 3, "sampler takes samplers.Sampler"),
+                                   ("prior", "gaussian", "pass cf.priors.Gaussian(...)"), ("learning_rate", cf.Cyclical, "pass cf.Cyclical(...)"),
+                                   ("learning_rate", "fast", "learning_rate takes schedules.Schedule | float"), ("burn_in", cf.BurnIn, "pass cf.BurnIn(...)"),
+                                   ("chains", "3", "chains takes int")):
+            with self.assertRaisesRegex(cf.errors.InvalidArgument, f"^{field}.* is not allowed here") as caught:
+                message(**{field: value})
+            self.assertEqual(caught.exception.hint, hint)
+        with self.assertRaises(cf.errors.InvalidArgument) as caught:
+            sampling.model_of([cf.layers.ReLU])
+        self.assertEqual(caught.exception.hint, "pass cf.layers.ReLU(...)")
+
+    def test_an_unknown_field_is_said_with_the_nearest_one(self):
+        with self.assertRaisesRegex(TypeError, r"^EMCMC\(\) has no argument 'etaa'; did you mean 'eta'\?$"):
+            cf.EMCMC(etaa=1)
+
     def test_specs_cannot_be_changed_and_compare_by_value(self):
         with self.assertRaises(AttributeError):
             cf.EMCMC().eta = 1
@@ -87,6 +104,14 @@ class Sampling(unittest.TestCase):
         for wrong in ([], ["linear"]):
             with self.assertRaisesRegex(cf.errors.InvalidArgument, "chainfleet.layers"):
                 sampling.model_of(wrong)
+
+    def test_wrong_types_are_errors_of_ours_before_the_defaults_need_them(self):
+        for path, given in (("sampler", {"sampler": "emcmc"}), ("sampler", {"sampler": cf.SGLD}), ("num_epochs", {"num_epochs": "3"}),
+                            ("learning_rate.cyclical.cycles", {"learning_rate": cf.Cyclical(initial=1, cycles="4")})):
+            with self.assertRaises(cf.errors.InvalidArgument) as caught:
+                self.spec(**{"num_epochs": 12, **given})
+            self.assertEqual(caught.exception.violations[0].path, path)
+            self.assertTrue(caught.exception.hint, "a remedy")
 
     def test_an_unknown_argument_is_said_with_the_nearest_one(self):
         with self.assertRaisesRegex(TypeError, "'epoch'; did you mean 'epochs'"):

@@ -118,16 +118,18 @@ class Connection:
 
         return self._repeat(attempt, TRANSFER_TIMEOUT)
 
-    def read(self, method: str, request: Message, reply: type[ReplyT], timeout: float | None = None) -> list[ReplyT]:
-        """All messages of a stream that ends by itself."""
+    def read(
+        self, method: str, request: Message, reply: type[ReplyT], take: Callable[[Iterator[ReplyT]], ResultT]
+    ) -> ResultT:
+        """The result of `take`, which gets the messages of a stream that ends by itself; all again for each attempt."""
 
-        def attempt(channel: grpc.Channel, **options: Any) -> list[ReplyT]:
+        def attempt(channel: grpc.Channel, **options: Any) -> ResultT:
             made = channel.unary_stream(_path(method), type(request).SerializeToString, reply.FromString)
             call = made(request, **options)
             with _held(call):
-                return list(call)
+                return take(iter(call))
 
-        return self._repeat(attempt, timeout or self.timeout)
+        return self._repeat(attempt, TRANSFER_TIMEOUT)
 
     def pages(self, method: str, request: Any, reply: type[Any], items: str) -> list[Any]:
         """The `items` of all pages of a list call."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .arrays import Array
-from .connection import TRANSFER_TIMEOUT, Connection
+from .connection import Connection
 from .errors import ChainfleetError, InvalidArgument, class_of
 from .v1 import jobs_pb2, types_pb2
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _TYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8"}
 _FIRST_PARENT = "0" * 64
+_NOTHING: tuple[str, Mapping[str, Array]] = ("", {})  # no object is held
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,10 @@ class Draw:
 class Draws:
     """Draws of one kind ("theta" or "theta_a"): an iterable of Draw, by chain, then by index.
 
-    Nothing is read before it is asked for, and one object of at most some MiB is held at a time. Each object's SHA-256
-    and place in its chain are compared with its record. Draws that retention deleted, or that the server marked
-    corrupt, are left out. A connection that breaks does not end an iteration: the object is asked for again.
+    Nothing is read before it is asked for. Memory holds one object, of at most 4 MiB or of one larger draw, and the one
+    before it as long as a Draw of it is used. Each object's SHA-256 and place in its chain are compared with its
+    record. Draws that retention deleted, or that the server marked corrupt, are left out. A connection that breaks does
+    not end an iteration: the object is asked for again.
     """
 
     def __init__(
@@ -63,7 +65,7 @@ class Draws:
         names = {types_pb2.DrawKind.Name(k).lower() for record in self._records for k in record.segment.kinds}
         self.kinds: tuple[str, ...] = tuple(sorted(names))
         self.kind = kind or (self.kinds[0] if self.kinds else "theta")
-        self._held: tuple[str, dict[str, Array]] = ("", {})
+        self._held: tuple[str, Mapping[str, Array]] = _NOTHING
 
     def __getitem__(self, kind: str) -> Draws:
         """The draws of another kind. Raises InvalidArgument if the job keeps none."""
@@ -169,6 +171,7 @@ class Draws:
         name = record.segment.object.name
         held = self._held  # another thread may replace it
         if held[0] != name:
+            held = self._held = _NOTHING  # frees the object before the next one is read
             held = self._held = (name, parse_safetensors(_read(self._connection, record)))
         prefix = self.kind + "/"
         parameters = {key[len(prefix) :]: values[position] for key, values in held[1].items() if key.startswith(prefix)}
@@ -185,11 +188,11 @@ class Draws:
         return f"<{len(self)} draws of {self.kind} in {len(self.chains)} chains; kinds: {', '.join(self.kinds)}>"
 
 
-def parse_safetensors(content: bytes) -> dict[str, Array]:
+def parse_safetensors(content: bytes | memoryview) -> dict[str, Array]:
     """Arrays by name, views of `content`, which cannot be written to. Raises DataLoss if it is damaged."""
     try:
         length = int.from_bytes(content[:8], "little")
-        header: dict[str, Any] = json.loads(content[8 : 8 + length])
+        header: dict[str, Any] = json.loads(bytes(content[8 : 8 + length]))
         arrays = {}
         for name, about in header.items():
             if name != "__metadata__":
@@ -201,14 +204,22 @@ def parse_safetensors(content: bytes) -> dict[str, Array]:
         raise _damaged(f"an object of draws is damaged: {error!r}") from None
 
 
-def _read(connection: Connection, record: types_pb2.SegmentRecord) -> bytes:
+def _read(connection: Connection, record: types_pb2.SegmentRecord) -> memoryview:
     stored = record.segment.object
+
+    def take(parts: Iterator[jobs_pb2.Chunk]) -> memoryview:
+        content, hasher, size = bytearray(stored.size_bytes), hashlib.sha256(), 0
+        for part in parts:
+            data = part.data
+            content[size : size + len(data)] = data
+            hasher.update(data)
+            size += len(data)
+        if size != stored.size_bytes or hasher.hexdigest() != stored.sha256:
+            raise _damaged(f"segment {stored.name} of chain {record.chain.index} does not match its SHA-256")
+        return memoryview(content).toreadonly()
+
     request = jobs_pb2.ReadSegmentRequest(job=record.chain.job, object=stored.name)
-    parts = connection.read("JobService/ReadSegment", request, jobs_pb2.Chunk, TRANSFER_TIMEOUT)
-    content = b"".join(part.data for part in parts)
-    if len(content) != stored.size_bytes or hashlib.sha256(content).hexdigest() != stored.sha256:
-        raise _damaged(f"segment {stored.name} of chain {record.chain.index} does not match its SHA-256")
-    return content
+    return connection.read("JobService/ReadSegment", request, jobs_pb2.Chunk, take)
 
 
 def _check_links(records: Sequence[types_pb2.SegmentRecord]) -> None:

@@ -46,10 +46,10 @@ class Store:
         self.objects[f"{chain}-{first}"] = content
         self.records.append(record)
 
-    def read(self, method, request, reply, timeout):
+    def read(self, method, request, reply, take):
         self.read_names.append(request.object)
         content = self.objects[request.object]
-        return [jobs_pb2.Chunk(data=content[:50]), jobs_pb2.Chunk(data=content[50:])]
+        return take(iter([jobs_pb2.Chunk(data=content[:50]), jobs_pb2.Chunk(data=content[50:])]))
 
     def draws(self):
         return draws.Draws(self, self.records)
@@ -88,12 +88,16 @@ class Read(unittest.TestCase):
             made.segment.object.size_bytes, made.segment.object.sha256 = len(content), hashlib.sha256(content).hexdigest()
             made.segment.digest, made.segment.parent_digest = str(index), str(index - 1) if index else "0" * 64
             self.store.records.append(made)
-        self.store.read = lambda *arguments: [jobs_pb2.Chunk(data=content[:size // 2]), jobs_pb2.Chunk(data=content[size // 2:])]
+        self.store.read = lambda *arguments: arguments[-1](jobs_pb2.Chunk(data=content[at:at + size // 8]) for at in range(0, len(content), size // 8))
         found = self.store.draws()
         tracemalloc.start()
         self.addCleanup(tracemalloc.stop)
         self.assertEqual(sum(draw.parameters["w"].size for draw in found), 64 * size // 8)
-        self.assertLess(tracemalloc.get_traced_memory()[1], 6 * size)
+        self.assertLess(tracemalloc.get_traced_memory()[1], 2.5 * size, "the last draw holds its object while the next one is read")
+        tracemalloc.reset_peak()
+        for draw in found:
+            del draw
+        self.assertLess(tracemalloc.get_traced_memory()[1], 1.5 * size)
 
     def test_the_draws_of_some_chains_are_read_alone(self):
         chosen = self.store.draws().of_chains([1])

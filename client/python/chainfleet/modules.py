@@ -21,7 +21,8 @@ _TRIED_ROWS = 3
 def torchscript(model: Any) -> bytes:
     """A torch.nn.Module or ScriptModule, or the path of a file, as a TorchScript file.
 
-    Raises InvalidArgument with TorchScript's words if the module cannot be scripted, NotFound without the file.
+    Raises InvalidArgument if the module has no parameters, or with TorchScript's words if it cannot be scripted,
+    NotFound without the file.
     """
     if isinstance(model, (str, os.PathLike)):
         with open_file(model) as file:
@@ -33,6 +34,9 @@ def torchscript(model: Any) -> bytes:
             reason="INVALID_MODEL",
             hint='for example "mlp", or [chainfleet.layers.Linear(outputs=50), chainfleet.layers.ReLU(), ...]',
         )
+    if next(model.parameters(), None) is None:
+        hint = "layers such as torch.nn.Linear have parameters; tensors of your own need torch.nn.Parameter"
+        raise _refused("it has no parameters to sample", hint)
     try:
         scripted = model if isinstance(model, torch.jit.ScriptModule) else torch.jit.script(model)
     except (RuntimeError, torch.jit.frontend.NotSupportedError) as error:

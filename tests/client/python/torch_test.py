@@ -65,6 +65,8 @@ class Tried(unittest.TestCase):
         self.refused(torch.nn.Linear(4, 2), r"returns torch.float32 \[3, 2\], float32 \[3, 3\] is needed")
         self.refused(torch.nn.Linear(5, 3), r"forward fails on \[3, 4\].*shapes")
         self.refused(Row().double(), "forward fails|float64")
+        self.refused(torch.nn.Flatten(), "has no parameters to sample")
+        self.refused(torch.jit.script(torch.nn.Flatten()), "has no parameters to sample")
 
     def test_good_modules_pass_and_stay_as_they_are(self):
         norm = torch.nn.Sequential(Row(), torch.nn.BatchNorm1d(3), torch.nn.Dropout(0.5))

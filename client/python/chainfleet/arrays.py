@@ -174,9 +174,10 @@ def _check_numbers(targets: Array) -> Array:
 
 
 def _require_finite(array: Array, name: str) -> None:
-    bad = ~np.isfinite(array)
-    if bad.any():
-        row = int(np.argmax(bad.reshape(len(array), -1).any(axis=1)))
+    with np.errstate(invalid="ignore"):
+        ends = array.min(), array.max()  # NaN if there is one; needs no memory
+    if not np.isfinite(ends).all():
+        row = int(np.argmax(~np.isfinite(array).reshape(len(array), -1).all(axis=1)))
         raise _invalid(f"{name}[{row}] holds NaN, infinity or a number beyond float32", hint="drop or fill such rows")
 
 

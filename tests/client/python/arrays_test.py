@@ -33,7 +33,8 @@ class Checked(unittest.TestCase):
         self.refused("Python objects", x=X.astype(object))
         self.refused("text", y=numpy.array(["a", "b", "c", "d"]))
         self.refused("complex", x=X + 1j)
-        self.refused(r"x\[2\] holds NaN", x=numpy.where(X == 7, numpy.nan, X))
+        for value in (numpy.nan, numpy.inf, -numpy.inf):
+            self.refused(r"x\[2\] holds NaN", x=numpy.where(X == 7, value, X))
         self.refused(r"x\[3\] holds", x=numpy.where(X == 11, 1e300, X))
         self.refused(r"y\[1\] holds", y=numpy.array([0, numpy.inf, 1, 2]))
         self.refused("2\\^24", x=(X + 2**25).astype(numpy.int64))

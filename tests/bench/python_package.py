@@ -82,8 +82,7 @@ def by_package(address, x, y):
 
 def by_plain_stream(address, x, y):
     """As a client without the package: its files are in memory, in pieces of the same size."""
-    parts = [("x.npy", x), ("y.npy", y.astype(numpy.int32))]
-    files = {name: list(arrays.chunks((arrays._npy_header(values), values), 512 << 10)) for name, values in parts}
+    files = {name: list(arrays.chunks(parts, 512 << 10)) for name, parts in arrays.Data(x, y.astype(numpy.int32)).files().items()}
 
     def messages():
         yield jobs_pb2.PutDatasetRequest(header={"name": "big", "num_files": 2})

@@ -232,10 +232,13 @@ class Connection:
             self._move_on(address, drop=code == "UNAVAILABLE" and not from_server)
         if code == "UNAVAILABLE" and not from_server:
             places = ", ".join(self.addresses)
+            hint = "start one with chainfleet.local() or `chainfleet up`, or give connect the address of another"
+            if "http1.x server" in message or "Failed parsing HTTP/2" in message:  # both are grpc's words
+                hint = f"{address} is a port for HTTP; give connect the port for gRPC, which is 7400 by default"
             return Unavailable(
                 f"no chainfleet server answers at {places} ({message.rpartition('last error: UNKNOWN: ')[2]})",
                 reason="NO_SERVER",
-                hint="start one with chainfleet.local() or `chainfleet up`, or give connect the address of another",
+                hint=hint,
             )
         if code == "UNIMPLEMENTED":
             return class_of("FAILED_PRECONDITION", "VERSION_MISMATCH")(

@@ -158,7 +158,7 @@ class Fleet(Resources):
     def job(self, name: str = "@latest") -> Job:
         """A job by id, by name (the newest of that name), or the newest of all. Raises NotFound."""
         found = self.connection.call("JobService/GetJob", jobs_pb2.GetJobRequest(name=name), jobs_pb2.Job)
-        return Job(self, found.id)
+        return Job(self, found.id, state=found)
 
     def predict(self, name: str, x: Any, **options: Any) -> Prediction:
         """As Job.predict, of a job by its id or name, or of the version that an alias names."""

@@ -46,7 +46,8 @@ def job(state: jobs_pb2.Job) -> str:
     more = f"  (the first {_SHOWN_CHAINS} of {len(state.chains):,} chains)" if len(state.chains) > _SHOWN_CHAINS else ""
     bar = f'<progress value="{text.share_done(state):.4f}" style="width:20em"></progress>'
     shown = "" if state.state in text.FINAL else bar
-    return shown + table(text.progress(state) + more, ("chain", "state", "step", "of", "draws", "reason"), rows)
+    why = f"\n{text.outcome(state)}" if state.state == jobs_pb2.Job.FAILED else ""
+    return shown + table(text.progress(state) + more + why, ("chain", "state", "step", "of", "draws", "reason"), rows)
 
 
 def evaluation(made: predict_pb2.Evaluation) -> str:

@@ -24,20 +24,25 @@ PREDICT_TIMEOUT = 60.0  # seconds of each request
 
 
 class Job:
-    """A job of a fleet. Methods ask the server; nothing is remembered but the id and how inputs are stored.
+    """A job of a fleet. Methods ask the server; remembered are the id, how inputs are stored, and why the job FAILED.
 
     Every method raises ChainfleetError: NotFound if the job was deleted, Unavailable if no server answers.
     """
 
-    def __init__(self, fleet: Fleet, job_id: str, module: Any = None) -> None:
-        """`module`: the torch.nn.Module that is sampled, if it is known."""
+    def __init__(self, fleet: Fleet, job_id: str, module: Any = None, state: jobs_pb2.Job | None = None) -> None:
+        """`module`: the torch.nn.Module that is sampled, `state`: what the server has just said, if they are known."""
         self.id, self.module = job_id, module
         self._fleet, self._connection = fleet, fleet.connection
         self._known: jobs_pb2.Job | None = None
+        self._shown = f"job {job_id}"
+        if state is not None:
+            self._note(state)
 
     def describe(self) -> jobs_pb2.Job:
         """The job as the server knows it: spec, state, chains, diagnostics, report."""
-        return self._connection.call("JobService/GetJob", jobs_pb2.GetJobRequest(name=self.id), jobs_pb2.Job)
+        found = self._connection.call("JobService/GetJob", jobs_pb2.GetJobRequest(name=self.id), jobs_pb2.Job)
+        self._note(found)
+        return found
 
     def state(self) -> str:
         """PENDING, RUNNING, PAUSED, SUCCEEDED, SUCCEEDED_EARLY, FAILED, CANCELLED or DELETING."""
@@ -50,6 +55,7 @@ class Job:
         """
         request = jobs_pb2.WatchJobRequest(name=self.id, min_interval_seconds=interval)
         for state in self._connection.watch("JobService/WatchJob", request, jobs_pb2.Job, timeout):
+            self._note(state)
             yield state
             if state.state in text.FINAL:
                 return
@@ -361,8 +367,12 @@ class Job:
         """`x` as the job's inputs are. Raises InvalidArgument with both shapes or types."""
         return prediction.check_rows(x, self._described())
 
+    def _note(self, state: jobs_pb2.Job) -> None:
+        if state.state == jobs_pb2.Job.FAILED:
+            self._shown = text.outcome(state)
+
     def __repr__(self) -> str:
-        return f"<chainfleet job {self.id}>"
+        return f"<chainfleet {self._shown}>"
 
     def _repr_html_(self) -> str:
         return html.job(self.describe())

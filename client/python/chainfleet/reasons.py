@@ -118,7 +118,7 @@ class JobFile(ChainfleetError):
 class JobNotFound(ChainfleetError):
     """No job of the caller's tenant has this id or name, or the newest job of this name was deleted."""
 
-    hint = "list the jobs: chainfleet get jobs"
+    hint = "list the jobs: fleet.jobs()"
 
 
 class LeaseFenced(ChainfleetError):
@@ -235,7 +235,7 @@ class NoDraws(ChainfleetError):
     that failed have draws.
     """
 
-    hint = "wait for draws (chainfleet watch JOB), ask for a newer version, or read in describe why the job has none"
+    hint = "wait for draws: job.wait(); or ask for a newer version. fleet.job(NAME) says why a FAILED job has none"
 
 
 class NoServingWorker(ChainfleetError):

@@ -52,6 +52,9 @@ def job_spec(given: dict[str, Any], model: Model, dataset: str, data: Data | Non
     for name in given.keys() - known:
         raise unknown_argument("sample", name, {*known, "epochs", "steps"})
     spec = JobSpec(model=model, dataset=DatasetRef(name=dataset) if dataset else None, **given)
+    if not dataset and model.potential is None:
+        hint = "data=(x, y), chainfleet.Files(...), or the name of a data set"
+        raise InvalidArgument("data is missing: only potentials are sampled without", reason="INVALID_DATA", hint=hint)
     fill(job_spec_pb2.JobSpec(), spec)  # the defaults need fields of the right type
     if spec.preset is None:
         spec = _with_defaults(spec, data)

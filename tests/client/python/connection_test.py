@@ -1,8 +1,10 @@
 """Calls against servers of the test's own: retries, addresses, deadlines, the token, errors with their details."""
 import concurrent.futures
 import contextlib
+import http.server
 import io
 import pickle
+import sys
 import threading
 import unittest
 import unittest.mock
@@ -109,6 +111,15 @@ class Calls(Served):
         self.assertIn(dead, str(caught.exception))
         self.assertIn("chainfleet up", str(caught.exception))
 
+    def test_a_port_for_http_is_said_to_be_one(self):
+        server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        with unittest.mock.patch.object(sys, "stderr", io.StringIO()), self.assertRaises(ConnectionError) as caught:
+            self.get(self.connect(f"127.0.0.1:{server.server_port}", timeout=0.5))
+        self.assertEqual(caught.exception.hint, f"127.0.0.1:{server.server_port} is a port for HTTP; give connect the port for gRPC, which is 7400 by default")
+
     def test_a_call_ends_at_its_deadline(self):
         server = self.serve(GetJob=lambda request, context: context.add_callback(done.set) and done.wait(20) and jobs_pb2.Job())
         done = threading.Event()
@@ -180,8 +191,13 @@ class Watches(Served):
         failed = jobs_pb2.Job(id="j", state=jobs_pb2.Job.FAILED)
         for index in (0, 1):
             failed.chains.add(id=types_pb2.ChainId(index=index), state=types_pb2.DIVERGED, reason="energy is not finite")
+        fleet = cf.Fleet(self.connect(self.serve(WatchJob=lambda request, context: iter([failed]), GetJob=lambda request, context: failed)))
+        job = cf.Job(fleet, "j")
+        self.assertEqual(repr(job), "<chainfleet job j>")
         with self.assertRaisesRegex(cf.JobFailed, "chains 0, 1 DIVERGED: energy is not finite"):
-            self.job(self.serve(WatchJob=lambda request, context: iter([failed]))).wait()
+            job.wait()
+        for known in (job, fleet.job("j")):
+            self.assertEqual(repr(known), "<chainfleet job j ended FAILED: chains 0, 1 DIVERGED: energy is not finite>")
 
     def test_an_interrupt_says_how_to_find_the_job_again(self):
         job = self.job(self.serve(WatchJob=lambda request, context: iter([jobs_pb2.Job(id="j")])))

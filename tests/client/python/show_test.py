@@ -96,6 +96,11 @@ class Lines(unittest.TestCase):
             self.assertEqual(notebook.shown[1], "<pre>&lt;script&gt;</pre>")
         self.assertEqual(notebook.shown[1], "", "a page stays, words do not")
 
+    def test_a_page_of_a_failed_job_begins_with_the_reason(self):
+        failed = running()
+        failed.state, failed.chains[0].state, failed.chains[0].reason = jobs_pb2.Job.FAILED, types_pb2.DIVERGED, "energy is not finite"
+        self.assertIn("job moons-a1b2c3 ended FAILED: chain 0 DIVERGED: energy is not finite</caption>", html.job(failed))
+
     def test_ctrl_c_names_the_call_and_shows_a_notebook_no_frames_of_grpc(self):
         def grpc():
             raise KeyboardInterrupt

@@ -91,6 +91,12 @@ class Sampling(unittest.TestCase):
     def test_the_default_batch_size_is_that_of_the_schema(self):
         self.assertIn(f"optional int64 batch_size = 9;    // default {sampling.SERVER_BATCH_SIZE}; ", generate.job_file.read("proto/chainfleet/v1/job_spec.proto"))
 
+    def test_only_potentials_are_sampled_without_data(self):
+        with self.assertRaisesRegex(cf.errors.InvalidArgument, "data is missing") as caught:
+            sampling.job_spec({"sampler": cf.SGLD()}, sampling.model_of("mlp"), "", None)
+        self.assertIn("data=(x, y)", caught.exception.hint)
+        self.assertIsNone(sampling.job_spec({"sampler": cf.MALA()}, sampling.model_of(cf.potentials.Gaussian()), "", None).dataset)
+
     def test_targets_are_what_the_likelihood_takes(self):
         self.assertEqual(self.spec(y=self.y + 0.5).likelihood, cf.likelihoods.Gaussian(learned=True))
         self.assertTrue(sampling.means_numbers(cf.likelihoods.Gaussian(learned=True)))

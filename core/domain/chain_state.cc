@@ -13,27 +13,6 @@ std::string ToString(ChainState state) {
   return kNames[static_cast<int>(state)];
 }
 
-absl::Status CheckMove(ChainState from, ChainState to) {
-  const bool from_leased = from == ChainState::kLeased;
-  bool allowed = false;
-  switch (to) {
-    case ChainState::kPending:
-    case ChainState::kDiverged:
-      allowed = from_leased;
-      break;
-    case ChainState::kLeased:
-      allowed = from == ChainState::kPending;
-      break;
-    case ChainState::kSucceeded:
-    case ChainState::kFailed:
-    case ChainState::kCancelled:
-      allowed = !IsFinal(from);
-      break;
-  }
-  if (allowed) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("a chain cannot go from ", ToString(from), " to ", ToString(to)));
-}
-
 std::string ToString(JobIntent intent) {
   constexpr const char* kNames[] = {"RUN", "PAUSE", "FINISH", "CANCEL", "DELETE"};
   return kNames[static_cast<int>(intent)];

@@ -1,4 +1,4 @@
-// The state machines of chains and jobs; one function checks every move.
+// The states of chains and jobs, and the moves of intents.
 #pragma once
 
 #include <map>
@@ -9,15 +9,12 @@
 
 namespace chainfleet {
 
-// Moves: PENDING -> LEASED -> PENDING | SUCCEEDED | FAILED | DIVERGED; PENDING -> SUCCEEDED | FAILED; any non-final
-// state -> CANCELLED.
+// A chain goes from PENDING to LEASED and back until it ends. The last commit of an expired lease may end it while it
+// is PENDING, as long as nobody else holds it. Final states stay. ApplyChange in the state store checks every move.
 enum class ChainState { kPending = 0, kLeased = 1, kSucceeded = 2, kFailed = 3, kDiverged = 4, kCancelled = 5 };
 
 bool IsFinal(ChainState state);
 std::string ToString(ChainState state);  // "PENDING", ...
-
-// Returns OK, or FAILED_PRECONDITION that names both states.
-absl::Status CheckMove(ChainState from, ChainState to);
 
 // The state that the user requested for a job. FINISH stops the job, keeps its draws and serves them. CANCEL stops the
 // job and its predictions, and keeps the draws until the job is deleted. DELETE removes the job and its draws.

@@ -9,20 +9,6 @@ namespace {
 
 using enum ChainState;
 
-constexpr ChainState kAll[] = {kPending, kLeased, kSucceeded, kFailed, kDiverged, kCancelled};
-
-TEST(ChainState, AllowsExactlyTheMovesOfTheProtocol) {
-  const std::vector<std::pair<ChainState, ChainState>> allowed = {
-      {kPending, kLeased},    {kLeased, kPending}, {kLeased, kSucceeded},  {kLeased, kFailed},   {kLeased, kDiverged},
-      {kPending, kSucceeded}, {kPending, kFailed}, {kPending, kCancelled}, {kLeased, kCancelled}};
-  for (const ChainState from : kAll) {
-    for (const ChainState to : kAll) {
-      const bool is_allowed = std::find(allowed.begin(), allowed.end(), std::pair(from, to)) != allowed.end();
-      EXPECT_EQ(CheckMove(from, to).ok(), is_allowed) << ToString(from) << " -> " << ToString(to);
-    }
-  }
-}
-
 TEST(JobIntent, OnlyTightensExceptForResume) {
   EXPECT_TRUE(CheckIntentMove(JobIntent::kRun, JobIntent::kPause).ok());
   EXPECT_TRUE(CheckIntentMove(JobIntent::kPause, JobIntent::kRun).ok());

@@ -96,16 +96,24 @@ struct SegmentRecord {
   static void Fields(auto& self, auto&& visit) {
     visit("chain", self.chain);
     visit("segment", self.segment);
+    CommitFields(self, visit);
+    visit("corrupt", self.corrupt);
+    visit("deleted", self.deleted);
+  }
+  // The stored record. Chain, corrupt and deleted are columns of their own.
+  static void StoredFields(auto& self, auto&& visit) {
+    Segment::Fields(self.segment, visit);
+    CommitFields(self, visit);
+  }
+  static void CommitFields(auto& self, auto&& visit) {
     visit("lease_epoch", self.lease_epoch);
     Author::Fields(self.author, visit);
     visit("committed_at", self.committed_at);
-    visit("corrupt", self.corrupt);
-    visit("deleted", self.deleted);
   }
 };
 
 // The full state of a chain at `step`: inline when small (limits::kInlineResumePointBytes), else an object.
-// worker/numerics/checkpoint_codec defines the bytes.
+// worker/numerics/batch/checkpoint_codec.h defines the bytes.
 struct ResumePoint {
   int64_t step = 0;
   std::string inline_bytes;

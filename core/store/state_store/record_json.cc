@@ -116,19 +116,13 @@ void ReadRecord(const Json& j, JobPlan* plan) {
   if (plan->module) JsonFieldReader{j["module"]}("tenant", plan->module->tenant);
 }
 
-// The segment's own fields among the rest; chain, corrupt and deleted are columns.
 Json RecordOf(const SegmentRecord& record) {
-  Json others = ToJson(record);
-  Json j = std::move(others["segment"]);
-  for (const char* column : {"segment", "chain", "corrupt", "deleted"}) others.erase(column);
-  j.update(others);
+  Json j;
+  SegmentRecord::StoredFields(record, JsonFieldWriter(&j));
   return j;
 }
 
-void ReadRecord(const Json& j, SegmentRecord* record) {
-  FromJson(j, record);
-  FromJson(j, &record->segment);
-}
+void ReadRecord(const Json& j, SegmentRecord* record) { SegmentRecord::StoredFields(*record, JsonFieldReader(j)); }
 
 Json RecordOf(const BlobRef& ref) { return ToJson(ref); }
 void ReadRecord(const Json& j, BlobRef* ref) { FromJson(j, ref); }

@@ -8,35 +8,25 @@
 namespace chainfleet {
 namespace {
 
-// A segment's row: its record, and what may change.
-struct SegmentRow {
-  ChainId id;
-  SegmentRecord record;
-  bool corrupt = false, deleted = false;
+// The columns of a segment. "record" is read first: it replaces all others.
+struct SegmentRow : SegmentRecord {
+  const SegmentRecord& record() const { return *this; }
+  SegmentRecord& record() { return *this; }
   static void Fields(auto& self, auto&& visit) {
-    visit("job", self.id.job);
-    visit("chain", self.id.index);
-    visit("record", self.record);
+    visit("record", self.record());
+    visit("job", self.chain.job);
+    visit("chain", self.chain.index);
     visit("corrupt", self.corrupt);
     visit("deleted", self.deleted);
   }
 };
-
-SegmentRecord RecordOf(SegmentRow row) {
-  row.record.chain = std::move(row.id);
-  row.record.corrupt = row.corrupt;
-  row.record.deleted = row.deleted;
-  return std::move(row.record);
-}
 
 template <typename... Values>
 absl::StatusOr<std::vector<SegmentRecord>> Segments(SqlConnection* connection, const std::string& from,
                                                     const Values&... values) {
   CHAINFLEET_ASSIGN_OR_RETURN(std::vector<SegmentRow> rows,
                               sql::All<SegmentRow>(connection, sql::Select<SegmentRow>(from), values...));
-  std::vector<SegmentRecord> records;
-  for (SegmentRow& row : rows) records.push_back(RecordOf(std::move(row)));
-  return records;
+  return std::vector<SegmentRecord>(std::move_iterator(rows.begin()), std::move_iterator(rows.end()));
 }
 
 }  // namespace

@@ -170,7 +170,7 @@ class KernelBatch final : public ChainBatch {
 
   Draw TakeDraw(int32_t index) const override {
     const int64_t row = RowOf(index);
-    if (held_) return Weighted(*rows_[row].due);
+    if (held_) return *rows_[row].due;
     const PrecisionScope precision(plan_->spec.precision, device_);
     Draw draw;
     draw.step = rows_[row].step;
@@ -184,8 +184,7 @@ class KernelBatch final : public ChainBatch {
 
   std::optional<Draw> GiveUpHeld(int32_t index) override {
     if (!held_) return std::nullopt;
-    const std::optional<HeldDraw> held = held_->Release(RowOf(index));
-    return held ? std::optional(Weighted(*held)) : std::nullopt;
+    return held_->Release(RowOf(index));
   }
 
   bool IsFinite(int32_t index) override {
@@ -210,10 +209,10 @@ class KernelBatch final : public ChainBatch {
  private:
   struct Row {
     int32_t chain = 0;
-    int64_t step = 0;             // steps done
-    std::optional<HeldDraw> due;  // the state that the last step of a Metropolis kernel left
-    bool draw_due = false;        // after the last step
-    int64_t first_report = 0;     // the update before which it is first measured
+    int64_t step = 0;          // steps done
+    std::optional<Draw> due;   // the state that the last step of a Metropolis kernel left
+    bool draw_due = false;     // after the last step
+    int64_t first_report = 0;  // the update before which it is first measured
     std::optional<RunReport> report;
     std::optional<StepInfo> seen;  // of its last step that was read
     bool finite = true;            // after all steps read so far
@@ -247,8 +246,6 @@ class KernelBatch final : public ChainBatch {
     for (int64_t r = row; r < end; ++r) statistics_[{kind, rows_[r].chain}] = std::move(made[r - row]);
     return statistics_[{kind, rows_[row].chain}];
   }
-
-  static Draw Weighted(const HeldDraw& held) { return {held.step, held.weight, {held.theta}}; }
 
   // The names of the tensors in a resume point.
   std::vector<std::string> SavedNames() const {

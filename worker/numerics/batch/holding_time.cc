@@ -18,17 +18,17 @@ void HoldingTime::RemoveRow(int64_t row) {
   rows_.pop_back();
 }
 
-std::optional<HeldDraw> HoldingTime::Keep(int64_t row, int64_t step, const ThetaArena& theta) {
-  std::optional<HeldDraw> left;
+std::optional<Draw> HoldingTime::Keep(int64_t row, int64_t step, const ThetaArena& theta) {
+  std::optional<Draw> left;
   if (rows_[row].moved) left = Release(row);
   if (rows_[row].weight == 0) held_.CopyRow(row, theta);
   rows_[row] = {rows_[row].weight + 1, step, false};
   return left;
 }
 
-std::optional<HeldDraw> HoldingTime::Release(int64_t row) {
+std::optional<Draw> HoldingTime::Release(int64_t row) {
   if (rows_[row].weight == 0) return std::nullopt;
-  HeldDraw draw{held_.ReadRow(row), rows_[row].step, rows_[row].weight};
+  Draw draw{rows_[row].step, rows_[row].weight, {held_.ReadRow(row)}};
   rows_[row] = {};
   return draw;
 }

@@ -8,16 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "core/domain/draw.h"
 #include "worker/numerics/arena/theta_arena.h"
 
 namespace chainfleet {
-
-// A state that the chain left, or that was given up at the chain's end.
-struct HeldDraw {
-  std::vector<float> theta;  // [D]
-  int64_t step = 0;          // the last kept step at which it was held
-  double weight = 0;         // the number of kept steps
-};
 
 // The states held by the rows of a batch, in row order. Not thread-safe.
 class HoldingTime {
@@ -34,11 +28,12 @@ class HoldingTime {
 
   void Moved(int64_t row) { rows_[row].moved = true; }
 
-  // Called at a kept step: counts row `row` of `theta`. Returns the previous state if the row has moved away from it.
-  std::optional<HeldDraw> Keep(int64_t row, int64_t step, const ThetaArena& theta);
+  // Called at a kept step: counts row `row` of `theta`. Returns the previous state if the row has moved away from it:
+  // its theta, the last kept step at which it was held, and the number of kept steps as its weight.
+  std::optional<Draw> Keep(int64_t row, int64_t step, const ThetaArena& theta);
 
   // Gives up the held state, if any.
-  std::optional<HeldDraw> Release(int64_t row);
+  std::optional<Draw> Release(int64_t row);
 
   // For resume points: the arena, and the kNumbers numbers of a row.
   const ThetaArena& arena() const { return held_; }

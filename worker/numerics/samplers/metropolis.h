@@ -12,7 +12,7 @@
 namespace chainfleet {
 
 // The numbers that every Metropolis kernel keeps for a row, followed by the kernel's own.
-enum MetropolisNumber : int { kStepCount, kAcceptCount, kFirstOwnNumber };
+enum : int { kStepCount, kAcceptCount, kFirstOwnNumber };
 
 // Accepts with min(1, exp(-cost / T)), using the uniform of (chain, t) in kAccept. Rejects a cost that is not finite.
 bool Accepts(const ChainStep& chain, double cost);

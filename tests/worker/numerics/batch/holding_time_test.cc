@@ -22,9 +22,9 @@ class HoldingTimeTest : public ::testing::Test {
     theta_.WriteRow(row, std::vector<float>(3, value));
     held_.Moved(row);
   }
-  static void Expect(const std::optional<HeldDraw>& draw, float theta, int64_t step, double weight) {
+  static void Expect(const std::optional<Draw>& draw, float theta, int64_t step, double weight) {
     ASSERT_TRUE(draw.has_value());
-    EXPECT_EQ(draw->theta, std::vector<float>(3, theta));
+    EXPECT_EQ(draw->theta.at(0), std::vector<float>(3, theta));
     EXPECT_EQ(draw->step, step);
     EXPECT_EQ(draw->weight, weight);
   }

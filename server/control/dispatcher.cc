@@ -39,7 +39,7 @@ Dispatcher::Core::Core(const DispatcherParts& parts, StoredState state, const Di
       catalog(parts.catalog),
       versions(parts.versions),
       options(o),
-      observer(options.observer != nullptr ? options.observer : &nobody),
+      observer(options.observer != nullptr ? options.observer : &no_observer),
       events(log),
       now(clock->Monotonic()) {
   for (const RetiredName& name : state.retired_names) jobs.Retire(name);

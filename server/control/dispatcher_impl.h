@@ -143,7 +143,7 @@ struct Dispatcher::Core : SchedulingTables {
   Versions* const versions;
   const DispatcherOptions& options;
   std::weak_ptr<Impl> self;  // for tasks on the executor
-  ControlObserver nobody;
+  ControlObserver no_observer;
   ControlObserver* const observer;
   EventLog* const events;
 

@@ -189,7 +189,7 @@ void Dispatcher::Core::Release(const ReleasedChain& released, const WorkerEntry&
                                                released.reason.empty() ? "" : ": ", released.reason),
                         .given_back = true,
                         .store_fault = released.why == ReleasedChain::Why::kStore};
-  if (ending.outcome != LeaseOutcome::kOrdered && !ending.store_fault) chain->shunned_worker = worker.id;
+  if (ending.outcome != LeaseOutcome::kOrdered && !ending.store_fault) chain->avoided_worker = worker.id;
   if (lease != nullptr) {
     leases.EndAt(lease, now, ending);
   } else if (!chain->in_flight) {
@@ -315,8 +315,8 @@ SynchronizeReply Dispatcher::Core::MakeReply(const WorkerEntry& worker, const He
   // A worker without news whose call may be held calls again at once; after news it waits, as news may be repeated.
   const bool nothing_new = reply.grants.empty() && reply.stop.empty() && reply.keep.size() == call.chains.size();
   reply.drain = worker.told_to_drain;
-  const bool heeds = !reply.drain || call.draining;  // a worker older than this order never drains
-  const bool listens = nothing_new && heeds && (call.chains.empty() || HasRoom(worker));
+  const bool drains = !reply.drain || call.draining;  // a worker older than this order never drains
+  const bool listens = nothing_new && drains && (call.chains.empty() || HasRoom(worker));
   reply.next_sync_in = listens || !all_granted ? absl::ZeroDuration() : options.sync_interval;
   return reply;
 }

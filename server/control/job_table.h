@@ -23,7 +23,7 @@ struct ChainEntry {
   ChainRow row;
   int64_t reported_step = 0;  // step in the lease holder's memory
   ChainStats stats;
-  std::string shunned_worker;  // returned the chain unfinished; other workers are preferred
+  std::string avoided_worker;  // returned the chain unfinished; other workers are preferred
   absl::Duration not_before;   // monotonic; after a failed attempt, no grant until then
   absl::Duration waits_since;  // monotonic; start of a PENDING chain's wait for a lease
   bool in_flight = false;      // a change of the chain is being stored

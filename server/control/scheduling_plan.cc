@@ -89,7 +89,7 @@ std::vector<SuspectChain> FindWaitingSuspects(Draft* draft, size_t limit) {
       if (waiting.size() >= limit) return waiting;
       const ChainEntry& chain = job->chains[static_cast<size_t>(index)];
       if (draft->MayStart(chain) && !draft->plan.turns.HasTurn(chain.row.id)) {
-        waiting.push_back({chain.row.id, chain.shunned_worker});
+        waiting.push_back({chain.row.id, chain.avoided_worker});
       }
     }
   }
@@ -159,7 +159,7 @@ void GrantSome(const JobEntry& job, size_t limit, Draft* draft, Placement* place
   QueuedJob queued{job.row.id, {}, {}, job.chain_bytes()};
   for (const int32_t index : job.pending) {
     const ChainEntry& chain = job.chains[static_cast<size_t>(index)];
-    if (queued.chains.size() < limit && draft->MayStart(chain)) queued.chains.push_back({index, chain.shunned_worker});
+    if (queued.chains.size() < limit && draft->MayStart(chain)) queued.chains.push_back({index, chain.avoided_worker});
   }
   if (queued.chains.empty()) return;
   for (const ChainEntry& chain : job.chains) {

@@ -33,16 +33,16 @@ std::optional<size_t> Placement::Find(const std::string& worker) const {
   return static_cast<size_t>(found - workers_.begin());
 }
 
-std::optional<size_t> Placement::Choose(int64_t chain_bytes, const std::string& shunned_worker) const {
-  std::optional<size_t> shunned;
+std::optional<size_t> Placement::Choose(int64_t chain_bytes, const std::string& avoided_worker) const {
+  std::optional<size_t> avoided;
   for (const auto& [held, best] : order_) {
     for (const auto& [in_worker, taken, worker] : hosts_[workers_[std::get<2>(best)].host].free) {
       if (!workers_[worker].free.Fits(chain_bytes)) continue;
-      if (workers_[worker].free.worker != shunned_worker) return worker;
-      shunned = worker;
+      if (workers_[worker].free.worker != avoided_worker) return worker;
+      avoided = worker;
     }
   }
-  return shunned;
+  return avoided;
 }
 
 void Placement::Hold(size_t worker, int32_t chains, int32_t taken, int64_t bytes) {
@@ -71,7 +71,7 @@ std::vector<Assignment> Placement::Place(const QueuedJob& job, size_t limit) {
   std::vector<Assignment> assignments;
   for (const PendingChain& chain : job.chains) {
     if (assignments.size() >= limit || slots_ == 0) break;
-    const std::optional<size_t> worker = Choose(job.chain_bytes, chain.shunned_worker);
+    const std::optional<size_t> worker = Choose(job.chain_bytes, chain.avoided_worker);
     if (!worker) {
       too_big_ = std::min(too_big_, job.chain_bytes);
       break;
@@ -90,7 +90,7 @@ std::vector<Assignment> AssignAlone(const std::vector<SuspectChain>& suspects, s
   for (const SuspectChain& suspect : suspects) {
     if (workers.empty()) break;
     auto best = workers.begin();
-    if (best->worker == suspect.shunned_worker && workers.size() > 1) ++best;
+    if (best->worker == suspect.avoided_worker && workers.size() > 1) ++best;
     assignments.push_back({suspect.chain, best->worker});
     workers.erase(best);
   }

@@ -17,7 +17,7 @@ namespace chainfleet {
 
 struct PendingChain {
   int32_t index = 0;
-  std::string shunned_worker;  // used only if no other worker has a free slot
+  std::string avoided_worker;  // used only if no other worker has a free slot
 };
 
 struct QueuedJob {
@@ -86,7 +86,7 @@ class Placement {
   WorkerRank RankOf(size_t worker) const;
   std::tuple<int32_t, WorkerRank> RankOf(const Host& host) const { return {host.held, *host.free.begin()}; }
   std::optional<size_t> Find(const std::string& worker) const;
-  std::optional<size_t> Choose(int64_t chain_bytes, const std::string& shunned_worker) const;
+  std::optional<size_t> Choose(int64_t chain_bytes, const std::string& avoided_worker) const;
   // Adds `chains` of the job to the worker, which lose `taken` of its free slots.
   void Hold(size_t worker, int32_t chains, int32_t taken, int64_t bytes);
 
@@ -105,7 +105,7 @@ struct SoloWorker {
 
 struct SuspectChain {
   ChainId chain;
-  std::string shunned_worker;  // used only if there is no other worker
+  std::string avoided_worker;  // used only if there is no other worker
 };
 
 // Assigns each suspect, in order, the worker that must hand back the fewest chains, then the one with the lowest id.

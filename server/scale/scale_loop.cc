@@ -23,7 +23,7 @@ struct Tracked {
   bool draining = false;  // by any order
   bool unwanted = false;  // this process ended it, so its end is no failure
   int64_t chains = 0;
-  std::optional<absl::Duration> idle_since, let_go_at;
+  std::optional<absl::Duration> idle_since, released_at;
   std::optional<absl::Duration> stranger_since;  // since when it runs without its worker having joined
 };
 
@@ -51,7 +51,7 @@ struct ScaleLoop::State {
   ScaledWorker::State StateOf(const ClusterJob& job) const;
   void GiveUp(const std::vector<ClusterJob>& jobs);
   bool GiveUpOn(const ClusterJob& job);
-  void LetGo(const std::string& job);
+  void Release(const std::string& job);
   void EndOverdue(const std::vector<ClusterJob>& jobs);
   void Ask(const ScaleDecision& decision, int64_t waiting);
   void DelayNextAsk();
@@ -110,7 +110,7 @@ void ScaleLoop::State::Pass() {
   for (const std::string& job : decision.withdraw) {
     if (Worked("withdraw a job", scaler->Withdraw(job))) tracked[job].unwanted = true;
   }
-  for (const std::string& job : decision.let_go) LetGo(job);
+  for (const std::string& job : decision.released) Release(job);
   EndOverdue(*jobs);
   Ask(decision, facts.waiting);
   Publish(facts, decision.desired);
@@ -169,7 +169,7 @@ void ScaleLoop::State::Track(const std::vector<ClusterJob>& jobs, const FleetDem
 
 ScaledWorker::State ScaleLoop::State::StateOf(const ClusterJob& job) const {
   const Tracked& seen = tracked.at(job.id);
-  if (job.state == ClusterJob::State::kEnding || seen.let_go_at || seen.draining) return ScaledWorker::State::kEnding;
+  if (job.state == ClusterJob::State::kEnding || seen.released_at || seen.draining) return ScaledWorker::State::kEnding;
   return job.state == ClusterJob::State::kPending ? ScaledWorker::State::kPending : ScaledWorker::State::kRunning;
 }
 
@@ -226,17 +226,17 @@ bool ScaleLoop::State::GiveUpOn(const ClusterJob& job) {
   const bool given_up =
       job.held.empty() ? Worked("end a job", scaler->Kill(job.id)) : Worked("withdraw a job", scaler->Withdraw(job.id));
   if (!given_up) return false;
-  seen.let_go_at = now;
+  seen.released_at = now;
   seen.unwanted = true;
   return true;
 }
 
-void ScaleLoop::State::LetGo(const std::string& job) {
+void ScaleLoop::State::Release(const std::string& job) {
   Tracked& seen = tracked[job];
   // Kill a job without a worker: there are no chains to hand back, and possibly no process that gets a signal.
   const absl::Status status = seen.live ? scaler->Drain(job) : scaler->Kill(job);
   if (!Worked("drain a worker", status)) return;
-  seen.let_go_at = now;
+  seen.released_at = now;
   seen.unwanted = true;
   Log(LogLevel::kInfo, "draining an idle worker of " + scaler->name(),
       {{"cluster_job", job},
@@ -247,15 +247,15 @@ void ScaleLoop::State::EndOverdue(const std::vector<ClusterJob>& jobs) {
   for (const ClusterJob& job : jobs) {
     Tracked& seen = tracked[job.id];
     if (job.state != ClusterJob::State::kRunning) continue;
-    const bool stayed = seen.let_go_at && now - *seen.let_go_at >= kLetGoTime;
+    const bool stayed = seen.released_at && now - *seen.released_at >= kReleaseTime;
     // A worker that an operator drains gets no signal, so that it serves predictions on.
-    const bool drained = !seen.let_go_at && seen.draining && Since(seen.idle_since, now) >= settings.idle_after;
+    const bool drained = !seen.released_at && seen.draining && Since(seen.idle_since, now) >= settings.idle_after;
     if (!stayed && !drained) continue;
     Log(stayed ? LogLevel::kWarning : LogLevel::kInfo,
         stayed ? "worker did not end in time, ending its job" : "worker is drained and idle, ending its job",
         {{"cluster_job", job.id}});
     if (!Worked("end a job", scaler->Kill(job.id))) continue;
-    seen.let_go_at = now;
+    seen.released_at = now;
     seen.unwanted = true;
   }
 }

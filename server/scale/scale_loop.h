@@ -18,7 +18,7 @@ namespace chainfleet {
 inline constexpr absl::Duration kScaleInterval = absl::Seconds(5);
 inline constexpr int kSubmitsPerPass = 8;
 // A worker that was told to drain has this long before its job is killed: longer than a drain takes.
-inline constexpr absl::Duration kLetGoTime = absl::Minutes(2);
+inline constexpr absl::Duration kReleaseTime = absl::Minutes(2);
 // Backoff after a submission failed, or a job ended or was given up before its worker joined. Doubles with each further
 // failure.
 inline constexpr absl::Duration kFirstScaleBackoff = absl::Seconds(10), kMaxScaleBackoff = absl::Minutes(10);

@@ -66,7 +66,7 @@ ScaleDecision DecideScale(const ScaleSettings& settings, const ScaleFacts& facts
   std::ranges::stable_sort(idle, std::ranges::greater(), &ScaledWorker::idle_for);
   for (const ScaledWorker& worker : idle) {
     if (surplus-- == 0) break;
-    decision.let_go.push_back(worker.job);
+    decision.released.push_back(worker.job);
   }
   return decision;
 }

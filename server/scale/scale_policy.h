@@ -49,7 +49,7 @@ struct ScaleDecision {
   int32_t desired = 0;                // workers of the cluster, within the bounds
   int32_t ask = 0;                    // jobs to submit now
   std::vector<std::string> withdraw;  // queued jobs that are no longer needed
-  std::vector<std::string> let_go;    // jobs whose workers are idle
+  std::vector<std::string> released;  // jobs whose workers are idle
   bool operator==(const ScaleDecision&) const = default;
 };
 

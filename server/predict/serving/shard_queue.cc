@@ -97,7 +97,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   std::map<std::string, int> evaluations;             // attempts in flight, by worker
   std::map<std::string, int> late;                    // late attempts in flight, by worker
   std::map<std::string, absl::Duration> slow_until;   // monotonic; workers whose late attempts were cancelled
-  std::map<std::string, absl::Duration> doubted;      // monotonic end of doubt; workers that were at fault
+  std::map<std::string, absl::Duration> suspended;    // monotonic end of the suspension of workers that were at fault
   absl::Duration looking = absl::InfiniteDuration();  // when the timer checks for late attempts
 
   void Add(uint64_t ticket, Shard shard) {
@@ -136,7 +136,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     std::vector<ServingWorker> workers = port->Workers();
     const auto is_over = [now = clock->Monotonic()](const auto& until) { return until.second <= now; };
     std::erase_if(slow_until, is_over);
-    std::erase_if(doubted, is_over);
+    std::erase_if(suspended, is_over);
     for (auto it = waiting.begin(); it != waiting.end();) {
       const uint64_t ticket = it->ticket;
       Shard& shard = shards.at(ticket);
@@ -168,10 +168,10 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   }
 
   bool IsAvoided(const std::string& worker) const {
-    return late.contains(worker) || slow_until.contains(worker) || doubted.contains(worker);
+    return late.contains(worker) || slow_until.contains(worker) || suspended.contains(worker);
   }
 
-  // Null while no permitted worker has room. Slow and doubted workers are used if there are no others.
+  // Null while no permitted worker has room. Slow and suspended workers are used if there are no others.
   ServingWorker* Choose(Shard* shard, std::vector<ServingWorker>* workers) {
     const auto lost = [&](const ServingWorker& w) { return shard->lost_by.contains(w.id); };
     if (std::all_of(workers->begin(), workers->end(), lost)) shard->lost_by = shard->not_to;
@@ -291,7 +291,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
       return Finish(ticket, status);
     }
     const bool fault = IsFault(status);
-    if (fault) Doubt(shard, worker, status);
+    if (fault) Suspend(shard, worker, status);
     shard->lost_by.insert(worker);
     if (!shard->under_way.empty()) return;
     if (std::max(shard->attempts, static_cast<int>(shard->not_to.size())) < limits::kShardAttempts) {
@@ -302,11 +302,11 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   }
 
   // The worker never gets the shard again, and for a while no other shard that another worker can take.
-  void Doubt(Shard* shard, const std::string& worker, const absl::Status& status) {
+  void Suspend(Shard* shard, const std::string& worker, const absl::Status& status) {
     Tell(*shard, worker, status);
     shard->not_to.insert(worker);
     shard->fault = status;
-    doubted[worker] = clock->Monotonic() + kDoubtedFor;
+    suspended[worker] = clock->Monotonic() + kSuspendedFor;
   }
 
   // The caller gets the error, the operator's log also the worker.

@@ -37,13 +37,13 @@ absl::Status NoServingWorker();
 //
 // A worker has lost the shard if CheckShardResult rejects its answer, if it gives none, or if its device or program
 // fails. Another worker gets the shard at once. This worker never gets it again, and gets no other shard for
-// kDoubtedFor while other workers can take it.
+// kSuspendedFor while other workers can take it.
 class ShardQueue {
  public:
   static constexpr absl::Duration kSlowShard = absl::Seconds(30);
   static constexpr absl::Duration kLeastSlowShard = absl::Milliseconds(50);
   static constexpr absl::Duration kSlowFor = absl::Minutes(1);
-  static constexpr absl::Duration kDoubtedFor = absl::Minutes(1);
+  static constexpr absl::Duration kSuspendedFor = absl::Minutes(1);
 
   // Runs at most once, on the executor, one at a time over all shards, so it must hand long work over. UNAVAILABLE /
   // NO_SERVING_WORKER, RESOURCE_EXHAUSTED / QUEUE_FULL. After limits::kShardAttempts attempts: UNAVAILABLE or

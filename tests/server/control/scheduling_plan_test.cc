@@ -176,7 +176,7 @@ TEST_F(SchedulingPlanTest, ChainsArePackedByTheirMemory) {
 }
 
 TEST_F(SchedulingPlanTest, AChainShunsTheWorkerThatGaveItBackUnlessThereIsNoOther) {
-  AddJob("job")->chains[0].shunned_worker = "w1";
+  AddJob("job")->chains[0].avoided_worker = "w1";
   AddWorker("w1", 4);
   EXPECT_THAT(Grants(), ElementsAre("job/0 w1"));
   AddWorker("w2", 1);

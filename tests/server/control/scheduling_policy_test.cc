@@ -85,7 +85,7 @@ TEST(SchedulingPolicy, OlderJobComesFirst) {
 
 TEST(SchedulingPolicy, ShunsTheWorkerThatGaveTheChainBackUnlessItIsTheOnlyOne) {
   QueuedJob job = Job("a", 1);
-  job.chains[0].shunned_worker = "w1";
+  job.chains[0].avoided_worker = "w1";
   EXPECT_THAT(AssignInOrder({job}, {{"w1", 4}, {"w2", 1}}, 100), ElementsAre(Assignment{{"a", 0}, "w2"}));
   EXPECT_THAT(AssignInOrder({job}, {{"w1", 4}}, 100), ElementsAre(Assignment{{"a", 0}, "w1"}));
 }

@@ -214,7 +214,7 @@ TEST_F(ScaleLoopTest, EndsTheJobOfAWorkerThatDoesNotLeave) {
   Joins("1");
   PassesFor(settings_.idle_after + absl::Minutes(1));
   ASSERT_THAT(cluster_.orders, ElementsAre("drain 1"));
-  PassesFor(kLetGoTime);
+  PassesFor(kReleaseTime);
   EXPECT_THAT(cluster_.orders, ElementsAre("drain 1", "kill 1"));
 }
 
@@ -304,7 +304,7 @@ TEST_F(ScaleLoopTest, SignalsAWorkerOnlyOnceAndNeverOneThatDrainsAlready) {
   demand_.workers.back().draining = true;  // ordered by another process
   PassesFor(settings_.idle_after - absl::Seconds(1));
   EXPECT_THAT(cluster_.orders, IsEmpty());
-  PassesFor(kLetGoTime);
+  PassesFor(kReleaseTime);
   EXPECT_THAT(cluster_.orders, ElementsAre("kill 1")) << "an operator drained it, and nobody else ends its job";
 }
 

@@ -109,19 +109,19 @@ TEST(ScalePolicy, DrainsTheLongestIdleWorkerFirst) {
   settings.min_workers = 1;
   const ScaleFacts facts =
       Calm({Joined("1", absl::Minutes(6)), Joined("2", absl::Minutes(9)), Joined("3", absl::Minutes(7))});
-  EXPECT_THAT(DecideScale(settings, facts).let_go, ElementsAre("2", "3"));
+  EXPECT_THAT(DecideScale(settings, facts).released, ElementsAre("2", "3"));
 }
 
 TEST(ScalePolicy, KeepsAWorkerThatIsIdleForAMoment) {
   const absl::Duration almost = kSettings.idle_after - absl::Milliseconds(1);
   EXPECT_EQ(DecideScale(kSettings, Calm({Joined("1", almost)})), ScaleDecision{});
-  EXPECT_THAT(DecideScale(kSettings, Calm({Joined("1", kSettings.idle_after)})).let_go, ElementsAre("1"));
+  EXPECT_THAT(DecideScale(kSettings, Calm({Joined("1", kSettings.idle_after)})).released, ElementsAre("1"));
 }
 
 TEST(ScalePolicy, NeverDrainsAWorkerWithChains) {
   ScaleFacts facts = Calm({Joined("1"), Joined("2"), Joined("3", absl::Hours(1))});
   facts.held = 2;  // one each, which one worker could hold
-  EXPECT_EQ(DecideScale(kSettings, facts), (ScaleDecision{.desired = 1, .let_go = {"3"}}));
+  EXPECT_EQ(DecideScale(kSettings, facts), (ScaleDecision{.desired = 1, .released = {"3"}}));
 }
 
 TEST(ScalePolicy, DrainsNoWorkerWhileAChainWaits) {

@@ -12,7 +12,7 @@ namespace {
 // Errors without a type of their own: of the CPU's allocator, and of libraries that allocate GPU memory themselves.
 // LibTorch tries every cuDNN plan for a convolution and drops the error of each, also out-of-memory errors, so only the
 // last text is left. A convolution without any plan gives the same text, and still fails with a single chain.
-bool SaysMemoryIsShort(const std::string& why) {
+bool IsOutOfMemory(const std::string& why) {
   constexpr const char* kTexts[] = {"can't allocate memory",
                                     "CUBLAS_STATUS_ALLOC_FAILED",
                                     "CUDNN_STATUS_ALLOC_FAILED",
@@ -43,7 +43,7 @@ absl::Status StatusOfException(const std::string& what) {
     return WithReason(absl::InternalError("the device failed in " + what + ": " + why), kDeviceLost);
   } catch (const c10::Error& error) {
     const std::string why = error.what_without_backtrace();
-    if (SaysMemoryIsShort(why)) return out_of_memory(why);
+    if (IsOutOfMemory(why)) return out_of_memory(why);
     return absl::InternalError("LibTorch failed in " + what + ": " + why);
   } catch (const std::exception& error) {
     return absl::InternalError(what + " failed: " + error.what());

@@ -394,7 +394,7 @@ TEST(ShardQueue, PassesOverAWorkerWhoseResultWasNonsenseForAWhile) {
   world.Submit("a");
   EXPECT_EQ(world.Receivers().back(), "a") << "there is no other one";
   world.port.workers["b"] = Mood::kAnswers;
-  world.executor.RunFor(ShardQueue::kDoubtedFor);
+  world.executor.RunFor(ShardQueue::kSuspendedFor);
   world.Submit("a");
   EXPECT_EQ(world.Receivers().back(), "a") << "it is tried again";
 }

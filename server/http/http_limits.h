@@ -32,5 +32,8 @@ inline constexpr size_t kStreamBlockBytes = 16 * kKiB;  // of a streamed reply, 
 inline constexpr int64_t kHttpBytes = 512 * kMiB;
 inline constexpr int64_t kJsonFactor = 8;
 inline constexpr int64_t kReplyFactor = 5;
+static_assert(kHttpBodyBytes * (1 + kJsonFactor) <= kHttpBytes, "the largest JSON body fits while no other is held");
+static_assert(kHttpSkippedBytes > kHttpBodyBytes, "a client that sent too much reads the refusal");
+static_assert(kHttpSend >= kHttpReceive, "a reply may be as slow as its request");
 
 }  // namespace chainfleet::limits

@@ -5,9 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/store/blob_store/memory_blob_store.h"
 #include "core/store/draw_codec/object_names.h"
 #include "core/store/draw_codec/sha256.h"
+#include "tests/support/memory_blob_store.h"
 #include "tests/support/memory_database.h"
 
 namespace chainfleet {

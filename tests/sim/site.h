@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "core/store/blob_store/memory_blob_store.h"
 #include "core/store/state_store/state_store.h"
 #include "server/control/control_observer.h"
 #include "tests/sim/dice.h"
@@ -16,6 +15,7 @@
 #include "tests/support/fake_clock.h"
 #include "tests/support/forgetful_disk.h"
 #include "tests/support/manual_executor.h"
+#include "tests/support/memory_blob_store.h"
 
 namespace chainfleet {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/store/blob_store/memory_blob_store.h"
+#include "tests/support/memory_blob_store.h"
 
 namespace chainfleet {
 

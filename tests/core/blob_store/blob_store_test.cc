@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/store/blob_store/file_blob_store.h"
-#include "core/store/blob_store/memory_blob_store.h"
+#include "tests/support/memory_blob_store.h"
 #include "tests/support/s3_harness.h"
 
 namespace chainfleet {

@@ -1,9 +1,9 @@
 #include "server/control/commit_check.h"
 
-#include "core/store/blob_store/memory_blob_store.h"
 #include "server/control/chain_objects.h"
 #include "server/control/garbage_collector.h"
 #include "tests/server/control/dispatcher_fixture.h"
+#include "tests/support/memory_blob_store.h"
 
 namespace chainfleet {
 namespace {

@@ -1,8 +1,8 @@
 #include "server/control/draw_verifier.h"
 
-#include "core/store/blob_store/memory_blob_store.h"
 #include "core/store/draw_codec/sha256.h"
 #include "tests/server/control/dispatcher_fixture.h"
+#include "tests/support/memory_blob_store.h"
 
 namespace chainfleet {
 namespace {

@@ -1,8 +1,8 @@
 #include "server/control/retention_keeper.h"
 
-#include "core/store/blob_store/memory_blob_store.h"
 #include "server/control/garbage_collector.h"
 #include "tests/server/control/dispatcher_fixture.h"
+#include "tests/support/memory_blob_store.h"
 
 namespace chainfleet {
 namespace {

@@ -1,9 +1,9 @@
 // Tests objects that workers put directly.
 #include "server/control/upload_signer.h"
 
-#include "core/store/blob_store/memory_blob_store.h"
 #include "core/store/draw_codec/object_names.h"
 #include "tests/server/control/dispatcher_fixture.h"
+#include "tests/support/memory_blob_store.h"
 
 namespace chainfleet {
 namespace {

@@ -17,7 +17,6 @@
 #include "core/base/clock.h"
 #include "core/base/thread_pool.h"
 #include "core/metrics/metrics.h"
-#include "core/store/blob_store/memory_blob_store.h"
 #include "core/wire/grpc_status.h"
 #include "server/adapters/dispatcher_draw_catalog.h"
 #include "server/adapters/evaluation_store.h"
@@ -25,6 +24,7 @@
 #include "server/rpc/grpc_server.h"
 #include "server/rpc/held_reply.h"
 #include "server/rpc/selection_query.h"
+#include "tests/support/memory_blob_store.h"
 #include "tests/support/recording_store.h"
 
 namespace chainfleet {

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
 #include "core/domain/job_spec.h"
-#include "core/store/blob_store/memory_blob_store.h"
 #include "core/store/draw_codec/safetensors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -16,6 +15,7 @@
 #include "tests/server/predict/fake_serving.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/manual_executor.h"
+#include "tests/support/memory_blob_store.h"
 #include "tests/support/memory_database.h"
 
 namespace chainfleet {

@@ -8,13 +8,13 @@
 
 #include "core/base/limits.h"
 #include "core/domain/corruption.h"
-#include "core/store/blob_store/memory_blob_store.h"
 #include "core/store/draw_codec/safetensors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/predict/fake_serving.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/manual_executor.h"
+#include "tests/support/memory_blob_store.h"
 
 namespace chainfleet {
 namespace {

@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "core/store/blob_store/memory_blob_store.h"
 #include "core/store/draw_codec/safetensors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/memory_blob_store.h"
 
 namespace chainfleet {
 namespace {

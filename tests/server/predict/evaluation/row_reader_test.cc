@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "core/base/limits.h"
-#include "core/store/blob_store/memory_blob_store.h"
 #include "core/store/draw_codec/safetensors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/memory_blob_store.h"
 
 namespace chainfleet {
 namespace {

@@ -76,6 +76,62 @@ struct ReluLayer {
   bool operator==(const ReluLayer&) const = default;
 };
 
+// x Phi(x), Phi the standard normal distribution function (Hendrycks & Gimpel 2016): the exact form.
+struct GeluLayer {
+  static constexpr char kName[] = "gelu";
+  static void Fields(auto&, auto&&) {}
+  bool operator==(const GeluLayer&) const = default;
+};
+
+// x / (1 + exp(-x)) (Elfwing et al. 2018).
+struct SiluLayer {
+  static constexpr char kName[] = "silu";
+  static void Fields(auto&, auto&&) {}
+  bool operator==(const SiluLayer&) const = default;
+};
+
+struct TanhLayer {
+  static constexpr char kName[] = "tanh";
+  static void Fields(auto&, auto&&) {}
+  bool operator==(const TanhLayer&) const = default;
+};
+
+// log(1 + exp(x)).
+struct SoftplusLayer {
+  static constexpr char kName[] = "softplus";
+  static void Fields(auto&, auto&&) {}
+  bool operator==(const SoftplusLayer&) const = default;
+};
+
+// x where x > 0, else slope * x (Maas et al. 2013).
+struct LeakyReluLayer {
+  static constexpr char kName[] = "leaky_relu";
+  double slope = 0.01;
+  static void Fields(auto& self, auto&& visit) { visit("slope", self.slope, Between(0, 1)); }
+  bool operator==(const LeakyReluLayer&) const = default;
+};
+
+// Layer norm (Ba et al. 2016) of flat inputs: over all values of an example. Tensors: scale, shift.
+struct LayerNormLayer {
+  static constexpr char kName[] = "layer_norm";
+  double epsilon = 1e-5;
+  static void Fields(auto& self, auto&& visit) { visit("epsilon", self.epsilon, Above(0)); }
+  bool operator==(const LayerNormLayer&) const = default;
+};
+
+// Group norm (Wu & He, ECCV 2018) of images: over the channels and pixels of each group. Tensors, per channel: scale,
+// shift.
+struct GroupNormLayer {
+  static constexpr char kName[] = "group_norm";
+  int64_t groups = 0;  // of channels
+  double epsilon = 1e-5;
+  static void Fields(auto& self, auto&& visit) {
+    visit("groups", self.groups, kExtentBounds);
+    visit("epsilon", self.epsilon, Above(0));
+  }
+  bool operator==(const GroupNormLayer&) const = default;
+};
+
 // Drops windows that reach over the far edge. Without `stride` the windows do not overlap.
 struct MaxPoolLayer {
   static constexpr char kName[] = "max_pool";
@@ -142,7 +198,8 @@ struct ConcatLayer {
 };
 
 using LayerKind = std::variant<ConvLayer, LinearLayer, BatchNormLayer, FrnLayer, ReluLayer, MaxPoolLayer, AvgPoolLayer,
-                               GlobalAvgPoolLayer, FlattenLayer, DropoutLayer, ResidualLayer, ConcatLayer>;
+                               GlobalAvgPoolLayer, FlattenLayer, DropoutLayer, ResidualLayer, ConcatLayer, GeluLayer,
+                               SiluLayer, TanhLayer, SoftplusLayer, LeakyReluLayer, LayerNormLayer, GroupNormLayer>;
 
 struct LayerSpec {
   LayerKind kind;

@@ -132,6 +132,31 @@ class Inference {
     return absl::OkStatus();
   }
 
+  absl::Status Infer(const LayerNormLayer& norm, const std::string&, PlacedLayer* layer) {
+    if (layer->input.size() != 1) {
+      layer->kind = norm;
+      return Misfit(*layer, "needs flat inputs, gets " + Text(layer->input) + ": take group_norm for images");
+    }
+    return Normalise(norm, layer);
+  }
+
+  absl::Status Infer(const GroupNormLayer& norm, const std::string&, PlacedLayer* layer) {
+    CHAINFLEET_RETURN_IF_ERROR(Normalise(norm, layer));
+    CHAINFLEET_RETURN_IF_ERROR(NeedsImage(*layer));
+    if (layer->input[0] % norm.groups == 0) return absl::OkStatus();
+    return Misfit(*layer, absl::StrCat(norm.groups, " groups must divide the ", layer->input[0], " channels of inputs ",
+                                       Text(layer->input)));
+  }
+
+  // Places a norm that scales and shifts each entry of the first dimension.
+  absl::Status Normalise(const LayerKind& kind, PlacedLayer* layer) {
+    layer->kind = kind;
+    layer->output = layer->input;
+    Parameter(*layer, "scale", {layer->input[0]}, 0, 1);
+    Parameter(*layer, "shift", {layer->input[0]}, 0);
+    return absl::OkStatus();
+  }
+
   absl::Status Infer(const MaxPoolLayer& pool, const std::string&, PlacedLayer* layer) {
     layer->kind = pool;
     if (2 * pool.padding > pool.size) {
@@ -158,11 +183,10 @@ class Inference {
     return absl::OkStatus();
   }
 
-  absl::Status Infer(const ReluLayer& relu, const std::string&, PlacedLayer* layer) { return Pass(relu, layer); }
-  absl::Status Infer(const DropoutLayer& drop, const std::string&, PlacedLayer* layer) { return Pass(drop, layer); }
-
-  static absl::Status Pass(const LayerKind& kind, PlacedLayer* layer) {
-    layer->kind = kind;
+  // An activation, or dropout: the shape stays, and there is no parameter.
+  template <typename Elementwise>
+  absl::Status Infer(const Elementwise& elementwise, const std::string&, PlacedLayer* layer) {
+    layer->kind = elementwise;
     layer->output = layer->input;
     return absl::OkStatus();
   }

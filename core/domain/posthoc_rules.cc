@@ -75,7 +75,8 @@ Violations Validate(const LaplaceSpec& laplace, const JobSpec& spec) {
   if (spec.model.is_network()) {
     bool other = false;
     ForEachLayer(LayersOf(spec.model), [&](const LayerSpec& layer) {
-      other |= std::holds_alternative<FrnLayer>(layer.kind) || IsGrouped(layer);
+      other |= std::holds_alternative<FrnLayer>(layer.kind) || std::holds_alternative<LayerNormLayer>(layer.kind) ||
+               std::holds_alternative<GroupNormLayer>(layer.kind) || IsGrouped(layer);
     });
     if (kronecker && other) {
       violations.push_back({"sampler.laplace.structure",

@@ -112,6 +112,12 @@ std::vector<Job> NetworksOfImages() {
   const Data data = SyntheticImages(24, {3, 8, 8}, 4);
   const Samplers training = {{EmcmcSpec{1e-4}}, {SgdSpec{}}};
   return {{"Frn", Layers(ImageLayers({FrnLayer{}})), data},
+          {"GroupNorm", Layers(ImageLayers({GroupNormLayer{.groups = 2}})), data},
+          {"LayerNorm", Layers({{LinearLayer{6}}, {LayerNormLayer{}}, {TanhLayer{}}, {LinearLayer{}}}), data},
+          {"Gelu", Layers(With({GeluLayer{}})), data, training},
+          {"Silu", Layers(With({SiluLayer{}})), data, training},
+          {"Softplus", Layers(With({SoftplusLayer{}})), data, training},
+          {"LeakyRelu", Layers(With({LeakyReluLayer{}})), data, training},
           {"BatchNorm", Layers(ImageLayers({BatchNormLayer{}})), data, training},
           {"BatchNormFlat", Layers(With({BatchNormLayer{}})), data, training},
           {"Dropout", Layers(With({DropoutLayer{0.3}})), data, training},

@@ -45,6 +45,15 @@ at::Tensor PlainNetwork::Frn(const FrnLayer& norm, const at::Tensor& h) {
   return norm.threshold ? at::maximum(y, Next().view({-1, 1, 1})) : y;
 }
 
+at::Tensor PlainNetwork::GroupNorm(int64_t groups, double epsilon, const at::Tensor& h) {
+  std::vector<int64_t> beside(h.dim() - 1, 1);
+  beside[0] = -1;
+  const at::Tensor scale = Next().view(beside), shift = Next().view(beside);
+  const at::Tensor grouped = h.reshape({h.size(0), groups, -1});
+  const at::Tensor centred = grouped - grouped.mean(2, true);
+  return scale * (centred / (centred.square().mean(2, true) + epsilon).sqrt()).view(h.sizes()) + shift;
+}
+
 at::Tensor PlainNetwork::Apply(const LayerSpec& layer, const at::Tensor& h) {
   if (const auto* conv = std::get_if<ConvLayer>(&layer.kind)) {
     const at::Tensor weight = Next();
@@ -56,7 +65,16 @@ at::Tensor PlainNetwork::Apply(const LayerSpec& layer, const at::Tensor& h) {
   }
   if (const auto* norm = std::get_if<BatchNormLayer>(&layer.kind)) return BatchNorm(*norm, h);
   if (const auto* norm = std::get_if<FrnLayer>(&layer.kind)) return Frn(*norm, h);
+  if (const auto* norm = std::get_if<LayerNormLayer>(&layer.kind)) return GroupNorm(1, norm->epsilon, h);
+  if (const auto* norm = std::get_if<GroupNormLayer>(&layer.kind)) return GroupNorm(norm->groups, norm->epsilon, h);
   if (std::holds_alternative<ReluLayer>(layer.kind)) return at::clamp_min(h, 0);
+  if (std::holds_alternative<GeluLayer>(layer.kind)) return h * (1 + (h / std::sqrt(2.0)).erf()) / 2;
+  if (std::holds_alternative<SiluLayer>(layer.kind)) return h / (1 + (-h).exp());
+  if (std::holds_alternative<TanhLayer>(layer.kind)) return (h.exp() - (-h).exp()) / (h.exp() + (-h).exp());
+  if (std::holds_alternative<SoftplusLayer>(layer.kind)) return (1 + h.exp()).log();
+  if (const auto* leaky = std::get_if<LeakyReluLayer>(&layer.kind)) {
+    return at::clamp_min(h, 0) + leaky->slope * at::clamp_max(h, 0);
+  }
   if (const auto* pool = std::get_if<MaxPoolLayer>(&layer.kind)) {
     return at::max_pool2d(h, pool->size, pool->stride.value_or(pool->size), pool->padding);
   }

@@ -25,6 +25,7 @@ struct PlainNetwork {
   at::Tensor Apply(const LayerSpec& layer, const at::Tensor& h);
   at::Tensor BatchNorm(const BatchNormLayer& norm, const at::Tensor& h);
   at::Tensor Frn(const FrnLayer& norm, const at::Tensor& h);
+  at::Tensor GroupNorm(int64_t groups, double epsilon, const at::Tensor& h);
   at::Tensor Next();
   size_t next_parameter_ = 0, next_statistic_ = 0;
 };

@@ -71,6 +71,12 @@ TEST(NetworkShape, AMisfitNamesTheLayerAndTheShapes) {
             "concat1: the branch gives [8, 7, 7] beside inputs [1, 9, 9]: all but the channels must agree");
   EXPECT_EQ(Misfit({{LinearLayer{11}}}, {5}).message, "fc1: the last layer gives [11], the likelihood takes [10]");
   EXPECT_THAT(Misfit({{FrnLayer()}}, {5}).message, HasSubstr("frn1: needs inputs [channels"));
+  EXPECT_THAT(Misfit({{GroupNormLayer{.groups = 1}}}, {5}).message, HasSubstr("group_norm1: needs inputs [channels"));
+  EXPECT_EQ(Misfit({{GroupNormLayer{.groups = 2}}}, {3, 4, 4}).message,
+            "group_norm1: 2 groups must divide the 3 channels of inputs [3, 4, 4]");
+  EXPECT_EQ(Misfit({{GroupNormLayer{}}}, {3, 4, 4}).path, "model.layers[0].group_norm.groups");
+  EXPECT_EQ(Misfit({{LayerNormLayer{}}}, {3, 4, 4}).message,
+            "layer_norm1: needs flat inputs, gets [3, 4, 4]: take group_norm for images");
 }
 
 TEST(NetworkShape, RefusesExtentsThatWouldOverflow) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "worker/numerics/kernels/lanes.h"
 
@@ -23,6 +24,11 @@ void SumPixels(int64_t size, const float* x, const Value& value, float* sum) {
     }
     for (int64_t l = 0; l < kLanes; ++l) sum[l] += run[l];
   }
+}
+
+template <typename Function>
+void ForEachValue(int64_t count, const Function& function, float* x) {
+  for (int64_t i = 0; i < count * kLanes; ++i) x[i] = function(x[i]);
 }
 
 // For each window: start(y), then add(x, y) for each of its pixels, then finish(y). y[16] is one output.
@@ -49,7 +55,35 @@ void ForEachWindow(const LanePool& pool, const float* x, float* y, const Start& 
 }  // namespace
 
 void LaneRelu(int64_t count, float* x) {
-  for (int64_t i = 0; i < count * kLanes; ++i) x[i] = x[i] < 0 ? 0 : x[i];
+  ForEachValue(
+      count, [](float v) { return v < 0 ? 0 : v; }, x);
+}
+
+void LaneGelu(int64_t count, float* x) {
+  constexpr auto kRootHalf = static_cast<float>(1 / std::numbers::sqrt2);
+  ForEachValue(
+      count, [](float v) { return 0.5f * v * (1 + std::erf(v * kRootHalf)); }, x);
+}
+
+void LaneSilu(int64_t count, float* x) {
+  ForEachValue(
+      count, [](float v) { return v / (1 + std::exp(-v)); }, x);
+}
+
+void LaneTanh(int64_t count, float* x) {
+  ForEachValue(
+      count, [](float v) { return std::tanh(v); }, x);
+}
+
+// Equal to x where exp(-x) is lost beside 1, as in ATen.
+void LaneSoftplus(int64_t count, float* x) {
+  ForEachValue(
+      count, [](float v) { return v > 20 ? v : std::log1p(std::exp(v)); }, x);
+}
+
+void LaneLeakyRelu(int64_t count, double slope, float* x) {
+  ForEachValue(
+      count, [slope = static_cast<float>(slope)](float v) { return v > 0 ? v : v * slope; }, x);
 }
 
 void LaneAdd(int64_t count, const float* y, float* x) {
@@ -79,6 +113,25 @@ void LaneFilterResponseNorm(LanePlanes planes, double epsilon, const float* scal
     }
     if (threshold == nullptr) continue;
     for (int64_t i = 0; i < planes.size * kLanes; ++i) x[i] = Larger(x[i], threshold[c]);
+  }
+}
+
+void LaneGroupNorm(LanePlanes planes, int64_t groups, double epsilon, const float* scale, const float* shift,
+                   float* x) {
+  const int64_t channels = planes.channels / groups, values = channels * planes.size;
+  for (int64_t g = 0; g < groups; ++g, scale += channels, shift += channels) {
+    float mean[kLanes], factor[kLanes];
+    SumPixels(
+        values, x, [](float value) { return value; }, mean);
+    for (float& m : mean) m /= static_cast<float>(values);
+    for (int64_t i = 0; i < values * kLanes; ++i) x[i] -= mean[i % kLanes];
+    SumPixels(
+        values, x, [](float value) { return value * value; }, factor);
+    for (float& f : factor) f = 1 / std::sqrt(f / static_cast<float>(values) + static_cast<float>(epsilon));
+    for (int64_t i = 0; i < values * kLanes; ++i, ++x) {
+      const int64_t channel = i / (planes.size * kLanes);
+      *x = *x * factor[i % kLanes] * scale[channel] + shift[channel];
+    }
   }
 }
 

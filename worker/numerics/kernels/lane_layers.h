@@ -25,6 +25,13 @@ struct LanePool {
 // x <- max(x, 0), `count` vectors of 16.
 void LaneRelu(int64_t count, float* x);
 
+// x <- f(x), `count` vectors of 16; f as the layers of core/domain/layer_spec.h say.
+void LaneGelu(int64_t count, float* x);
+void LaneSilu(int64_t count, float* x);
+void LaneTanh(int64_t count, float* x);
+void LaneSoftplus(int64_t count, float* x);
+void LaneLeakyRelu(int64_t count, double slope, float* x);
+
 // x <- x + y, `count` vectors of 16.
 void LaneAdd(int64_t count, const float* y, float* x);
 
@@ -36,6 +43,11 @@ void LaneBatchNorm(LanePlanes planes, const float* mean, const float* variance, 
 // then the maximum of that and `threshold` (null: none); [channels] each.
 void LaneFilterResponseNorm(LanePlanes planes, double epsilon, const float* scale, const float* shift,
                             const float* threshold, float* x);
+
+// Group norm (Wu & He, ECCV 2018): in each of `groups`, x <- (x - mean) / sqrt(variance + epsilon) over its channels
+// and pixels, then times scale plus shift, [channels] each. Layer norm of flat inputs is one group of channels of one
+// pixel.
+void LaneGroupNorm(LanePlanes planes, int64_t groups, double epsilon, const float* scale, const float* shift, float* x);
 
 // y[channels][out_height][out_width][16].
 void LaneMaxPool(const LanePool& pool, const float* x, float* y);

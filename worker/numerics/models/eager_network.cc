@@ -8,10 +8,17 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/group_norm.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/leaky_relu.h>
 #include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/rsqrt.h>
+#include <ATen/ops/silu.h>
+#include <ATen/ops/softplus.h>
+#include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros.h>
 
 #include "worker/numerics/arena/tensor_view.h"
@@ -103,23 +110,49 @@ class Pass {
     return y;
   }
 
-  at::Tensor Apply(const FrnLayer& norm, const PlacedLayer& layer, const at::Tensor& h) const {
-    std::vector<at::Tensor> scale_shift_threshold;
-    for (size_t i = 0; i < (norm.threshold ? 3 : 2); ++i) {
-      at::Tensor beside = BesideImage(layer, i);
+  // The first `count` tensors of a norm, [C, channels] each, shaped to broadcast over the activation; where traced, one
+  // copy for each example.
+  std::vector<at::Tensor> ForExamples(const PlacedLayer& layer, const at::Tensor& h, size_t count) const {
+    const bool image = IsImage(layer);
+    std::vector<at::Tensor> tensors;
+    for (size_t i = 0; i < count; ++i) {
+      at::Tensor beside = image ? BesideImage(layer, i) : parameters_[layer.parameter + i].unsqueeze(1);
       if (mode_.traces != nullptr) {
-        beside = beside.expand({h.size(0), -1, -1, -1});
+        beside = image ? beside.expand({h.size(0), -1, -1, -1}) : beside.expand({-1, h.size(1), -1});
         beside.retain_grad();
       }
-      scale_shift_threshold.push_back(beside);
+      tensors.push_back(beside);
     }
-    if (mode_.traces != nullptr) mode_.traces->push_back({&layer, {}, {}, scale_shift_threshold});
+    if (mode_.traces != nullptr) mode_.traces->push_back({&layer, {}, {}, tensors});
+    return tensors;
+  }
+
+  at::Tensor Apply(const LayerNormLayer& norm, const PlacedLayer& layer, const at::Tensor& h) const {
+    const std::vector<at::Tensor> scale_shift = ForExamples(layer, h, 2);
+    return at::addcmul(scale_shift[1], at::layer_norm(h, layer.input, {}, {}, norm.epsilon), scale_shift[0]);
+  }
+
+  at::Tensor Apply(const GroupNormLayer& norm, const PlacedLayer& layer, const at::Tensor& h) const {
+    const std::vector<at::Tensor> scale_shift = ForExamples(layer, h, 2);
+    const at::Tensor y = at::group_norm(h, chains_ * norm.groups, {}, {}, norm.epsilon);
+    return at::addcmul(scale_shift[1], y, scale_shift[0]);
+  }
+
+  at::Tensor Apply(const FrnLayer& norm, const PlacedLayer& layer, const at::Tensor& h) const {
+    const std::vector<at::Tensor> scale_shift_threshold = ForExamples(layer, h, norm.threshold ? 3 : 2);
     const at::Tensor inverse = at::rsqrt(h.square().mean({2, 3}, /*keepdim=*/true) + norm.epsilon);
     const at::Tensor y = at::addcmul(scale_shift_threshold[1], h, inverse * scale_shift_threshold[0]);
     return norm.threshold ? at::maximum(y, scale_shift_threshold[2]) : y;
   }
 
   at::Tensor Apply(const ReluLayer&, const PlacedLayer&, const at::Tensor& h) const { return at::relu(h); }
+  at::Tensor Apply(const GeluLayer&, const PlacedLayer&, const at::Tensor& h) const { return at::gelu(h); }
+  at::Tensor Apply(const SiluLayer&, const PlacedLayer&, const at::Tensor& h) const { return at::silu(h); }
+  at::Tensor Apply(const TanhLayer&, const PlacedLayer&, const at::Tensor& h) const { return at::tanh(h); }
+  at::Tensor Apply(const SoftplusLayer&, const PlacedLayer&, const at::Tensor& h) const { return at::softplus(h); }
+  at::Tensor Apply(const LeakyReluLayer& leaky, const PlacedLayer&, const at::Tensor& h) const {
+    return at::leaky_relu(h, leaky.slope);
+  }
 
   at::Tensor Apply(const MaxPoolLayer& pool, const PlacedLayer&, const at::Tensor& h) const {
     return at::max_pool2d(h, pool.size, pool.stride.value_or(pool.size), pool.padding);

@@ -47,15 +47,20 @@ at::Tensor Norms(const ConvLayer& conv, const LayerTrace& trace, int64_t chains)
   return squares + SquareSums(of_bias);
 }
 
-at::Tensor Norms(const FrnLayer&, const LayerTrace& trace, int64_t chains) {
+// Of the parameters of a norm, which the trace holds once for each example.
+at::Tensor OfParameters(const LayerTrace& trace, int64_t chains) {
   at::Tensor squares;
   for (const at::Tensor& parameter : trace.of_example) {
-    const at::Tensor gradient = parameter.grad();
-    const at::Tensor part = SquareSums(gradient.reshape({gradient.size(0), chains, -1}).transpose(0, 1));
+    at::Tensor gradient = parameter.grad();
+    if (gradient.dim() == 4) gradient = gradient.reshape({gradient.size(0), chains, -1}).transpose(0, 1);
+    const at::Tensor part = SquareSums(gradient);
     squares = squares.defined() ? squares + part : part;
   }
   return squares;
 }
+at::Tensor Norms(const FrnLayer&, const LayerTrace& trace, int64_t chains) { return OfParameters(trace, chains); }
+at::Tensor Norms(const LayerNormLayer&, const LayerTrace& trace, int64_t chains) { return OfParameters(trace, chains); }
+at::Tensor Norms(const GroupNormLayer&, const LayerTrace& trace, int64_t chains) { return OfParameters(trace, chains); }
 
 }  // namespace
 

@@ -136,8 +136,35 @@ class LaneNetwork::Pass {
     });
   }
 
+  Activation Apply(const LayerNormLayer& norm, const PlacedLayer& layer, Activation h) {
+    return Normalise(layer, 1, norm.epsilon, std::move(h));
+  }
+  Activation Apply(const GroupNormLayer& norm, const PlacedLayer& layer, Activation h) {
+    return Normalise(layer, norm.groups, norm.epsilon, std::move(h));
+  }
+  Activation Normalise(const PlacedLayer& layer, int64_t groups, double epsilon, Activation h) {
+    return InPlace(layer, std::move(h), [&](float* x) {
+      LaneGroupNorm(PlanesOf(layer.input), groups, epsilon, Parameter(layer, 0), Parameter(layer, 1), x);
+    });
+  }
+
   Activation Apply(const ReluLayer&, const PlacedLayer& layer, Activation h) {
     return InPlace(layer, std::move(h), [&](float* x) { LaneRelu(NumValues(layer.input), x); });
+  }
+  Activation Apply(const GeluLayer&, const PlacedLayer& layer, Activation h) {
+    return InPlace(layer, std::move(h), [&](float* x) { LaneGelu(NumValues(layer.input), x); });
+  }
+  Activation Apply(const SiluLayer&, const PlacedLayer& layer, Activation h) {
+    return InPlace(layer, std::move(h), [&](float* x) { LaneSilu(NumValues(layer.input), x); });
+  }
+  Activation Apply(const TanhLayer&, const PlacedLayer& layer, Activation h) {
+    return InPlace(layer, std::move(h), [&](float* x) { LaneTanh(NumValues(layer.input), x); });
+  }
+  Activation Apply(const SoftplusLayer&, const PlacedLayer& layer, Activation h) {
+    return InPlace(layer, std::move(h), [&](float* x) { LaneSoftplus(NumValues(layer.input), x); });
+  }
+  Activation Apply(const LeakyReluLayer& leaky, const PlacedLayer& layer, Activation h) {
+    return InPlace(layer, std::move(h), [&](float* x) { LaneLeakyRelu(NumValues(layer.input), leaky.slope, x); });
   }
 
   Activation Apply(const MaxPoolLayer& pool, const PlacedLayer& layer, Activation h) {

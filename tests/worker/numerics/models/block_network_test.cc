@@ -32,6 +32,8 @@ LayerList EveryLayer() {
           {ConcatLayer{joined}},
           {ResidualLayer{same, {}}},
           {ResidualLayer{half, straight}},
+          {GroupNormLayer{.groups = 2}},
+          {GeluLayer{}},
           {FrnLayer{}},
           {MaxPoolLayer{.size = 3, .stride = 1, .padding = 1}},
           {AvgPoolLayer{.size = 2}},
@@ -43,6 +45,10 @@ LayerList EveryLayer() {
           {LinearLayer{19, false}},
           {BatchNormLayer{}},
           {ConcatLayer{{{LinearLayer{3}}}}},
+          {SiluLayer{}},
+          {LayerNormLayer{}},
+          {SoftplusLayer{}},
+          {ResidualLayer{{{TanhLayer{}}}, {{LeakyReluLayer{}}}}},
           {ResidualLayer{{{ReluLayer{}}}, {}}},
           {LinearLayer{}}};
 }

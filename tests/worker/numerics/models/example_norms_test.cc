@@ -27,8 +27,10 @@ LayerList EveryLayer() {
           {FrnLayer{}},
           {ResidualLayer{branch, shortcut}},
           {ConcatLayer{{{ConvLayer{.out_channels = 3, .kernel = 3, .padding = 1}}, {ReluLayer{}}}}},
+          {GroupNormLayer{.groups = 3}},
           {MaxPoolLayer{}},
           {LinearLayer{.outputs = 7, .bias = false}},
+          {LayerNormLayer{}},
           {ReluLayer{}},
           {LinearLayer{}}};
 }

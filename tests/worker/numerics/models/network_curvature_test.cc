@@ -76,6 +76,8 @@ TEST(NetworkCurvature, FullAndDiagonalAreSumsOfSquaredGradients) {
   Fixture network({{ConvLayer{.out_channels = 3, .padding = 1}},
                    {FrnLayer{}},
                    {MaxPoolLayer{2}},
+                   {GroupNormLayer{.groups = 1}},
+                   {GeluLayer{}},
                    {ResidualLayer{{{ConvLayer{.out_channels = 3, .kernel = 1, .bias = false}}, {ReluLayer{}}}, {}}},
                    {LinearLayer{}}});
   const int64_t size = network.layout->num_parameters();

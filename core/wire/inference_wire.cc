@@ -47,8 +47,8 @@ absl::StatusOr<int64_t> VersionFromProto(const std::string& version) {
   int64_t number;
   const bool digits = std::ranges::all_of(version, [](char c) { return absl::ascii_isdigit(c); });  // no blanks
   if (digits && absl::SimpleAtoi(version, &number) && number >= 1) return number;
-  return absl::InvalidArgumentError(
-      absl::StrCat("model version '", version, "' is not a number from 1 on (empty: the newest)"));
+  const std::string why = absl::StrCat("model version '", version, "' is not a number from 1 on (empty: the newest)");
+  return version == "0" ? absl::NotFoundError(why) : absl::InvalidArgumentError(why);
 }
 
 absl::StatusOr<InferenceCall> FromProto(inference::ModelInferRequest request) {

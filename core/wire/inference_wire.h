@@ -41,7 +41,7 @@ struct InferenceCall {
 // output; an output of quantiles without levels.
 absl::StatusOr<InferenceCall> FromProto(inference::ModelInferRequest request);
 
-// Maps "" to 0, the newest version. INVALID_ARGUMENT unless the text is a number from 1 on.
+// Maps "" to 0, the newest version. INVALID_ARGUMENT unless the text is a number from 1 on; NOT_FOUND for "0".
 absl::StatusOr<int64_t> VersionFromProto(const std::string& version);
 
 // Copies id and model_name from the request. The parameters "members" and "member_weights" name the draws of the member

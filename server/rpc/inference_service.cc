@@ -236,6 +236,7 @@ InferenceService::Reactor* InferenceService::ModelReady(Context* context, const 
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
     const absl::StatusOr<Model> model = Find(*context, request->name(), request->version());
+    if (absl::IsInvalidArgument(model.status())) return answer->Fail(model.status());
     const auto say = [answer](bool is_ready) {
       inference::ModelReadyResponse ready;
       ready.set_ready(is_ready);

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <set>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -86,10 +86,10 @@ absl::StatusOr<json> TakeParameters(const json& object, const char* binary_name,
   return binary == nullptr ? json() : *binary;
 }
 
-absl::StatusOr<bool> TakeSwitch(const json& object, const char* name, Parameters* parameters) {
+absl::StatusOr<bool> TakeSwitch(const json& object, const char* name, bool fallback, Parameters* parameters) {
   CHAINFLEET_ASSIGN_OR_RETURN(const json value, TakeParameters(object, name, parameters));
   if (!value.is_null() && !value.is_boolean()) return Invalid("parameter '", name, "' is no bool");
-  return value.is_boolean() && value.get<bool>();
+  return value.is_boolean() ? value.get<bool>() : fallback;
 }
 
 absl::Status TakeShape(const json& input, const std::string& where, InferRequest::InferInputTensor* tensor) {
@@ -185,7 +185,7 @@ class InferTranslation final : public Translation {
     CHAINFLEET_ASSIGN_OR_RETURN(const InferJson parsed, ParseInferJson(text));
     CHAINFLEET_ASSIGN_OR_RETURN(*infer->mutable_id(), TextOf(parsed.body, "id", "", false));
     CHAINFLEET_ASSIGN_OR_RETURN(all_binary_,
-                                TakeSwitch(parsed.body, "binary_data_output", infer->mutable_parameters()));
+                                TakeSwitch(parsed.body, "binary_data_output", false, infer->mutable_parameters()));
     CHAINFLEET_RETURN_IF_ERROR(ReadInputs(parsed, infer));
     return ReadOutputs(parsed.body, infer);
   }
@@ -240,8 +240,8 @@ class InferTranslation final : public Translation {
       CHAINFLEET_ASSIGN_OR_RETURN(*output->mutable_name(),
                                   TextOf(outputs[i], "name", absl::StrCat("outputs[", i, "]."), true));
       CHAINFLEET_ASSIGN_OR_RETURN(const bool is_binary,
-                                  TakeSwitch(outputs[i], "binary_data", output->mutable_parameters()));
-      if (is_binary) binary_outputs_.insert(output->name());
+                                  TakeSwitch(outputs[i], "binary_data", all_binary_, output->mutable_parameters()));
+      is_binary_[output->name()] = is_binary;
     }
     return absl::OkStatus();
   }
@@ -249,7 +249,8 @@ class InferTranslation final : public Translation {
   void WriteOutput(const inference::ModelInferResponse::InferOutputTensor& output, const std::string& bytes,
                    std::string* json, std::string* binary) const {
     nlohmann::ordered_json head = PlainJson(output, /*defaults=*/false);
-    if (all_binary_ || binary_outputs_.contains(output.name())) {
+    const auto asked = is_binary_.find(output.name());
+    if (asked == is_binary_.end() ? all_binary_ : asked->second) {
       head["parameters"]["binary_data_size"] = bytes.size();
       absl::StrAppend(json, head.dump());
       absl::StrAppend(binary, bytes);
@@ -264,9 +265,9 @@ class InferTranslation final : public Translation {
     json->append("]}");
   }
 
-  std::string_view binary_;  // of the body, not taken yet
-  bool all_binary_ = false;
-  std::set<std::string> binary_outputs_;
+  std::string_view binary_;                // of the body, not taken yet
+  bool all_binary_ = false;                // an output's own parameter overrides it
+  std::map<std::string, bool> is_binary_;  // by output
 };
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include "server/rpc/gateway/routes.h"
 
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/check.h"
@@ -82,6 +85,9 @@ std::optional<std::vector<std::pair<std::string, std::string>>> Fit(const std::v
       if (wanted[i] != path[i]) return std::nullopt;
     } else {
       if (path[i].empty()) return std::nullopt;
+      // As Triton: a version that is no number is an unknown path.
+      const bool is_number = std::ranges::all_of(path[i], [](unsigned char c) { return absl::ascii_isdigit(c); });
+      if (wanted[1] == "v2" && wanted[i].ends_with("version}") && !is_number) return std::nullopt;
       fields.emplace_back(wanted[i].substr(1, wanted[i].size() - 2), path[i]);
     }
   }

@@ -345,7 +345,10 @@ TEST(InferenceWire, KnowsWhatARowOfAnAnswerTakes) {
 TEST(InferenceWire, ReadsVersions) {
   EXPECT_EQ(*VersionFromProto(""), 0);
   EXPECT_EQ(*VersionFromProto("12"), 12);
-  for (const char* bad : {"0", "-1", "one", "1.0", "1 ", " 1", "+1"}) EXPECT_FALSE(VersionFromProto(bad).ok()) << bad;
+  EXPECT_TRUE(absl::IsNotFound(VersionFromProto("0").status()));
+  for (const char* bad : {"-1", "one", "1.0", "1 ", " 1", "+1"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(VersionFromProto(bad).status())) << bad;
+  }
 }
 
 }  // namespace

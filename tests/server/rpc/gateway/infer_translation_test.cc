@@ -25,6 +25,7 @@ class InferTranslationTest : public testing::Test {
     WebRequest request{.body = body, .held = std::make_shared<ByteShare>(ByteBudget(limits::kHttpBytes))};
     if (!json_length.empty()) request.head.headers["inference-header-content-length"] = json_length;
     infer_.Clear();
+    translation_ = MakeInferTranslation();  // one for each request
     return translation_->Read(&request, &infer_);
   }
   // One input x with these members besides.
@@ -37,7 +38,7 @@ class InferTranslationTest : public testing::Test {
     EXPECT_THAT(std::string(status.message()), HasSubstr(words));
   }
 
-  const std::unique_ptr<Translation> translation_ = MakeInferTranslation();
+  std::unique_ptr<Translation> translation_ = MakeInferTranslation();
   inference::ModelInferRequest infer_;
 };
 
@@ -187,6 +188,13 @@ TEST_F(InferReplyTest, OutputsAreBinaryWhereAsked) {
   reply = translation_->Write(infer_, response_);
   const std::string both = response_.raw_output_contents(0) + response_.raw_output_contents(1);
   EXPECT_TRUE(reply.body.ends_with(both));
+
+  ASSERT_TRUE(Read(Body("\"data\":[1,2]", R"(,"parameters":{"binary_data_output":true},
+                        "outputs":[{"name":"mean","parameters":{"binary_data":false}},{"name":"member_mean"}])"))
+                  .ok());
+  reply = translation_->Write(infer_, response_);
+  EXPECT_NE(reply.body.find("0.1,"), std::string::npos);
+  EXPECT_TRUE(reply.body.ends_with(response_.raw_output_contents(1)));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sends the same requests to chainfleet and to a real Triton, predicts with public clients, and sends requests that
-# schemathesis makes from the
-# OpenAPI documents. Installs 770 MB of wheels in build/interop; takes two minutes after that. Not part of run_all.sh.
+# schemathesis makes from the OpenAPI documents. Installs 770 MB of wheels in build/interop; takes two minutes after that.
+# Not part of run_all.sh.
 #   tests/run_interop.sh [--write]     --write: writes the tables into docs/reference/triton.md
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -67,7 +67,7 @@ absl::StatusOr<ChainDraws> ReadChain(StateStore* store, const ChainId& chain, in
 }
 
 // Reads all chains of the point that have draws in the version, in any state.
-absl::StatusOr<KeptVersions::Loaded> ReadVersion(StateStore* store, const JobSpec& spec, const Snapshot& version,
+absl::StatusOr<KeptVersions::Loaded> ReadVersion(StateStore* store, const JobSpec& spec, const Version& version,
                                                  int32_t point) {
   auto chains = std::make_shared<std::vector<ChainDraws>>();
   int64_t bytes = 0;
@@ -103,22 +103,22 @@ absl::Status CheckChains(const JobBrief& job, int32_t point, const std::vector<i
 
 // `states` are the states of the job's chains; `in_version` is the result of ReadVersion.
 absl::StatusOr<PinnedDraws> PinnedBy(const JobBrief& job, const std::vector<ChainState>& states, int32_t point,
-                                     const Snapshot& snapshot, const std::vector<ChainDraws>& in_version,
+                                     const Version& version, const std::vector<ChainDraws>& in_version,
                                      const DrawQuery& query) {
   const JobSpec& spec = job.plan->spec;
   PinnedDraws pinned{
-      .plan = PlanOf(job), .version = snapshot.number, .point = PointName(spec.sweep, point), .kinds = KindsOf(spec)};
+      .plan = PlanOf(job), .version = version.number, .point = PointName(spec.sweep, point), .kinds = KindsOf(spec)};
   if (job.plan->dataset) pinned.learned = job.plan->dataset->input_type;
   std::vector<const ChainDraws*> readable;
   for (const ChainDraws& draws : in_version) {
     const int32_t chain = draws.chain.index;
     if (Failed(states[static_cast<size_t>(chain)]) && !query.include_failed) continue;
-    pinned.draws_in_version += snapshot.DrawsOf(chain);
+    pinned.draws_in_version += version.DrawsOf(chain);
     if (query.chains.empty() || std::ranges::count(query.chains, chain) > 0) readable.push_back(&draws);
   }
   pinned.chains = SelectDraws(query, readable);
   if (!pinned.chains.empty()) return pinned;
-  return WithReason(absl::FailedPreconditionError(absl::StrCat("version ", snapshot.number, " of job ", job.id,
+  return WithReason(absl::FailedPreconditionError(absl::StrCat("version ", version.number, " of job ", job.id,
                                                                pinned.point.empty() ? "" : ", at " + pinned.point + ",",
                                                                " has no readable draw of a chain that did not fail")),
                     "NO_DRAWS");
@@ -156,16 +156,16 @@ void DispatcherDrawCatalog::Pin(const DrawQuery& query, std::function<void(absl:
   }
   if (!status.ok()) return parts_.executor->Schedule([done = std::move(done), status] { done(status); });
   const auto pin = [parts = parts_, kept = kept_, job = *job, point, query,
-                    done = std::move(done)](const absl::StatusOr<Snapshot>& snapshot) {
-    if (!snapshot.ok()) return done(snapshot.status());
+                    done = std::move(done)](const absl::StatusOr<Version>& found) {
+    if (!found.ok()) return done(found.status());
     const auto load = [&](const std::function<void(absl::StatusOr<KeptVersions::Loaded>)>& loaded) {
-      parts.executor->Schedule([state = parts.state, kept, plan = job.plan, point, version = *snapshot, loaded] {
+      parts.executor->Schedule([state = parts.state, kept, plan = job.plan, point, version = *found, loaded] {
         loaded(ReadVersion(state, plan->spec, version, point));
       });
     };
-    kept->Get(absl::StrCat(KeysOf(job.id), snapshot->number, "/", point), load,
+    kept->Get(absl::StrCat(KeysOf(job.id), found->number, "/", point), load,
               [parts, job, point, query, done,
-               version = *snapshot](const absl::StatusOr<std::shared_ptr<const std::vector<ChainDraws>>>& draws) {
+               version = *found](const absl::StatusOr<std::shared_ptr<const std::vector<ChainDraws>>>& draws) {
                 if (!draws.ok()) return done(draws.status());
                 const absl::StatusOr<std::vector<ChainState>> states = parts.dispatcher->GetChainStates(job.id);
                 if (!states.ok()) return done(states.status());
@@ -177,19 +177,18 @@ void DispatcherDrawCatalog::Pin(const DrawQuery& query, std::function<void(absl:
 }
 
 void DispatcherDrawCatalog::FindVersion(const std::string& job, int64_t number,
-                                        std::function<void(absl::StatusOr<std::shared_ptr<const Snapshot>>)> done) {
+                                        std::function<void(absl::StatusOr<std::shared_ptr<const Version>>)> done) {
   const absl::StatusOr<JobBrief> brief = ServedJob(parts_.dispatcher, job);
   if (!brief.ok()) {
     return parts_.executor->Schedule([done = std::move(done), status = brief.status()] { done(status); });
   }
-  parts_.versions->Pin(brief->id, number, /*refresh=*/false,
-                       [done = std::move(done)](absl::StatusOr<Snapshot> version) {
-                         if (!version.ok()) return done(version.status());
-                         done(std::make_shared<const Snapshot>(*std::move(version)));
-                       });
+  parts_.versions->Pin(brief->id, number, /*refresh=*/false, [done = std::move(done)](absl::StatusOr<Version> version) {
+    if (!version.ok()) return done(version.status());
+    done(std::make_shared<const Version>(*std::move(version)));
+  });
 }
 
-bool HasReadableDraws(const DrawCatalogParts& parts, const std::string& job, const Snapshot* version) {
+bool HasReadableDraws(const DrawCatalogParts& parts, const std::string& job, const Version* version) {
   const absl::StatusOr<std::vector<ChainState>> states = parts.dispatcher->GetChainStates(job);
   if (!states.ok()) return false;
   bool found = false;

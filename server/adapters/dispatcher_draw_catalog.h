@@ -36,7 +36,7 @@ void MarkCorruptDraw(const DrawCatalogParts& parts, const std::string& job, cons
 
 // Returns true if a prediction would find a draw in `version` of the job (null: in all committed draws) that is live,
 // not marked corrupt, and of a chain that has not failed. Reads the store; false if the read fails.
-bool HasReadableDraws(const DrawCatalogParts& parts, const std::string& job, const Snapshot* version);
+bool HasReadableDraws(const DrawCatalogParts& parts, const std::string& job, const Version* version);
 
 // The readable draws of one point of one version, by chain, each chain with at least one draw in the version.
 using KeptVersions = LoadingCache<std::vector<ChainDraws>>;
@@ -55,7 +55,7 @@ class DispatcherDrawCatalog final : public DrawCatalog {
 
   void Pin(const DrawQuery& query, std::function<void(absl::StatusOr<PinnedDraws>)> done) override;
   void FindVersion(const std::string& job, int64_t number,
-                   std::function<void(absl::StatusOr<std::shared_ptr<const Snapshot>>)> done) override;
+                   std::function<void(absl::StatusOr<std::shared_ptr<const Version>>)> done) override;
   absl::StatusOr<Dataset> GetDataset(const std::string& name) override;
   void MarkCorrupt(const std::string& job, const std::string& object) override;
 

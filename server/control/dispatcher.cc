@@ -210,7 +210,7 @@ void Dispatcher::Core::Absorb(const ApplyResult& result) {
   const std::string id = result.job ? result.job->id : result.chains.empty() ? "" : result.chains.front().id.job;
   JobEntry* job = jobs.Find(id);
   if (job == nullptr) return;
-  if (result.snapshot) versions->Keep(*result.snapshot);
+  if (result.version) versions->Keep(*result.version);
   ReportProgress(*job);
   StopWhatHasEnough(job, {});
   Bump(job);

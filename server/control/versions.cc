@@ -26,7 +26,7 @@ absl::Status CheckAlias(const Alias& alias) {
 // The versions of one job.
 struct JobVersions {
   Versions::JobProgress progress;
-  std::optional<Snapshot> newest;
+  std::optional<Version> newest;
   int64_t draws_at_last = 0;                    // at the last version, which may be deleted since
   absl::Duration last_at;                       // monotonic; time of the last version, or of the job's appearance
   bool making = false;                          // a version by the job's own policy is being made
@@ -59,14 +59,14 @@ struct Versions::State : std::enable_shared_from_this<State> {
     return found == jobs.end() ? nullptr : &found->second;
   }
 
-  void Keep(JobVersions* job, const Snapshot& version) const CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+  void Keep(JobVersions* job, const Version& version) const CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (job->newest && job->newest->number >= version.number) return;
     job->newest = version;
     job->draws_at_last = version.num_draws();
     job->last_at = clock->Monotonic();
   }
 
-  void Made(const Snapshot& version) {
+  void Made(const Version& version) {
     {
       MutexLock lock(&mutex);
       if (JobVersions* job = Find(version.job)) Keep(job, version);
@@ -86,12 +86,12 @@ struct Versions::State : std::enable_shared_from_this<State> {
     }
     job->making = true;
     writer->Write(
-        change::CreateSnapshot{job->progress.job},
+        change::CreateVersion{job->progress.job},
         [self = shared_from_this(), id = job->progress.job](const ApplyResult& result) { self->OnMade(id, result); });
   }
 
   void OnMade(const std::string& id, const ApplyResult& result) {
-    if (result.status.ok()) Made(*result.snapshot);
+    if (result.status.ok()) Made(*result.version);
     MutexLock lock(&mutex);
     JobVersions* job = Find(id);
     if (job == nullptr) return;
@@ -128,19 +128,19 @@ struct Versions::State : std::enable_shared_from_this<State> {
     return alias.mapped();
   }
 
-  void MoveAlias(const Alias& alias, const Snapshot& version) {
+  void MoveAlias(const Alias& alias, const Version& version) {
     std::string before;
     {
       MutexLock lock(&mutex);
       before = ForgetAlias(alias.tenant, alias.name);
-      PutAlias({alias, std::make_shared<const Snapshot>(version)});
+      PutAlias({alias, std::make_shared<const Version>(version)});
     }
     if (before != alias.job) Changed(before);
     Changed(alias.job);
   }
 
   // Returns Pin's answer if memory has it. Otherwise the version is in the store, or must be made.
-  std::optional<absl::StatusOr<Snapshot>> Known(const std::string& id, int64_t number, bool refresh) {
+  std::optional<absl::StatusOr<Version>> Known(const std::string& id, int64_t number, bool refresh) {
     MutexLock lock(&mutex);
     const JobVersions* job = Find(id);
     if (job == nullptr) return absl::NotFoundError(absl::StrCat("no job ", id));
@@ -163,12 +163,12 @@ Versions::Versions(const Clock* clock, Executor* executor, StateWriter* writer, 
   MutexLock lock(&state_->mutex);
   for (const StoredJob& job : stored.jobs) {
     JobVersions& versions = state_->jobs[job.row.id];
-    versions.newest = job.newest_snapshot;
-    versions.draws_at_last = job.newest_snapshot ? job.newest_snapshot->num_draws() : 0;
+    versions.newest = job.newest_version;
+    versions.draws_at_last = job.newest_version ? job.newest_version->num_draws() : 0;
     versions.last_at = clock->Monotonic();
   }
   for (const StoredAlias& alias : stored.aliases) {
-    state_->PutAlias({alias.alias, std::make_shared<const Snapshot>(alias.snapshot)});
+    state_->PutAlias({alias.alias, std::make_shared<const Version>(alias.version)});
   }
 }
 
@@ -184,7 +184,7 @@ void Versions::OnProgress(JobProgress progress) {
   state_->MakeIfDue(&job->second);
 }
 
-void Versions::Keep(const Snapshot& version) {
+void Versions::Keep(const Version& version) {
   MutexLock lock(&state_->mutex);
   if (JobVersions* job = state_->Find(version.job)) state_->Keep(job, version);
 }
@@ -216,28 +216,28 @@ std::vector<int64_t> Versions::DrawsHeld(const std::string& id, size_t chains) c
   return held;
 }
 
-void Versions::Pin(const std::string& job, int64_t number, bool refresh, const Reply<Snapshot>& done) {
-  if (const auto known = state_->Known(job, number, refresh)) return Send<Snapshot>(state_->executor, done, *known);
+void Versions::Pin(const std::string& job, int64_t number, bool refresh, const Reply<Version>& done) {
+  if (const auto known = state_->Known(job, number, refresh)) return Send<Version>(state_->executor, done, *known);
   if (number == 0) return Create(job, done);
-  state_->executor->Schedule([store = state_->store, job, number, done] { done(store->FindSnapshot(job, number)); });
+  state_->executor->Schedule([store = state_->store, job, number, done] { done(store->FindVersion(job, number)); });
 }
 
-void Versions::Create(const std::string& job, const Reply<Snapshot>& done) {
-  state_->writer->Write<Snapshot>(change::CreateSnapshot{job}, done, [state = state_](const ApplyResult& result) {
-    state->Made(*result.snapshot);
-    return *result.snapshot;
+void Versions::Create(const std::string& job, const Reply<Version>& done) {
+  state_->writer->Write<Version>(change::CreateVersion{job}, done, [state = state_](const ApplyResult& result) {
+    state->Made(*result.version);
+    return *result.version;
   });
 }
 
 void Versions::Delete(const std::string& id, int64_t number, const Reply<bool>& done) {
-  state_->writer->Write<bool>(change::DeleteSnapshot{id, number}, done,
+  state_->writer->Write<bool>(change::DeleteVersion{id, number}, done,
                               [state = state_, id, number](const ApplyResult& result) {
                                 {
                                   MutexLock lock(&state->mutex);
                                   JobVersions* job = state->Find(id);
                                   // A version that was made meanwhile is newer than the result.
                                   if (job != nullptr && job->newest && job->newest->number == number) {
-                                    job->newest = result.snapshot;
+                                    job->newest = result.version;
                                   }
                                 }
                                 state->Changed(id);
@@ -251,12 +251,12 @@ void Versions::SetAlias(const Alias& alias, const Reply<Alias>& done) {
   }
   const auto set = [state = state_, done](const Alias& named) {
     state->writer->Write<Alias>(change::SetAlias{named}, done, [state, named](const ApplyResult& result) {
-      state->MoveAlias(named, *result.snapshot);
+      state->MoveAlias(named, *result.version);
       return named;
     });
   };
   if (alias.number > 0) return set(alias);
-  Pin(alias.job, 0, /*refresh=*/true, [set, alias, done](const absl::StatusOr<Snapshot>& newest) {
+  Pin(alias.job, 0, /*refresh=*/true, [set, alias, done](const absl::StatusOr<Version>& newest) {
     if (!newest.ok()) return done(newest.status());
     set({alias.tenant, alias.name, alias.job, newest->number});
   });

@@ -10,7 +10,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/executor.h"
-#include "core/domain/snapshot.h"
+#include "core/domain/version.h"
 #include "core/domain/worker_protocol.h"
 #include "core/store/state_store/state_store.h"
 #include "server/control/reply.h"
@@ -28,7 +28,7 @@ struct VersionNames {
 // An alias and the version that it names now.
 struct NamedVersion {
   Alias alias;
-  std::shared_ptr<const Snapshot> version;
+  std::shared_ptr<const Version> version;
 };
 
 // Thread-safe. Its lock is below the Dispatcher's: methods without a Reply may be called while that lock is held.
@@ -49,7 +49,7 @@ class Versions {
   };
   void OnProgress(JobProgress progress);
   // Records a version that a commit made.
-  void Keep(const Snapshot& version);
+  void Keep(const Version& version);
   // Forgets a purged job.
   void Forget(const std::string& job);
   // `changed` runs, without a lock, after a job got or lost a version or an alias. Set once, before other calls.
@@ -61,9 +61,9 @@ class Versions {
 
   // Finds a version; number 0 means the newest. With `refresh`, first makes a new one if draws were committed since the
   // newest, unless there is a version and the job has a policy of its own. NOT_FOUND, FAILED_PRECONDITION / NO_DRAWS.
-  void Pin(const std::string& job, int64_t number, bool refresh, const Reply<Snapshot>& done);
+  void Pin(const std::string& job, int64_t number, bool refresh, const Reply<Version>& done);
   // Makes a version of the draws committed so far, whatever the job's policy. FAILED_PRECONDITION / NO_DRAWS.
-  void Create(const std::string& job, const Reply<Snapshot>& done);
+  void Create(const std::string& job, const Reply<Version>& done);
   // Deletes a version. FAILED_PRECONDITION / IN_USE names the version's aliases.
   void Delete(const std::string& job, int64_t number, const Reply<bool>& done);
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "core/domain/snapshot.h"
+#include "core/domain/version.h"
 #include "core/domain/worker_protocol.h"
 #include "core/store/state_store/state_change.h"
 
@@ -63,7 +63,7 @@ struct JobBrief {
 // The draws that the name in a prediction refers to.
 struct NamedDraws {
   JobBrief job;
-  std::shared_ptr<const Snapshot> version;  // version of the alias; null for a job
+  std::shared_ptr<const Version> version;  // version of the alias; null for a job
 };
 
 // A job with a retention.

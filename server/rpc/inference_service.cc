@@ -124,13 +124,13 @@ void Configure(const BatchLimits& limits, inference::ModelDynamicBatching* proto
 }
 
 // The newest existing versions in ascending order, at most one page. An alias has only its own version.
-absl::StatusOr<std::vector<int64_t>> VersionsOf(StateStore* store, const JobBrief& job, const Snapshot* pinned) {
+absl::StatusOr<std::vector<int64_t>> VersionsOf(StateStore* store, const JobBrief& job, const Version* pinned) {
   std::vector<int64_t> numbers;
   if (pinned != nullptr) return numbers = {pinned->number};
   const int64_t after = std::max<int64_t>(job.newest_version - limits::kMaxPageSize, 0);
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<Snapshot> snapshots,
-                              store->ListSnapshots(job.id, after, limits::kMaxPageSize));
-  for (const Snapshot& snapshot : snapshots) numbers.push_back(snapshot.number);
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<Version> versions,
+                              store->ListVersions(job.id, after, limits::kMaxPageSize));
+  for (const Version& version : versions) numbers.push_back(version.number);
   return numbers;
 }
 
@@ -243,7 +243,7 @@ InferenceService::Reactor* InferenceService::ModelReady(Context* context, const 
       answer->Succeed(std::move(ready));
     };
     if (!model.ok() || model->job.intent >= JobIntent::kCancel) return say(false);
-    const auto look = [say, parts = parts_, job = model->job.id](const Snapshot* version) {
+    const auto look = [say, parts = parts_, job = model->job.id](const Version* version) {
       parts.executor->Schedule([say, parts, job, pinned = version == nullptr ? std::nullopt : std::optional(*version)] {
         say(HasReadableDraws(parts, job, pinned ? &*pinned : nullptr));
       });
@@ -251,7 +251,7 @@ InferenceService::Reactor* InferenceService::ModelReady(Context* context, const 
     if (model->version == 0 || model->pinned != nullptr) return look(model->pinned.get());
     parts_.versions->Pin(
         model->job.id, model->version, /*refresh=*/false,
-        [say, look](const absl::StatusOr<Snapshot>& version) { version.ok() ? look(&*version) : say(false); });
+        [say, look](const absl::StatusOr<Version>& version) { version.ok() ? look(&*version) : say(false); });
   });
 }
 

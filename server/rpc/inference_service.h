@@ -50,7 +50,7 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
     JobBrief job;
     int64_t version = 0;
     Targets targets;
-    std::shared_ptr<const Snapshot> pinned;  // version of the alias, if the name is one
+    std::shared_ptr<const Version> pinned;  // version of the alias, if the name is one
   };
   absl::StatusOr<Model> Find(const Context& context, const std::string& name, const std::string& version) const;
 

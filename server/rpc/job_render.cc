@@ -151,14 +151,14 @@ v1::ListEventsResponse RenderEvents(const std::vector<EventLog::Event>& events) 
 
 v1::DatasetRowValues RenderRows(const RowValues& rows) { return Written<v1::DatasetRowValues>(rows); }
 
-v1::Snapshot RenderSnapshot(const Snapshot& snapshot, const std::vector<Alias>& aliases) {
+v1::Snapshot RenderVersion(const Version& version, const std::vector<Alias>& aliases) {
   v1::Snapshot rendered;
-  rendered.set_job_id(snapshot.job);
-  rendered.set_version(snapshot.number);
-  rendered.set_num_draws(snapshot.num_draws());
-  *rendered.mutable_created_at() = ToProto(snapshot.created_at);
+  rendered.set_job_id(version.job);
+  rendered.set_version(version.number);
+  rendered.set_num_draws(version.num_draws());
+  *rendered.mutable_created_at() = ToProto(version.created_at);
   for (const Alias& alias : aliases) {
-    if (alias.number == snapshot.number) rendered.add_aliases(alias.name);
+    if (alias.number == version.number) rendered.add_aliases(alias.name);
   }
   return rendered;
 }

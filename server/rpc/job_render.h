@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "chainfleet/v1/jobs.pb.h"
-#include "core/domain/snapshot.h"
+#include "core/domain/version.h"
 #include "server/control/event_log.h"
 #include "server/control/trace_table.h"
 #include "server/control/views.h"
@@ -27,8 +27,8 @@ v1::ListEventsResponse RenderEvents(const std::vector<EventLog::Event>& events);
 
 v1::DatasetRowValues RenderRows(const RowValues& rows);
 
-// `aliases` are the aliases of the snapshot's job.
-v1::Snapshot RenderSnapshot(const Snapshot& snapshot, const std::vector<Alias>& aliases);
+// `aliases` are the aliases of the version's job.
+v1::Snapshot RenderVersion(const Version& version, const std::vector<Alias>& aliases);
 v1::Alias RenderAlias(const Alias& alias);
 
 // Leaves out the shards.

@@ -19,11 +19,11 @@ absl::StatusOr<v1::ListSnapshotsResponse> ListPage(StateStore* store, const std:
   int64_t after = 0;
   if (!cursor.empty() && !absl::SimpleAtoi(cursor, &after)) after = 0;
   const int32_t limit = ClampPageSize(page_size);
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<Snapshot> snapshots, store->ListSnapshots(job, after, limit));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<Version> versions, store->ListVersions(job, after, limit));
   v1::ListSnapshotsResponse list;
-  for (const Snapshot& snapshot : snapshots) *list.add_snapshots() = RenderSnapshot(snapshot, aliases);
-  if (static_cast<int32_t>(snapshots.size()) == limit) {
-    list.set_next_page_token(MakePageToken(arguments, absl::StrCat(snapshots.back().number)));
+  for (const Version& version : versions) *list.add_snapshots() = RenderVersion(version, aliases);
+  if (static_cast<int32_t>(versions.size()) == limit) {
+    list.set_next_page_token(MakePageToken(arguments, absl::StrCat(versions.back().number)));
   }
   return list;
 }
@@ -35,9 +35,9 @@ grpc::ServerUnaryReactor* JobService::CreateSnapshot(Context* context, const v1:
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
     if (!job.ok()) return answer->Fail(job.status());
-    parts_.versions->Create(*job, [answer, versions = parts_.versions](absl::StatusOr<Snapshot> made) {
-      answer->Answer(
-          made, [&](const Snapshot& snapshot) { return RenderSnapshot(snapshot, versions->AliasesOf(snapshot.job)); });
+    parts_.versions->Create(*job, [answer, versions = parts_.versions](absl::StatusOr<Version> made) {
+      answer->Answer(made,
+                     [&](const Version& version) { return RenderVersion(version, versions->AliasesOf(version.job)); });
     });
   });
 }

@@ -73,14 +73,14 @@ absl::StatusOr<SegmentRecord> SimulatedStateStore::FindSegment(const std::string
   CHAINFLEET_RETURN_IF_ERROR(Wait());
   return store_->FindSegment(job, object);
 }
-absl::StatusOr<Snapshot> SimulatedStateStore::FindSnapshot(const std::string& job, int64_t number) {
+absl::StatusOr<Version> SimulatedStateStore::FindVersion(const std::string& job, int64_t number) {
   CHAINFLEET_RETURN_IF_ERROR(Wait());
-  return store_->FindSnapshot(job, number);
+  return store_->FindVersion(job, number);
 }
-absl::StatusOr<std::vector<Snapshot>> SimulatedStateStore::ListSnapshots(const std::string& job, int64_t after,
-                                                                         int32_t limit) {
+absl::StatusOr<std::vector<Version>> SimulatedStateStore::ListVersions(const std::string& job, int64_t after,
+                                                                       int32_t limit) {
   CHAINFLEET_RETURN_IF_ERROR(Wait());
-  return store_->ListSnapshots(job, after, limit);
+  return store_->ListVersions(job, after, limit);
 }
 absl::StatusOr<std::vector<ExpiredObject>> SimulatedStateStore::ListExpired(int64_t last, int32_t limit) {
   CHAINFLEET_RETURN_IF_ERROR(Wait());

@@ -126,11 +126,11 @@ void Workload::PinVersions() {
   ServerNode* const server = world_->AnyServer();
   if (!job.id.empty() && server != nullptr) {
     const bool refresh = site.dice.OneIn(2);
-    server->Call<Snapshot>(
-        [id = job.id, refresh](Coordinator* coordinator, Reply<Snapshot> done) {
+    server->Call<Version>(
+        [id = job.id, refresh](Coordinator* coordinator, Reply<Version> done) {
           coordinator->versions().Pin(id, 0, refresh, std::move(done));
         },
-        [this](const absl::StatusOr<Snapshot>& pinned) {
+        [this](const absl::StatusOr<Version>& pinned) {
           if (!pinned.ok()) return;
           pinned_.push_back(*pinned);
           Read(*pinned);
@@ -140,16 +140,16 @@ void Workload::PinVersions() {
   site.loop.ScheduleAfter(site.dice.Between(absl::Seconds(1), absl::Seconds(20)), [this] { PinVersions(); });
 }
 
-std::vector<SegmentRecord> Workload::ReadableOf(const Snapshot& snapshot) {
+std::vector<SegmentRecord> Workload::ReadableOf(const Version& version) {
   std::vector<SegmentRecord> readable =
-      world_->site().reader->ListSegments({.job = snapshot.job, .limit = 1'000'000, .live_only = true}).value();
+      world_->site().reader->ListSegments({.job = version.job, .limit = 1'000'000, .live_only = true}).value();
   std::erase_if(readable, [&](const SegmentRecord& record) {
-    return record.segment.first_index >= snapshot.DrawsOf(record.chain.index);
+    return record.segment.first_index >= version.DrawsOf(record.chain.index);
   });
   return readable;
 }
 
-void Workload::Read(const Snapshot& pinned) {
+void Workload::Read(const Version& pinned) {
   Site& site = world_->site();
   const StoredState stored = site.reader->Load().value();
   const bool served = std::ranges::any_of(stored.jobs, [&](const StoredJob& job) {
@@ -182,8 +182,8 @@ void Workload::NameVersion(Job* job) {
         if (!alias.ok() || job->named != nullptr) return;
         world_->site().Note(absl::StrCat("alias ", alias->name, " names version ", alias->number, " of ", alias->job));
         job->named = std::make_shared<std::set<std::pair<ChainId, int64_t>>>();
-        const Snapshot snapshot = world_->site().reader->FindSnapshot(alias->job, alias->number).value();
-        for (const SegmentRecord& record : ReadableOf(snapshot)) {
+        const Version version = world_->site().reader->FindVersion(alias->job, alias->number).value();
+        for (const SegmentRecord& record : ReadableOf(version)) {
           job->named->emplace(record.chain, record.segment.first_index);
         }
       });
@@ -215,8 +215,8 @@ std::vector<std::string> Workload::WrongRetention(StateStore* state) const {
 
 std::vector<std::string> Workload::WrongVersions(StateStore* state) const {
   std::vector<std::string> wrong;
-  for (const Snapshot& pinned : pinned_) {
-    const absl::StatusOr<Snapshot> stored = state->FindSnapshot(pinned.job, pinned.number);
+  for (const Version& pinned : pinned_) {
+    const absl::StatusOr<Version> stored = state->FindVersion(pinned.job, pinned.number);
     const bool deleted = absl::IsNotFound(stored.status()) && std::ranges::any_of(jobs_, [&](const Job& job) {
                            return job.id == pinned.job && job.wished(JobIntent::kDelete);
                          });

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/domain/snapshot.h"
+#include "core/domain/version.h"
 #include "tests/sim/calm_run.h"
 #include "tests/sim/world.h"
 
@@ -69,16 +69,16 @@ class Workload {
   void NextWish(Job* job);
   void PinVersions();
   // Reads the draws of the version for as long as a call may take.
-  void Read(const Snapshot& pinned);
+  void Read(const Version& pinned);
   // Sets one alias for each job, which stays.
   void NameVersion(Job* job);
-  std::vector<SegmentRecord> ReadableOf(const Snapshot& snapshot);
+  std::vector<SegmentRecord> ReadableOf(const Version& version);
   // Repeats `ask` until `settled` accepts the answer.
   void Try(Ask ask, Settled settled);
 
   World* const world_;
   std::vector<Job> jobs_;
-  std::vector<Snapshot> pinned_;  // versions from the replies
+  std::vector<Version> pinned_;  // versions from the replies
   std::vector<std::string> missed_;
 };
 

@@ -58,11 +58,11 @@ class RecordingStore final : public StateStore {
   absl::StatusOr<SegmentRecord> FindSegment(const std::string& job, const std::string& object) override {
     return store_->FindSegment(job, object);
   }
-  absl::StatusOr<Snapshot> FindSnapshot(const std::string& job, int64_t number) override {
-    return store_->FindSnapshot(job, number);
+  absl::StatusOr<Version> FindVersion(const std::string& job, int64_t number) override {
+    return store_->FindVersion(job, number);
   }
-  absl::StatusOr<std::vector<Snapshot>> ListSnapshots(const std::string& job, int64_t after, int32_t limit) override {
-    return store_->ListSnapshots(job, after, limit);
+  absl::StatusOr<std::vector<Version>> ListVersions(const std::string& job, int64_t after, int32_t limit) override {
+    return store_->ListVersions(job, after, limit);
   }
   absl::StatusOr<std::vector<ExpiredObject>> ListExpired(int64_t last, int32_t limit) override {
     return store_->ListExpired(last, limit);

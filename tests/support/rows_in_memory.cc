@@ -20,8 +20,8 @@ auto Find(const Map& map, const Key& key) -> std::optional<typename Map::mapped_
 struct MemoryJob {
   JobRow row;
   bool purged = false;
-  std::map<int64_t, Snapshot> snapshots;
-  int64_t last_snapshot = 0;
+  std::map<int64_t, Version> versions;
+  int64_t last_version = 0;
 };
 
 struct MemoryExpired {
@@ -73,7 +73,7 @@ class MemoryRows final : public StateRows {
     const auto page_end = std::ranges::next(first, page.page, end);
     if (segments.erase(first, page_end) != end) return true;
     jobs.at(id).purged = true;
-    jobs.at(id).snapshots.clear();
+    jobs.at(id).versions.clear();
     std::erase_if(resume_points, [&](const auto& entry) { return entry.first.job == id; });
     std::erase_if(evaluations, [&](const auto& entry) { return entry.second.job == id; });
     std::erase_if(findings, [&](const auto& entry) { return entry.first.first == id; });
@@ -145,29 +145,29 @@ class MemoryRows final : public StateRows {
     return found ? std::optional(found.mapped().object) : std::nullopt;
   }
 
-  absl::StatusOr<std::optional<Snapshot>> NewestSnapshot(const std::string& job) override {
-    const auto& all = jobs.at(job).snapshots;
+  absl::StatusOr<std::optional<Version>> NewestVersion(const std::string& job) override {
+    const auto& all = jobs.at(job).versions;
     return all.empty() ? std::nullopt : std::optional(all.rbegin()->second);
   }
-  absl::Status InsertSnapshot(const Snapshot& snapshot) override {
-    jobs.at(snapshot.job).snapshots[snapshot.number] = snapshot;
-    jobs.at(snapshot.job).last_snapshot = snapshot.number;
+  absl::Status InsertVersion(const Version& version) override {
+    jobs.at(version.job).versions[version.number] = version;
+    jobs.at(version.job).last_version = version.number;
     return absl::OkStatus();
   }
-  absl::StatusOr<std::optional<Snapshot>> FindSnapshot(const std::string& job, int64_t number) override {
+  absl::StatusOr<std::optional<Version>> FindVersion(const std::string& job, int64_t number) override {
     const auto found = jobs.find(job);
-    return found == jobs.end() ? std::nullopt : Find(found->second.snapshots, number);
+    return found == jobs.end() ? std::nullopt : Find(found->second.versions, number);
   }
-  absl::StatusOr<std::vector<int64_t>> SnapshotNumbers(const std::string& job, int64_t last) override {
+  absl::StatusOr<std::vector<int64_t>> VersionNumbers(const std::string& job, int64_t last) override {
     std::vector<int64_t> numbers;
-    for (const auto& [number, snapshot] : jobs.at(job).snapshots) {
+    for (const auto& [number, version] : jobs.at(job).versions) {
       if (number <= last) numbers.push_back(number);
     }
     return numbers;
   }
-  absl::StatusOr<int64_t> LastSnapshotNumber(const std::string& job) override { return jobs.at(job).last_snapshot; }
-  absl::Status DeleteSnapshot(const std::string& job, int64_t number) override {
-    jobs.at(job).snapshots.erase(number);
+  absl::StatusOr<int64_t> LastVersionNumber(const std::string& job) override { return jobs.at(job).last_version; }
+  absl::Status DeleteVersion(const std::string& job, int64_t number) override {
+    jobs.at(job).versions.erase(number);
     return absl::OkStatus();
   }
 
@@ -383,14 +383,14 @@ absl::StatusOr<StoredState> RowsInMemoryStore::Load() {
     if (job.purged) continue;
     StoredJob stored{job.row, {}, {}};
     CHAINFLEET_ASSIGN_OR_RETURN(stored.chains, t.rows.ListChains(id));
-    CHAINFLEET_ASSIGN_OR_RETURN(stored.newest_snapshot, t.rows.NewestSnapshot(id));
+    CHAINFLEET_ASSIGN_OR_RETURN(stored.newest_version, t.rows.NewestVersion(id));
     state.jobs.push_back(std::move(stored));
   }
   std::ranges::sort(state.jobs, {}, [](const StoredJob& job) { return job.row.sequence; });
   CHAINFLEET_ASSIGN_OR_RETURN(state.datasets, t.rows.ListDatasets());
   CHAINFLEET_ASSIGN_OR_RETURN(state.models, t.rows.ListModels());
   for (const auto& [key, alias] : t.rows.aliases) {
-    state.aliases.push_back({alias, t.rows.jobs.at(alias.job).snapshots.at(alias.number)});
+    state.aliases.push_back({alias, t.rows.jobs.at(alias.job).versions.at(alias.number)});
   }
   return state;
 }
@@ -417,26 +417,26 @@ absl::StatusOr<SegmentRecord> RowsInMemoryStore::FindSegment(const std::string& 
   return absl::NotFoundError(absl::StrCat("job ", job, " has no segment ", object));
 }
 
-absl::StatusOr<Snapshot> RowsInMemoryStore::FindSnapshot(const std::string& job, int64_t number) {
+absl::StatusOr<Version> RowsInMemoryStore::FindVersion(const std::string& job, int64_t number) {
   RowsInMemory::Tables& t = *database_->tables_;
   MutexLock lock(&t.mutex);
-  CHAINFLEET_ASSIGN_OR_RETURN(std::optional<Snapshot> snapshot, t.rows.FindSnapshot(job, number));
-  if (snapshot) return *std::move(snapshot);
+  CHAINFLEET_ASSIGN_OR_RETURN(std::optional<Version> version, t.rows.FindVersion(job, number));
+  if (version) return *std::move(version);
   return absl::NotFoundError(absl::StrCat("job ", job, " has no version ", number));
 }
 
-absl::StatusOr<std::vector<Snapshot>> RowsInMemoryStore::ListSnapshots(const std::string& job, int64_t after,
-                                                                       int32_t limit) {
+absl::StatusOr<std::vector<Version>> RowsInMemoryStore::ListVersions(const std::string& job, int64_t after,
+                                                                     int32_t limit) {
   RowsInMemory::Tables& t = *database_->tables_;
   MutexLock lock(&t.mutex);
-  std::vector<Snapshot> snapshots;
+  std::vector<Version> versions;
   const auto found = t.rows.jobs.find(job);
-  if (found == t.rows.jobs.end()) return snapshots;
-  const std::map<int64_t, Snapshot>& all = found->second.snapshots;
-  for (auto i = all.upper_bound(after); i != all.end() && static_cast<int32_t>(snapshots.size()) < limit; ++i) {
-    snapshots.push_back(i->second);
+  if (found == t.rows.jobs.end()) return versions;
+  const std::map<int64_t, Version>& all = found->second.versions;
+  for (auto i = all.upper_bound(after); i != all.end() && static_cast<int32_t>(versions.size()) < limit; ++i) {
+    versions.push_back(i->second);
   }
-  return snapshots;
+  return versions;
 }
 
 absl::StatusOr<std::vector<ExpiredObject>> RowsInMemoryStore::ListExpired(int64_t last, int32_t limit) {

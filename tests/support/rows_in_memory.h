@@ -33,8 +33,8 @@ class RowsInMemoryStore final : public StateStore {
   absl::StatusOr<StoredState> Load() override;
   absl::StatusOr<std::vector<SegmentRecord>> ListSegments(const SegmentQuery& query) override;
   absl::StatusOr<SegmentRecord> FindSegment(const std::string& job, const std::string& object) override;
-  absl::StatusOr<Snapshot> FindSnapshot(const std::string& job, int64_t number) override;
-  absl::StatusOr<std::vector<Snapshot>> ListSnapshots(const std::string& job, int64_t after, int32_t limit) override;
+  absl::StatusOr<Version> FindVersion(const std::string& job, int64_t number) override;
+  absl::StatusOr<std::vector<Version>> ListVersions(const std::string& job, int64_t after, int32_t limit) override;
   absl::StatusOr<std::vector<ExpiredObject>> ListExpired(int64_t last, int32_t limit) override;
   absl::StatusOr<int64_t> LastExpired() override;
   absl::StatusOr<std::vector<SegmentRecord>> ListCorrupt(const SegmentCursor& after, int32_t limit) override;

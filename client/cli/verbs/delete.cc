@@ -79,13 +79,14 @@ void AddDelete(CLI::App* program, Invocation* run) {
       AddVerb(verb, run, "model", "Delete a TorchScript module that no job uses",
               "  chainfleet delete model mine --yes", [=] { return DeleteModel(run, options->name, options->yes); });
   model->add_option("NAME", options->name, "Name of the model")->required();
-  CLI::App* snapshot = AddVerb(verb, run, "snapshot",
-                               "Delete a version that no alias names; its draws stay, its number is not used again",
-                               "  chainfleet delete snapshot fashion-emcmc 3 --yes",
-                               [=] { return DeleteSnapshot(run, options->name, options->version, options->yes); });
-  AddJobArgument(snapshot, &options->name);
-  snapshot->add_option("VERSION", options->version, "Number of the version")->required()->check(CountAtLeast(1));
-  for (CLI::App* app : {job, dataset, model, snapshot}) {
+  CLI::App* version = AddVerb(verb, run, "version",
+                              "Delete a version that no alias names; its draws stay, its number is not used again",
+                              "  chainfleet delete version fashion-emcmc 3 --yes",
+                              [=] { return DeleteSnapshot(run, options->name, options->version, options->yes); });
+  version->alias("snapshot");
+  AddJobArgument(version, &options->name);
+  version->add_option("VERSION", options->version, "Number of the version")->required()->check(CountAtLeast(1));
+  for (CLI::App* app : {job, dataset, model, version}) {
     app->add_flag("--yes", options->yes, "Do not ask");
     AddServerOptions(app, run);
   }

@@ -53,10 +53,10 @@ absl::Status GetDraws(Invocation* run, const GetOptions& options) {
   return PrintItems<v1::SegmentRecord>(run, "segments", std::move(segments), "", SegmentTable);
 }
 
-absl::Status GetSnapshots(Invocation* run, const GetOptions& options) {
+absl::Status GetVersions(Invocation* run, const GetOptions& options) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
-  CHAINFLEET_ASSIGN_OR_RETURN(auto snapshots, client.ListSnapshots(options.job));
-  return PrintItems<v1::Snapshot>(run, "snapshots", std::move(snapshots), "",
+  CHAINFLEET_ASSIGN_OR_RETURN(auto versions, client.ListSnapshots(options.job));
+  return PrintItems<v1::Snapshot>(run, "snapshots", std::move(versions), "",
                                   [&](const auto& items) { return SnapshotTable(items, run->clock.Wall()); });
 }
 
@@ -132,16 +132,16 @@ void AddKindsOfJob(CLI::App* get, Invocation* run, const SharedOptions& options)
                             [=] { return GetDraws(run, *options); });
   draws->add_option("--chain", options->chain, "Only this chain")->check(CountAtLeast(0))->option_text("INDEX");
   AddPointOption(draws, &options->point);
-  CLI::App* snapshots = AddKind(get, run, options, "snapshots", "The versions of a job, and the aliases that name them",
-                                "  chainfleet get snapshots @latest", [=] { return GetSnapshots(run, *options); });
-  snapshots->alias("version")->alias("versions");
+  CLI::App* versions = AddKind(get, run, options, "versions", "The versions of a job, and the aliases that name them",
+                               "  chainfleet get versions @latest", [=] { return GetVersions(run, *options); });
+  versions->alias("snapshots")->alias("snapshot");
   CLI::App* traces = AddKind(get, run, options, "traces", "The newest traced values of a job's chains, by quantity",
                              "  chainfleet get traces @latest --quantity energy\n"
                              "  chainfleet get traces @latest -o csv > traces.csv",
                              [=] { return GetTraces(run, *options); });
   traces->add_option("--quantity", options->quantity, "Only this quantity, as `describe` names it")
       ->option_text("NAME");
-  for (CLI::App* verb : {chains, draws, snapshots, traces}) AddJobArgument(verb, &options->job);
+  for (CLI::App* verb : {chains, draws, versions, traces}) AddJobArgument(verb, &options->job);
 }
 
 }  // namespace
@@ -149,7 +149,7 @@ void AddKindsOfJob(CLI::App* get, Invocation* run, const SharedOptions& options)
 void AddGet(CLI::App* program, Invocation* run) {
   const auto options = std::make_shared<GetOptions>();
   CLI::App* get = AddGroup(program, "get",
-                           "List jobs, chains, draws, snapshots, traces, evaluations, data sets, models, aliases or "
+                           "List jobs, chains, draws, versions, traces, evaluations, data sets, models, aliases or "
                            "workers");
   CLI::App* jobs = AddKind(get, run, options, "jobs", "All jobs, newest first, or one",
                            "  chainfleet get jobs --state RUNNING\n"

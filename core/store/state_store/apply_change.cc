@@ -230,8 +230,8 @@ class Applier {
   absl::StatusOr<ApplyResult> operator()(const change::StopPoint& c) { return ApplyToExtent(c, rows_); }
   absl::StatusOr<ApplyResult> operator()(const change::ScaleJob& c) { return ApplyToExtent(c, rows_); }
 
-  absl::StatusOr<ApplyResult> operator()(const change::CreateSnapshot& c) { return ApplyToVersions(c, wall_, rows_); }
-  absl::StatusOr<ApplyResult> operator()(const change::DeleteSnapshot& c) { return ApplyToVersions(c, rows_); }
+  absl::StatusOr<ApplyResult> operator()(const change::CreateVersion& c) { return ApplyToVersions(c, wall_, rows_); }
+  absl::StatusOr<ApplyResult> operator()(const change::DeleteVersion& c) { return ApplyToVersions(c, rows_); }
   absl::StatusOr<ApplyResult> operator()(const change::SetAlias& c) { return ApplyToVersions(c, rows_); }
   absl::StatusOr<ApplyResult> operator()(const change::DeleteAlias& c) { return ApplyToVersions(c, rows_); }
   absl::StatusOr<ApplyResult> operator()(const change::ExpireSegments& c) { return ApplyToVersions(c, rows_); }
@@ -363,7 +363,7 @@ class Applier {
     CHAINFLEET_ASSIGN_OR_RETURN(result->job, rows_->FindJob(id));
     result->job->finished_at = wall_;
     CHAINFLEET_RETURN_IF_ERROR(rows_->UpdateJob(*result->job));
-    CHAINFLEET_ASSIGN_OR_RETURN(result->snapshot, MakeSnapshot(id, wall_, rows_));
+    CHAINFLEET_ASSIGN_OR_RETURN(result->version, MakeVersion(id, wall_, rows_));
     return absl::OkStatus();
   }
 

@@ -22,8 +22,8 @@ absl::StatusOr<ApplyResult> ApplyToEvaluations(const change::CreateEvaluation& c
     }
   }
   if (c.row.version > 0) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const auto snapshot, rows->FindSnapshot(c.row.job, c.row.version));
-    if (!snapshot) return Refused(NoSuchVersion(c.row.job, c.row.version));
+    CHAINFLEET_ASSIGN_OR_RETURN(const auto found, rows->FindVersion(c.row.job, c.row.version));
+    if (!found) return Refused(NoSuchVersion(c.row.job, c.row.version));
   }
   EvaluationRow row = c.row;
   row.state = EvaluationState::kRunning;

@@ -33,8 +33,8 @@ absl::StatusOr<int64_t> DrawsHeld(const ChainId& chain, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::set<int64_t> versions, VersionsInUse(chain.job, rows));
   int64_t held = 0;
   for (const int64_t version : versions) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<Snapshot> snapshot, rows->FindSnapshot(chain.job, version));
-    if (snapshot) held = std::max(held, snapshot->DrawsOf(chain.index));
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<Version> found, rows->FindVersion(chain.job, version));
+    if (found) held = std::max(held, found->DrawsOf(chain.index));
   }
   return held;
 }
@@ -44,12 +44,12 @@ absl::StatusOr<int64_t> DrawsHeld(const ChainId& chain, StateRows* rows) {
 absl::Status DropOldVersions(const std::string& job, int64_t newest, StateRows* rows) {
   const int64_t last = newest % kRestoredLeap - limits::kKeptVersions;
   if (last <= 0) return absl::OkStatus();
-  CHAINFLEET_ASSIGN_OR_RETURN(std::vector<int64_t> old, rows->SnapshotNumbers(job, newest - limits::kKeptVersions));
+  CHAINFLEET_ASSIGN_OR_RETURN(std::vector<int64_t> old, rows->VersionNumbers(job, newest - limits::kKeptVersions));
   std::erase_if(old, [last](int64_t number) { return number % kRestoredLeap > last; });
   if (old.empty()) return absl::OkStatus();
   CHAINFLEET_ASSIGN_OR_RETURN(const std::set<int64_t> in_use, VersionsInUse(job, rows));
   for (const int64_t number : old) {
-    if (!in_use.contains(number)) CHAINFLEET_RETURN_IF_ERROR(rows->DeleteSnapshot(job, number));
+    if (!in_use.contains(number)) CHAINFLEET_RETURN_IF_ERROR(rows->DeleteVersion(job, number));
   }
   return absl::OkStatus();
 }
@@ -77,12 +77,12 @@ absl::Status NoSuchVersion(const std::string& job, int64_t number) {
   return absl::NotFoundError(absl::StrCat("job ", job, " has no version ", number));
 }
 
-absl::StatusOr<ApplyResult> ApplyToVersions(const change::CreateSnapshot& c, absl::Time wall, StateRows* rows) {
+absl::StatusOr<ApplyResult> ApplyToVersions(const change::CreateVersion& c, absl::Time wall, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const auto intent, rows->FindIntent(c.job));
   if (!intent) return Refused(absl::NotFoundError(absl::StrCat("no job ", c.job)));
   ApplyResult result;
-  CHAINFLEET_ASSIGN_OR_RETURN(result.snapshot, MakeSnapshot(c.job, wall, rows));
-  if (!result.snapshot) {
+  CHAINFLEET_ASSIGN_OR_RETURN(result.version, MakeVersion(c.job, wall, rows));
+  if (!result.version) {
     CHAINFLEET_ASSIGN_OR_RETURN(const int64_t unfinished, rows->CountUnfinishedChains(c.job));
     result.status = WithReason(absl::FailedPreconditionError(absl::StrCat(
                                    "job ", c.job,
@@ -93,13 +93,13 @@ absl::StatusOr<ApplyResult> ApplyToVersions(const change::CreateSnapshot& c, abs
   return result;
 }
 
-absl::StatusOr<ApplyResult> ApplyToVersions(const change::DeleteSnapshot& c, StateRows* rows) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const auto snapshot, rows->FindSnapshot(c.job, c.number));
-  if (!snapshot) return Refused(NoSuchVersion(c.job, c.number));
+absl::StatusOr<ApplyResult> ApplyToVersions(const change::DeleteVersion& c, StateRows* rows) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto found, rows->FindVersion(c.job, c.number));
+  if (!found) return Refused(NoSuchVersion(c.job, c.number));
   CHAINFLEET_ASSIGN_OR_RETURN(ApplyResult result, CheckUnused(c.job, c.number, rows));
   if (!result.status.ok()) return result;
-  CHAINFLEET_RETURN_IF_ERROR(rows->DeleteSnapshot(c.job, c.number));
-  CHAINFLEET_ASSIGN_OR_RETURN(result.snapshot, rows->NewestSnapshot(c.job));
+  CHAINFLEET_RETURN_IF_ERROR(rows->DeleteVersion(c.job, c.number));
+  CHAINFLEET_ASSIGN_OR_RETURN(result.version, rows->NewestVersion(c.job));
   return result;
 }
 
@@ -110,8 +110,8 @@ absl::StatusOr<ApplyResult> ApplyToVersions(const change::SetAlias& c, StateRows
     return Refused(absl::NotFoundError(absl::StrCat("no job ", alias.job)));
   }
   ApplyResult result;
-  CHAINFLEET_ASSIGN_OR_RETURN(result.snapshot, rows->FindSnapshot(alias.job, alias.number));
-  if (!result.snapshot) return Refused(NoSuchVersion(alias.job, alias.number));
+  CHAINFLEET_ASSIGN_OR_RETURN(result.version, rows->FindVersion(alias.job, alias.number));
+  if (!result.version) return Refused(NoSuchVersion(alias.job, alias.number));
   CHAINFLEET_ASSIGN_OR_RETURN(const bool of_job, rows->IsJobName(alias.tenant, alias.name));
   if (of_job) return Refused(Taken(alias.name, "a job"));
   CHAINFLEET_ASSIGN_OR_RETURN(const auto before, rows->FindAlias(alias.tenant, alias.name));
@@ -153,18 +153,18 @@ absl::StatusOr<ApplyResult> ApplyToVersions(const change::ReleaseExpired& c, Sta
   return ApplyResult();
 }
 
-absl::StatusOr<std::optional<Snapshot>> MakeSnapshot(const std::string& job, absl::Time wall, StateRows* rows) {
+absl::StatusOr<std::optional<Version>> MakeVersion(const std::string& job, absl::Time wall, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ChainRow> chains, rows->ListChains(job));
-  CHAINFLEET_ASSIGN_OR_RETURN(std::optional<Snapshot> newest, rows->NewestSnapshot(job));
-  Snapshot snapshot{job, 0, {}, wall};
-  for (const ChainRow& row : chains) snapshot.draws_of_chain.push_back(row.num_draws);
-  if (newest && newest->draws_of_chain == snapshot.draws_of_chain) return newest;
-  if (std::ranges::all_of(snapshot.draws_of_chain, [](int64_t n) { return n == 0; })) return std::optional<Snapshot>();
-  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t last, rows->LastSnapshotNumber(job));
-  snapshot.number = last + 1;
-  CHAINFLEET_RETURN_IF_ERROR(rows->InsertSnapshot(snapshot));
-  CHAINFLEET_RETURN_IF_ERROR(DropOldVersions(job, snapshot.number, rows));
-  return std::optional<Snapshot>(std::move(snapshot));
+  CHAINFLEET_ASSIGN_OR_RETURN(std::optional<Version> newest, rows->NewestVersion(job));
+  Version version{job, 0, {}, wall};
+  for (const ChainRow& row : chains) version.draws_of_chain.push_back(row.num_draws);
+  if (newest && newest->draws_of_chain == version.draws_of_chain) return newest;
+  if (std::ranges::all_of(version.draws_of_chain, [](int64_t n) { return n == 0; })) return std::optional<Version>();
+  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t last, rows->LastVersionNumber(job));
+  version.number = last + 1;
+  CHAINFLEET_RETURN_IF_ERROR(rows->InsertVersion(version));
+  CHAINFLEET_RETURN_IF_ERROR(DropOldVersions(job, version.number, rows));
+  return std::optional<Version>(std::move(version));
 }
 
 absl::StatusOr<ApplyResult> CheckNoAlias(const std::string& tenant, const JobPlan& plan, StateRows* rows) {

@@ -16,8 +16,8 @@
 namespace chainfleet {
 
 // As ApplyChange: errors end the transaction; refusals are in ApplyResult::status.
-absl::StatusOr<ApplyResult> ApplyToVersions(const change::CreateSnapshot& c, absl::Time wall, StateRows* rows);
-absl::StatusOr<ApplyResult> ApplyToVersions(const change::DeleteSnapshot& c, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyToVersions(const change::CreateVersion& c, absl::Time wall, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyToVersions(const change::DeleteVersion& c, StateRows* rows);
 absl::StatusOr<ApplyResult> ApplyToVersions(const change::SetAlias& c, StateRows* rows);
 absl::StatusOr<ApplyResult> ApplyToVersions(const change::DeleteAlias& c, StateRows* rows);
 absl::StatusOr<ApplyResult> ApplyToVersions(const change::ExpireSegments& c, StateRows* rows);
@@ -25,7 +25,7 @@ absl::StatusOr<ApplyResult> ApplyToVersions(const change::ReleaseExpired& c, Sta
 
 // Makes a version of the committed draws, or returns the newest one if it has them all. nullopt if the job has no
 // draws.
-absl::StatusOr<std::optional<Snapshot>> MakeSnapshot(const std::string& job, absl::Time wall, StateRows* rows);
+absl::StatusOr<std::optional<Version>> MakeVersion(const std::string& job, absl::Time wall, StateRows* rows);
 
 // NOT_FOUND.
 absl::Status NoSuchVersion(const std::string& job, int64_t number);

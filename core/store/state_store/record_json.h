@@ -14,7 +14,7 @@
 
 namespace chainfleet {
 
-using DrawsOfChain = std::vector<int64_t>;             // Snapshot::draws_of_chain
+using DrawsOfChain = std::vector<int64_t>;             // Version::draws_of_chain
 using StoppedPoints = std::map<int32_t, std::string>;  // JobRow::stopped
 
 // The types that are stored as records. A data set and a model include the tenant that stored it; a segment record

@@ -40,12 +40,12 @@ class SqlRows : public StateRows {
   absl::StatusOr<std::optional<std::string>> Tombstone(const ChainId& id, int64_t first_index) override;
   absl::Status AddExpired(const ChainId& id, const std::string& object) override;
   absl::StatusOr<std::optional<std::string>> TakeExpired(int64_t ticket) override;
-  absl::StatusOr<std::optional<Snapshot>> NewestSnapshot(const std::string& job) override;
-  absl::StatusOr<std::optional<Snapshot>> FindSnapshot(const std::string& job, int64_t number) override;
-  absl::StatusOr<std::vector<int64_t>> SnapshotNumbers(const std::string& job, int64_t last) override;
-  absl::StatusOr<int64_t> LastSnapshotNumber(const std::string& job) override;
-  absl::Status InsertSnapshot(const Snapshot& snapshot) override;
-  absl::Status DeleteSnapshot(const std::string& job, int64_t number) override;
+  absl::StatusOr<std::optional<Version>> NewestVersion(const std::string& job) override;
+  absl::StatusOr<std::optional<Version>> FindVersion(const std::string& job, int64_t number) override;
+  absl::StatusOr<std::vector<int64_t>> VersionNumbers(const std::string& job, int64_t last) override;
+  absl::StatusOr<int64_t> LastVersionNumber(const std::string& job) override;
+  absl::Status InsertVersion(const Version& version) override;
+  absl::Status DeleteVersion(const std::string& job, int64_t number) override;
   absl::StatusOr<std::optional<Alias>> FindAlias(const std::string& tenant, const std::string& name) override;
   absl::StatusOr<std::vector<Alias>> AliasesOfJob(const std::string& job) override;
   absl::StatusOr<int64_t> CountAliases(const std::string& tenant) override;
@@ -80,7 +80,7 @@ class SqlRows : public StateRows {
   absl::StatusOr<std::vector<JobRow>> ListJobs();
   absl::StatusOr<std::vector<SegmentRecord>> ListSegments(const StateStore::SegmentQuery& query);
   absl::StatusOr<std::optional<SegmentRecord>> FindSegment(const std::string& job, const std::string& object);
-  absl::StatusOr<std::vector<Snapshot>> ListSnapshots(const std::string& job, int64_t after, int32_t limit);
+  absl::StatusOr<std::vector<Version>> ListVersions(const std::string& job, int64_t after, int32_t limit);
   absl::StatusOr<std::vector<StoredAlias>> ListAliases();
   absl::StatusOr<std::vector<RetiredName>> ListRetiredNames();
   absl::StatusOr<std::vector<ExpiredObject>> ListExpired(int64_t last, int32_t limit);

@@ -93,7 +93,7 @@ absl::StatusOr<StoredState> SqlStateStore::Load() {
     for (JobRow& row : jobs) {
       StoredJob stored{std::move(row), {}, {}};
       CHAINFLEET_ASSIGN_OR_RETURN(stored.chains, rows->ListChains(stored.row.id));
-      CHAINFLEET_ASSIGN_OR_RETURN(stored.newest_snapshot, rows->NewestSnapshot(stored.row.id));
+      CHAINFLEET_ASSIGN_OR_RETURN(stored.newest_version, rows->NewestVersion(stored.row.id));
       state.jobs.push_back(std::move(stored));
     }
     CHAINFLEET_ASSIGN_OR_RETURN(state.retired_names, rows->ListRetiredNames());
@@ -114,15 +114,14 @@ absl::StatusOr<SegmentRecord> SqlStateStore::FindSegment(const std::string& job,
   return *std::move(record);
 }
 
-absl::StatusOr<Snapshot> SqlStateStore::FindSnapshot(const std::string& job, int64_t number) {
-  CHAINFLEET_ASSIGN_OR_RETURN(std::optional<Snapshot> snapshot, reader_->Read(&SqlRows::FindSnapshot, job, number));
-  if (!snapshot) return absl::NotFoundError(absl::StrCat("job ", job, " has no version ", number));
-  return *std::move(snapshot);
+absl::StatusOr<Version> SqlStateStore::FindVersion(const std::string& job, int64_t number) {
+  CHAINFLEET_ASSIGN_OR_RETURN(std::optional<Version> version, reader_->Read(&SqlRows::FindVersion, job, number));
+  if (!version) return absl::NotFoundError(absl::StrCat("job ", job, " has no version ", number));
+  return *std::move(version);
 }
 
-absl::StatusOr<std::vector<Snapshot>> SqlStateStore::ListSnapshots(const std::string& job, int64_t after,
-                                                                   int32_t limit) {
-  return reader_->Read(&SqlRows::ListSnapshots, job, after, limit);
+absl::StatusOr<std::vector<Version>> SqlStateStore::ListVersions(const std::string& job, int64_t after, int32_t limit) {
+  return reader_->Read(&SqlRows::ListVersions, job, after, limit);
 }
 
 absl::StatusOr<std::vector<ExpiredObject>> SqlStateStore::ListExpired(int64_t last, int32_t limit) {

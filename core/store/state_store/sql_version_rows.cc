@@ -19,37 +19,36 @@ absl::StatusOr<std::optional<std::string>> SqlRows::TakeExpired(int64_t ticket) 
   return sql::First<std::string>(connection_, "DELETE FROM expired WHERE ticket = ? RETURNING object", ticket);
 }
 
-absl::StatusOr<std::optional<Snapshot>> SqlRows::NewestSnapshot(const std::string& job) {
-  return sql::First<Snapshot>(connection_,
-                              sql::Select<Snapshot>("snapshots WHERE job = ? ORDER BY number DESC LIMIT 1"), job);
+absl::StatusOr<std::optional<Version>> SqlRows::NewestVersion(const std::string& job) {
+  return sql::First<Version>(connection_, sql::Select<Version>("snapshots WHERE job = ? ORDER BY number DESC LIMIT 1"),
+                             job);
 }
 
-absl::StatusOr<std::optional<Snapshot>> SqlRows::FindSnapshot(const std::string& job, int64_t number) {
-  return sql::First<Snapshot>(connection_, sql::Select<Snapshot>("snapshots WHERE job = ? AND number = ?"), job,
-                              number);
+absl::StatusOr<std::optional<Version>> SqlRows::FindVersion(const std::string& job, int64_t number) {
+  return sql::First<Version>(connection_, sql::Select<Version>("snapshots WHERE job = ? AND number = ?"), job, number);
 }
 
-absl::StatusOr<std::vector<Snapshot>> SqlRows::ListSnapshots(const std::string& job, int64_t after, int32_t limit) {
-  return sql::All<Snapshot>(connection_,
-                            sql::Select<Snapshot>("snapshots WHERE job = ? AND number > ? ORDER BY number LIMIT ?"),
-                            job, after, limit);
+absl::StatusOr<std::vector<Version>> SqlRows::ListVersions(const std::string& job, int64_t after, int32_t limit) {
+  return sql::All<Version>(connection_,
+                           sql::Select<Version>("snapshots WHERE job = ? AND number > ? ORDER BY number LIMIT ?"), job,
+                           after, limit);
 }
 
-absl::StatusOr<std::vector<int64_t>> SqlRows::SnapshotNumbers(const std::string& job, int64_t last) {
+absl::StatusOr<std::vector<int64_t>> SqlRows::VersionNumbers(const std::string& job, int64_t last) {
   return sql::All<int64_t>(connection_, "SELECT number FROM snapshots WHERE job = ? AND number <= ? ORDER BY number",
                            job, last);
 }
 
-absl::StatusOr<int64_t> SqlRows::LastSnapshotNumber(const std::string& job) {
+absl::StatusOr<int64_t> SqlRows::LastVersionNumber(const std::string& job) {
   return sql::Number(connection_, "SELECT last_version FROM jobs WHERE id = ?", job);
 }
 
-absl::Status SqlRows::InsertSnapshot(const Snapshot& snapshot) {
-  CHAINFLEET_RETURN_IF_ERROR(sql::Run(connection_, sql::Insert<Snapshot>("snapshots"), snapshot));
-  return sql::Run(connection_, "UPDATE jobs SET last_version = ? WHERE id = ?", snapshot.number, snapshot.job);
+absl::Status SqlRows::InsertVersion(const Version& version) {
+  CHAINFLEET_RETURN_IF_ERROR(sql::Run(connection_, sql::Insert<Version>("snapshots"), version));
+  return sql::Run(connection_, "UPDATE jobs SET last_version = ? WHERE id = ?", version.number, version.job);
 }
 
-absl::Status SqlRows::DeleteSnapshot(const std::string& job, int64_t number) {
+absl::Status SqlRows::DeleteVersion(const std::string& job, int64_t number) {
   return sql::Run(connection_, "DELETE FROM snapshots WHERE job = ? AND number = ?", job, number);
 }
 
@@ -75,7 +74,7 @@ absl::Status SqlRows::DeleteAlias(const std::string& tenant, const std::string& 
 
 absl::StatusOr<std::vector<StoredAlias>> SqlRows::ListAliases() {
   const std::string columns =
-      absl::StrCat(sql::Listed(sql::ColumnsOf<Alias>(), "a."), ", ", sql::Listed(sql::ColumnsOf<Snapshot>(), "s."));
+      absl::StrCat(sql::Listed(sql::ColumnsOf<Alias>(), "a."), ", ", sql::Listed(sql::ColumnsOf<Version>(), "s."));
   return sql::All<StoredAlias>(connection_,
                                absl::StrCat("SELECT ", columns,
                                             " FROM aliases a JOIN snapshots s ON s.job = a.job AND s.number = a.number "

@@ -13,7 +13,7 @@
 
 #include "absl/time/time.h"
 #include "core/base/limits.h"
-#include "core/domain/snapshot.h"
+#include "core/domain/version.h"
 #include "core/domain/worker_protocol.h"
 #include "core/store/state_store/evaluation_row.h"
 
@@ -154,13 +154,13 @@ struct ScaleJob {
 
 // Creates a version if draws were committed since the newest one, else returns the newest. FAILED_PRECONDITION /
 // NO_DRAWS. Deletes versions older than the newest limits::kKeptVersions, except those in use.
-struct CreateSnapshot {
+struct CreateVersion {
   std::string job;
 };
 
 // Deletes a version; its number is never used again. NOT_FOUND. FAILED_PRECONDITION / IN_USE, naming its aliases. The
 // result has the newest version that is left.
-struct DeleteSnapshot {
+struct DeleteVersion {
   std::string job;
   int64_t number = 0;
 };
@@ -293,7 +293,7 @@ struct KeepFindings {
 
 using StateChange =
     std::variant<change::CreateJob, change::SetIntent, change::GrantLease, change::EndLease, change::CommitProgress,
-                 change::RetireChain, change::CreateSnapshot, change::DeleteSnapshot, change::SetAlias,
+                 change::RetireChain, change::CreateVersion, change::DeleteVersion, change::SetAlias,
                  change::DeleteAlias, change::ExpireSegments, change::ReleaseExpired, change::MarkCorrupt,
                  change::PurgeJob, change::BeginUpload, change::EndUpload, change::PutDataset, change::DeleteDataset,
                  change::PutModel, change::DeleteModel, change::NameGarbage, change::ForgetGarbage, change::QueueSweep,
@@ -306,7 +306,7 @@ struct ApplyResult {
   bool replayed = false;         // a CommitProgress, CreateEvaluation or EndEvaluation that was made before
   std::vector<ChainRow> chains;  // chains that changed
   std::optional<JobRow> job;     // if it changed
-  std::optional<Snapshot> snapshot;
+  std::optional<Version> version;
   std::optional<ResumePoint> resume_point;  // of GrantLease
   std::optional<Dataset> dataset;           // of PutDataset
   std::optional<StoredModel> model;         // of PutModel

@@ -59,14 +59,14 @@ class StateRows {
   // Removes the ticket and returns its object, if the ticket exists.
   virtual absl::StatusOr<std::optional<std::string>> TakeExpired(int64_t ticket) = 0;
 
-  virtual absl::StatusOr<std::optional<Snapshot>> NewestSnapshot(const std::string& job) = 0;
-  virtual absl::StatusOr<std::optional<Snapshot>> FindSnapshot(const std::string& job, int64_t number) = 0;
+  virtual absl::StatusOr<std::optional<Version>> NewestVersion(const std::string& job) = 0;
+  virtual absl::StatusOr<std::optional<Version>> FindVersion(const std::string& job, int64_t number) = 0;
   // Numbers of existing versions up to `last`, ascending.
-  virtual absl::StatusOr<std::vector<int64_t>> SnapshotNumbers(const std::string& job, int64_t last) = 0;
+  virtual absl::StatusOr<std::vector<int64_t>> VersionNumbers(const std::string& job, int64_t last) = 0;
   // The highest number ever used, including deleted versions; 0 if none.
-  virtual absl::StatusOr<int64_t> LastSnapshotNumber(const std::string& job) = 0;
-  virtual absl::Status InsertSnapshot(const Snapshot& snapshot) = 0;
-  virtual absl::Status DeleteSnapshot(const std::string& job, int64_t number) = 0;
+  virtual absl::StatusOr<int64_t> LastVersionNumber(const std::string& job) = 0;
+  virtual absl::Status InsertVersion(const Version& version) = 0;
+  virtual absl::Status DeleteVersion(const std::string& job, int64_t number) = 0;
 
   virtual absl::StatusOr<std::optional<Alias>> FindAlias(const std::string& tenant, const std::string& name) = 0;
   virtual absl::StatusOr<std::vector<Alias>> AliasesOfJob(const std::string& job) = 0;

@@ -27,15 +27,15 @@ inline constexpr int64_t kRestoredLeap = int64_t{1} << 20;
 struct StoredJob {
   JobRow row;
   std::vector<ChainRow> chains;  // by index
-  std::optional<Snapshot> newest_snapshot;
+  std::optional<Version> newest_version;
 };
 
 struct StoredAlias {
   Alias alias;
-  Snapshot snapshot;  // the version that the alias names
+  Version version;  // the version that the alias names
   static void Fields(auto& self, auto&& visit) {
     visit("alias", self.alias);
-    visit("snapshot", self.snapshot);
+    visit("snapshot", self.version);
   }
 };
 
@@ -122,9 +122,9 @@ class StateStore {
   // NOT_FOUND.
   virtual absl::StatusOr<SegmentRecord> FindSegment(const std::string& job, const std::string& object) = 0;
   // NOT_FOUND.
-  virtual absl::StatusOr<Snapshot> FindSnapshot(const std::string& job, int64_t number) = 0;
+  virtual absl::StatusOr<Version> FindVersion(const std::string& job, int64_t number) = 0;
   // Versions with numbers above `after`, in order, at most `limit`.
-  virtual absl::StatusOr<std::vector<Snapshot>> ListSnapshots(const std::string& job, int64_t after, int32_t limit) = 0;
+  virtual absl::StatusOr<std::vector<Version>> ListVersions(const std::string& job, int64_t after, int32_t limit) = 0;
 
   // Expired objects that are not released, with tickets up to `last`, in order, at most `limit`.
   virtual absl::StatusOr<std::vector<ExpiredObject>> ListExpired(int64_t last, int32_t limit) = 0;

@@ -133,7 +133,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     SetWaiting(request.get(), true);
     WatchDeadlines();
     if (query.draws.version == 0 || query.draws.pinned != nullptr) return Join(kind, query, request);
-    const auto join = [this, kind, query, request](const absl::StatusOr<std::shared_ptr<const Snapshot>>& version) {
+    const auto join = [this, kind, query, request](const absl::StatusOr<std::shared_ptr<const Version>>& version) {
       if (!version.ok()) return Answer(request, version.status());
       PredictQuery pinned = query;
       pinned.draws.pinned = *version;

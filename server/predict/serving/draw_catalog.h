@@ -12,7 +12,7 @@
 #include "core/base/status.h"
 #include "core/domain/fields.h"
 #include "core/domain/prediction.h"
-#include "core/domain/snapshot.h"
+#include "core/domain/version.h"
 
 namespace chainfleet {
 
@@ -27,7 +27,7 @@ struct DrawQuery {
   std::vector<int32_t> chains;  // chain indices; empty: all chains of the job, or of the point
   // Set if an alias named the version or FindVersion found it. Such a version is served even if it is deleted before
   // the draws are looked up.
-  std::shared_ptr<const Snapshot> pinned = nullptr;
+  std::shared_ptr<const Version> pinned = nullptr;
 
   // The fields of v1.DrawSelection but kinds.
   static void Fields(auto& self, auto&& visit) {
@@ -64,7 +64,7 @@ class DrawCatalog {
   // Finds the version of a number now, for DrawQuery::pinned. NOT_FOUND; FAILED_PRECONDITION / NOT_SERVED. `done` runs
   // once, on the executor.
   virtual void FindVersion(const std::string& job, int64_t number,
-                           std::function<void(absl::StatusOr<std::shared_ptr<const Snapshot>>)> done) = 0;
+                           std::function<void(absl::StatusOr<std::shared_ptr<const Version>>)> done) = 0;
 
   // Errors: NOT_FOUND.
   virtual absl::StatusOr<Dataset> GetDataset(const std::string& name) = 0;

@@ -13,7 +13,7 @@ void VersionLookup::Look(const Key& key, const std::shared_ptr<void>& owner) {
   Asked& asked = asked_.at(key);
   asked.now = std::exchange(asked.next, {});
   catalog_->FindVersion(key.first, key.second,
-                        [this, key, owner](const absl::StatusOr<std::shared_ptr<const Snapshot>>& version) {
+                        [this, key, owner](const absl::StatusOr<std::shared_ptr<const Version>>& version) {
                           strand_->Schedule([this, key, owner, version] {
                             for (const Done& done : std::exchange(asked_.at(key).now, {})) done(version);
                             if (asked_.at(key).next.empty()) {

@@ -11,7 +11,7 @@
 
 #include "core/base/executor.h"
 #include "core/base/status.h"
-#include "core/domain/snapshot.h"
+#include "core/domain/version.h"
 #include "server/predict/serving/draw_catalog.h"
 
 namespace chainfleet {
@@ -22,7 +22,7 @@ namespace chainfleet {
 // after they arrived, so that no request gets a version that was deleted before.
 class VersionLookup {
  public:
-  using Done = std::function<void(absl::StatusOr<std::shared_ptr<const Snapshot>>)>;
+  using Done = std::function<void(absl::StatusOr<std::shared_ptr<const Version>>)>;
 
   VersionLookup(DrawCatalog* catalog, Strand* strand) : catalog_(catalog), strand_(strand) {}
 

@@ -70,11 +70,11 @@ TEST_P(ExtentChanges, AddedChainsWaitWhileOthersRun) {
 TEST_P(ExtentChanges, AVersionHasTheDrawsOfAddedChainsFromThenOn) {
   Create("job-aaaaaa", 1);
   Apply(CommitAt(Grant(chain_, 1).chains.at(0), 10));
-  ASSERT_EQ(Apply(change::CreateSnapshot{"job-aaaaaa"}).snapshot->number, 1);
+  ASSERT_EQ(Apply(change::CreateVersion{"job-aaaaaa"}).version->number, 1);
   Apply(change::ScaleJob{"job-aaaaaa", 2});
   Apply(CommitAt(Grant({"job-aaaaaa", 1}, 1).chains.at(0), 10));
-  EXPECT_THAT(Apply(change::CreateSnapshot{"job-aaaaaa"}).snapshot->draws_of_chain, ElementsAre(1, 1));
-  EXPECT_THAT(store_->FindSnapshot("job-aaaaaa", 1)->draws_of_chain, ElementsAre(1));
+  EXPECT_THAT(Apply(change::CreateVersion{"job-aaaaaa"}).version->draws_of_chain, ElementsAre(1, 1));
+  EXPECT_THAT(store_->FindVersion("job-aaaaaa", 1)->draws_of_chain, ElementsAre(1));
 }
 
 TEST_P(ExtentChanges, TheSameNumberOfChainsIsNoChange) {

@@ -227,8 +227,8 @@ TEST_P(AnyStateStore, FinishEndsPendingChainsAtOnceAndLeasedOnesWhenHandedBack) 
   const ApplyResult end = Apply(back);
   EXPECT_EQ(RowOf(chain_).state, ChainState::kCancelled);
   EXPECT_TRUE(end.job->finished_at.has_value());
-  EXPECT_EQ(end.snapshot->number, 1);
-  EXPECT_THAT(end.snapshot->draws_of_chain, ElementsAre(1, 0));
+  EXPECT_EQ(end.version->number, 1);
+  EXPECT_THAT(end.version->draws_of_chain, ElementsAre(1, 0));
   EXPECT_TRUE(Apply(back).replayed);
 }
 
@@ -241,16 +241,16 @@ TEST_P(AnyStateStore, FinishedJobCanOnlyBeDeleted) {
 
 TEST_P(AnyStateStore, VersionsAreImmutableAndOnlyMadeWhenDrawsCame) {
   Create("job-aaaaaa", 2);
-  EXPECT_EQ(ReasonOf(Apply(change::CreateSnapshot{"job-aaaaaa"}).status), "NO_DRAWS");
+  EXPECT_EQ(ReasonOf(Apply(change::CreateVersion{"job-aaaaaa"}).status), "NO_DRAWS");
   ChainRow row = Grant(chain_, 1).chains.at(0);
   row = Apply(CommitAt(row, 10)).chains.at(0);
-  EXPECT_EQ(Apply(change::CreateSnapshot{"job-aaaaaa"}).snapshot->number, 1);
-  EXPECT_EQ(Apply(change::CreateSnapshot{"job-aaaaaa"}).snapshot->number, 1) << "nothing new";
+  EXPECT_EQ(Apply(change::CreateVersion{"job-aaaaaa"}).version->number, 1);
+  EXPECT_EQ(Apply(change::CreateVersion{"job-aaaaaa"}).version->number, 1) << "nothing new";
   Apply(CommitAt(row, 20));
-  EXPECT_EQ(Apply(change::CreateSnapshot{"job-aaaaaa"}).snapshot->number, 2);
-  EXPECT_THAT(store_->FindSnapshot("job-aaaaaa", 1)->draws_of_chain, ElementsAre(1, 0));
-  EXPECT_TRUE(absl::IsNotFound(store_->FindSnapshot("job-aaaaaa", 3).status()));
-  EXPECT_EQ(store_->Load()->jobs[0].newest_snapshot->number, 2);
+  EXPECT_EQ(Apply(change::CreateVersion{"job-aaaaaa"}).version->number, 2);
+  EXPECT_THAT(store_->FindVersion("job-aaaaaa", 1)->draws_of_chain, ElementsAre(1, 0));
+  EXPECT_TRUE(absl::IsNotFound(store_->FindVersion("job-aaaaaa", 3).status()));
+  EXPECT_EQ(store_->Load()->jobs[0].newest_version->number, 2);
 }
 
 TEST_P(AnyStateStore, ListsSegmentsByPageInOrder) {

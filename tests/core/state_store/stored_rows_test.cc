@@ -145,14 +145,14 @@ class Writer {
     Commit(first);
     Grant(second);
     Commit(second);
-    Do(change::CreateSnapshot{kSwept});
+    Do(change::CreateVersion{kSwept});
     Do(change::SetAlias{{"vision", "champion", kSwept, 1}});
     Commit(first);
     Commit(second);
-    Do(change::CreateSnapshot{kSwept});
+    Do(change::CreateVersion{kSwept});
     Commit(first);
-    Do(change::CreateSnapshot{kSwept});
-    Do(change::DeleteSnapshot{kSwept, 3});
+    Do(change::CreateVersion{kSwept});
+    Do(change::DeleteVersion{kSwept, 3});
     Do(change::ExpireSegments{first, {1, 2}});
     Do(change::ReleaseExpired{{1}});
     Do(change::MarkCorrupt{kSwept, ToString(second) + "-2", true});
@@ -200,7 +200,7 @@ class Writer {
 std::string Text(absl::Time time) { return std::to_string(absl::ToUnixNanos(time)); }
 std::string Text(const std::optional<absl::Time>& time) { return time ? Text(*time) : "-"; }
 std::string Text(const std::string& bytes) { return "'" + absl::CHexEscape(bytes) + "'"; }
-std::string Text(const Snapshot& s) {
+std::string Text(const Version& s) {
   return absl::StrCat(s.job, " ", s.number, " [", absl::StrJoin(s.draws_of_chain, " "), "] ", Text(s.created_at));
 }
 
@@ -223,7 +223,7 @@ class Description {
     for (const Dataset& dataset : state.datasets) Line("dataset", EncodeRecord(dataset));
     for (const StoredModel& model : state.models) Line("model", EncodeRecord(model));
     for (const StoredAlias& alias : state.aliases) {
-      Line("alias", alias.alias.tenant, alias.alias.name, chainfleet::Text(alias.snapshot));
+      Line("alias", alias.alias.tenant, alias.alias.name, chainfleet::Text(alias.version));
     }
     Evaluations();
     for (const char* part : {"traces", "warnings"}) {
@@ -250,9 +250,9 @@ class Description {
            c.last_digest, chainfleet::Text(c.resume_sha256), chainfleet::Text(c.reason), references.is_final,
            store_.MayCommit(c.id, c.lease_epoch).value(), absl::StrJoin(references.objects, " "));
     }
-    if (job.newest_snapshot) Line("newest", chainfleet::Text(*job.newest_snapshot));
-    for (const Snapshot& snapshot : Read(store_.ListSnapshots(row.id, 0, 100))) {
-      Line("version", chainfleet::Text(snapshot));
+    if (job.newest_version) Line("newest", chainfleet::Text(*job.newest_version));
+    for (const Version& version : Read(store_.ListVersions(row.id, 0, 100))) {
+      Line("version", chainfleet::Text(version));
     }
     for (const SegmentRecord& record : Read(store_.ListSegments({.job = row.id}))) Segment(record);
   }

@@ -22,7 +22,7 @@ class VersionChanges : public StateStoreTest {
     for (int64_t i = 0; i < draws; ++i) row = Apply(CommitAt(row, row.step + 10)).chains.at(0);
     return row;
   }
-  int64_t MakeVersion(const std::string& job) { return Apply(change::CreateSnapshot{job}).snapshot->number; }
+  int64_t MakeVersion(const std::string& job) { return Apply(change::CreateVersion{job}).version->number; }
   absl::Status SetAlias(const std::string& name, const std::string& job, int64_t number,
                         const std::string& tenant = kDefaultTenant) {
     return Apply(change::SetAlias{{tenant, name, job, number}}).status;
@@ -56,16 +56,16 @@ TEST_P(VersionChanges, NumbersOfDeletedVersionsAreNotUsedAgain) {
   ASSERT_EQ(MakeVersion("job-aaaaaa"), 1);
   row = SampleOn(row, 1);
   ASSERT_EQ(MakeVersion("job-aaaaaa"), 2);
-  const ApplyResult deleted = Apply(change::DeleteSnapshot{"job-aaaaaa", 2});
+  const ApplyResult deleted = Apply(change::DeleteVersion{"job-aaaaaa", 2});
   ASSERT_TRUE(deleted.status.ok()) << deleted.status;
-  EXPECT_EQ(deleted.snapshot->number, 1) << "the newest one left";
+  EXPECT_EQ(deleted.version->number, 1) << "the newest one left";
   store_ = harness_->Open();
-  EXPECT_EQ(store_->Load()->jobs.at(0).newest_snapshot->number, 1);
-  EXPECT_TRUE(absl::IsNotFound(store_->FindSnapshot("job-aaaaaa", 2).status()));
-  EXPECT_TRUE(absl::IsNotFound(Apply(change::DeleteSnapshot{"job-aaaaaa", 2}).status));
+  EXPECT_EQ(store_->Load()->jobs.at(0).newest_version->number, 1);
+  EXPECT_TRUE(absl::IsNotFound(store_->FindVersion("job-aaaaaa", 2).status()));
+  EXPECT_TRUE(absl::IsNotFound(Apply(change::DeleteVersion{"job-aaaaaa", 2}).status));
   EXPECT_EQ(MakeVersion("job-aaaaaa"), 3) << "of the same draws";
-  Apply(change::DeleteSnapshot{"job-aaaaaa", 1});
-  EXPECT_FALSE(Apply(change::DeleteSnapshot{"job-aaaaaa", 3}).snapshot.has_value());
+  Apply(change::DeleteVersion{"job-aaaaaa", 1});
+  EXPECT_FALSE(Apply(change::DeleteVersion{"job-aaaaaa", 3}).version.has_value());
   EXPECT_EQ(MakeVersion("job-aaaaaa"), 4);
 }
 
@@ -78,17 +78,17 @@ TEST_P(VersionChanges, OldVersionsAreDeletedUnlessAnAliasNamesThem) {
   ASSERT_TRUE(SetAlias("best", "job-aaaaaa", 1).ok());
   std::vector<StateChange> changes;  // a new number for the same draws, again and again
   for (int64_t number = 3; number < limits::kKeptVersions + 2; ++number) {
-    changes.push_back(change::DeleteSnapshot{"job-aaaaaa", number});
-    changes.push_back(change::CreateSnapshot{"job-aaaaaa"});
+    changes.push_back(change::DeleteVersion{"job-aaaaaa", number});
+    changes.push_back(change::CreateVersion{"job-aaaaaa"});
   }
-  ASSERT_EQ(store_->Apply(changes, wall_)->back().snapshot->number, limits::kKeptVersions + 2);
-  EXPECT_TRUE(store_->FindSnapshot("job-aaaaaa", 1).ok()) << "named";
-  EXPECT_TRUE(absl::IsNotFound(store_->FindSnapshot("job-aaaaaa", 2).status()));
+  ASSERT_EQ(store_->Apply(changes, wall_)->back().version->number, limits::kKeptVersions + 2);
+  EXPECT_TRUE(store_->FindVersion("job-aaaaaa", 1).ok()) << "named";
+  EXPECT_TRUE(absl::IsNotFound(store_->FindVersion("job-aaaaaa", 2).status()));
   ASSERT_TRUE(SetAlias("best", "job-aaaaaa", limits::kKeptVersions + 2).ok());
   row = SampleOn(row, 1);
   MakeVersion("job-aaaaaa");
-  EXPECT_TRUE(absl::IsNotFound(store_->FindSnapshot("job-aaaaaa", 1).status())) << "the alias has moved";
-  EXPECT_TRUE(store_->FindSnapshot("job-aaaaaa", limits::kKeptVersions + 2).ok());
+  EXPECT_TRUE(absl::IsNotFound(store_->FindVersion("job-aaaaaa", 1).status())) << "the alias has moved";
+  EXPECT_TRUE(store_->FindVersion("job-aaaaaa", limits::kKeptVersions + 2).ok());
 }
 
 // Clients may have read versions that were made after the backup. Their numbers must not name other draws.
@@ -101,7 +101,7 @@ TEST_P(VersionChanges, ARestoredStoreReusesNoNumberIssuedAfterItsBackup) {
   row = Grant({"job-aaaaaa", 0}, row.lease_epoch + kRestoredLeap + 1).chains.at(0);
   row = SampleOn(row, 1);
   EXPECT_EQ(MakeVersion("job-aaaaaa"), 2 + kRestoredLeap);
-  EXPECT_TRUE(store_->FindSnapshot("job-aaaaaa", 1).ok()) << "the leap makes no version old";
+  EXPECT_TRUE(store_->FindVersion("job-aaaaaa", 1).ok()) << "the leap makes no version old";
 }
 
 TEST_P(VersionChanges, AreListedByNumberInPages) {
@@ -110,17 +110,17 @@ TEST_P(VersionChanges, AreListedByNumberInPages) {
     MakeVersion("job-aaaaaa");
     row = SampleOn(row, 1);
   }
-  Apply(change::DeleteSnapshot{"job-aaaaaa", 2});
+  Apply(change::DeleteVersion{"job-aaaaaa", 2});
   const auto numbers = [&](int64_t after, int32_t limit) {
     std::vector<int64_t> seen;
-    const auto page = store_->ListSnapshots("job-aaaaaa", after, limit).value();
-    for (const Snapshot& snapshot : page) seen.push_back(snapshot.number);
+    const auto page = store_->ListVersions("job-aaaaaa", after, limit).value();
+    for (const Version& version : page) seen.push_back(version.number);
     return seen;
   };
   EXPECT_THAT(numbers(0, 2), ElementsAre(1, 3));
   EXPECT_THAT(numbers(3, 2), ElementsAre(4));
-  EXPECT_EQ(store_->ListSnapshots("job-aaaaaa", 3, 1)->at(0).draws_of_chain, std::vector<int64_t>{4});
-  EXPECT_THAT(store_->ListSnapshots("nothing-bbbbbb", 0, 2).value(), IsEmpty());
+  EXPECT_EQ(store_->ListVersions("job-aaaaaa", 3, 1)->at(0).draws_of_chain, std::vector<int64_t>{4});
+  EXPECT_THAT(store_->ListVersions("nothing-bbbbbb", 0, 2).value(), IsEmpty());
 }
 
 TEST_P(VersionChanges, AliasMovesAndKeepsWhatItNames) {
@@ -131,19 +131,19 @@ TEST_P(VersionChanges, AliasMovesAndKeepsWhatItNames) {
   EXPECT_TRUE(absl::IsNotFound(SetAlias("champion", "job-aaaaaa", 3)));
   EXPECT_TRUE(absl::IsNotFound(SetAlias("champion", "other-bbbbbb", 1)));
   ASSERT_TRUE(SetAlias("champion", "job-aaaaaa", 1).ok());
-  const absl::Status used = Apply(change::DeleteSnapshot{"job-aaaaaa", 1}).status;
+  const absl::Status used = Apply(change::DeleteVersion{"job-aaaaaa", 1}).status;
   EXPECT_EQ(ReasonOf(used), "IN_USE");
   EXPECT_THAT(std::string(used.message()), HasSubstr("champion"));
   EXPECT_EQ(ReasonOf(Apply(change::SetIntent{"job-aaaaaa", JobIntent::kDelete}).status), "IN_USE");
-  EXPECT_TRUE(Apply(change::DeleteSnapshot{"job-aaaaaa", 2}).status.ok()) << "another version";
+  EXPECT_TRUE(Apply(change::DeleteVersion{"job-aaaaaa", 2}).status.ok()) << "another version";
   MakeVersion("job-aaaaaa");
   ASSERT_TRUE(SetAlias("champion", "job-aaaaaa", 3).ok());
-  EXPECT_TRUE(Apply(change::DeleteSnapshot{"job-aaaaaa", 1}).status.ok());
+  EXPECT_TRUE(Apply(change::DeleteVersion{"job-aaaaaa", 1}).status.ok());
   store_ = harness_->Open();
   const auto aliases = store_->Load()->aliases;
   ASSERT_EQ(aliases.size(), 1u);
   EXPECT_EQ(aliases[0].alias, (Alias{kDefaultTenant, "champion", "job-aaaaaa", 3}));
-  EXPECT_THAT(aliases[0].snapshot.draws_of_chain, ElementsAre(2));
+  EXPECT_THAT(aliases[0].version.draws_of_chain, ElementsAre(2));
   EXPECT_TRUE(absl::IsNotFound(Apply(change::DeleteAlias{"other", "champion"}).status)) << "of another tenant";
   EXPECT_TRUE(Apply(change::DeleteAlias{kDefaultTenant, "champion"}).status.ok());
   EXPECT_TRUE(absl::IsNotFound(Apply(change::DeleteAlias{kDefaultTenant, "champion"}).status));
@@ -251,21 +251,21 @@ TEST_P(VersionChanges, TheVersionOfAnEvaluationStaysUntilItsEnd) {
   store_ = harness_->Open();
   EXPECT_EQ(store_->FindEvaluation("eval-1")->version, 1);
   EXPECT_THAT(Expire({0, 1, 2}), ElementsAre(ObjectAt(30)));
-  const absl::Status refused = Apply(change::DeleteSnapshot{"job-aaaaaa", 1}).status;
+  const absl::Status refused = Apply(change::DeleteVersion{"job-aaaaaa", 1}).status;
   EXPECT_EQ(ReasonOf(refused), "IN_USE");
   EXPECT_THAT(std::string(refused.message()), HasSubstr("eval-1"));
-  std::vector<StateChange> changes = {change::CreateSnapshot{"job-aaaaaa"}};
+  std::vector<StateChange> changes = {change::CreateVersion{"job-aaaaaa"}};
   for (int64_t number = 2; number < limits::kKeptVersions + 2; ++number) {
-    changes.push_back(change::DeleteSnapshot{"job-aaaaaa", number});
-    changes.push_back(change::CreateSnapshot{"job-aaaaaa"});
+    changes.push_back(change::DeleteVersion{"job-aaaaaa", number});
+    changes.push_back(change::CreateVersion{"job-aaaaaa"});
   }
-  ASSERT_EQ(store_->Apply(changes, wall_)->back().snapshot->number, limits::kKeptVersions + 2);
-  EXPECT_TRUE(store_->FindSnapshot("job-aaaaaa", 1).ok()) << "others went";
+  ASSERT_EQ(store_->Apply(changes, wall_)->back().version->number, limits::kKeptVersions + 2);
+  EXPECT_TRUE(store_->FindVersion("job-aaaaaa", 1).ok()) << "others went";
   Apply(change::EndEvaluation{"eval-1", EvaluationState::kCancelled, "", {}});
   EXPECT_THAT(Expire({0, 1}), ElementsAre(ObjectAt(10), ObjectAt(20)));
-  changes = {change::DeleteSnapshot{"job-aaaaaa", limits::kKeptVersions + 2}, change::CreateSnapshot{"job-aaaaaa"}};
+  changes = {change::DeleteVersion{"job-aaaaaa", limits::kKeptVersions + 2}, change::CreateVersion{"job-aaaaaa"}};
   ASSERT_TRUE(store_->Apply(changes, wall_).ok());
-  EXPECT_TRUE(absl::IsNotFound(store_->FindSnapshot("job-aaaaaa", 1).status())) << "the evaluation has ended";
+  EXPECT_TRUE(absl::IsNotFound(store_->FindVersion("job-aaaaaa", 1).status())) << "the evaluation has ended";
 }
 
 TEST_P(VersionChanges, PurgedJobLeavesNothingThatWaits) {
@@ -276,7 +276,7 @@ TEST_P(VersionChanges, PurgedJobLeavesNothingThatWaits) {
   EXPECT_THAT(Expired(), IsEmpty());
   EXPECT_THAT(store_->ReferencesOfChain(chain_)->objects, IsEmpty()) << "the sweep of its chain takes them all";
   EXPECT_THAT(Expire({1}), IsEmpty());
-  EXPECT_TRUE(absl::IsNotFound(Apply(change::CreateSnapshot{"job-aaaaaa"}).status));
+  EXPECT_TRUE(absl::IsNotFound(Apply(change::CreateVersion{"job-aaaaaa"}).status));
 }
 
 INSTANTIATE_TEST_SUITE_P(AllStores, VersionChanges, testing::ValuesIn(StoreKinds()), StoreKindName);

@@ -189,8 +189,8 @@ class DispatcherTest : public testing::Test {
   absl::StatusOr<JobView> SetIntent(const std::string& name, JobIntent intent) {
     return Wait<JobView>([&](auto done) { dispatcher_->SetIntent(IdOf(name), intent, done); });
   }
-  absl::StatusOr<Snapshot> Pin(const std::string& name, int64_t number, bool refresh) {
-    return Wait<Snapshot>([&](auto done) { versions_->Pin(IdOf(name), number, refresh, done); });
+  absl::StatusOr<Version> Pin(const std::string& name, int64_t number, bool refresh) {
+    return Wait<Version>([&](auto done) { versions_->Pin(IdOf(name), number, refresh, done); });
   }
 
   Answer<SynchronizeReply> Send(FakeWorker* worker) {

@@ -23,11 +23,11 @@ class DispatcherVersions : public DispatcherTest {
   absl::StatusOr<Alias> SetAlias(const std::string& name, const std::string& job, int64_t number) {
     return Wait<Alias>([&](auto done) { versions_->SetAlias({kDefaultTenant, name, job, number}, done); });
   }
-  absl::Status DeleteSnapshot(const std::string& job, int64_t number) {
+  absl::Status DeleteVersion(const std::string& job, int64_t number) {
     return Wait<bool>([&](auto done) { versions_->Delete(job, number, done); }).status();
   }
-  absl::StatusOr<Snapshot> CreateSnapshot(const std::string& job) {
-    return Wait<Snapshot>([&](auto done) { versions_->Create(job, done); });
+  absl::StatusOr<Version> CreateVersion(const std::string& job) {
+    return Wait<Version>([&](auto done) { versions_->Create(job, done); });
   }
 
   FakeWorker worker_{"w1"};
@@ -74,7 +74,7 @@ TEST_F(DispatcherVersions, FirstPredictionDoesNotWaitForThePolicy) {
   EXPECT_EQ(Pin("job", 0, true)->number, 1);
   Advance(&worker_, chain);
   EXPECT_EQ(Pin("job", 0, true)->number, 1);
-  EXPECT_EQ(CreateSnapshot(chain.job)->number, 2) << "whoever asks for one gets it";
+  EXPECT_EQ(CreateVersion(chain.job)->number, 2) << "whoever asks for one gets it";
 }
 
 TEST_F(DispatcherVersions, DeletedNewestOneIsNotServedAnyMore) {
@@ -82,11 +82,11 @@ TEST_F(DispatcherVersions, DeletedNewestOneIsNotServedAnyMore) {
   Advance(&worker_, chain);
   Advance(&worker_, chain);
   ASSERT_EQ(Newest(chain), 2);
-  ASSERT_TRUE(DeleteSnapshot(chain.job, 2).ok());
+  ASSERT_TRUE(DeleteVersion(chain.job, 2).ok());
   EXPECT_EQ(Newest(chain), 1);
   EXPECT_EQ(Pin("job", 0, true)->number, 1);
   EXPECT_TRUE(absl::IsNotFound(Pin("job", 2, false).status()));
-  EXPECT_TRUE(absl::IsNotFound(DeleteSnapshot(chain.job, 2)));
+  EXPECT_TRUE(absl::IsNotFound(DeleteVersion(chain.job, 2)));
   Advance(&worker_, chain);
   EXPECT_EQ(Newest(chain), 3);
 }
@@ -106,8 +106,8 @@ TEST_F(DispatcherVersions, AliasResolvesToItsVersionAtOnceAndAfterARestart) {
   ASSERT_EQ(SetAlias("champion", chain.job, 0)->number, 2);
   EXPECT_EQ(first.version->number, 1) << "whoever asked before has what it meant then";
   EXPECT_EQ(dispatcher_->ResolveDraws(kDefaultTenant, "champion")->version->number, 2);
-  ASSERT_TRUE(DeleteSnapshot(chain.job, 1).ok());
-  EXPECT_EQ(ReasonOf(DeleteSnapshot(chain.job, 2)), "IN_USE");
+  ASSERT_TRUE(DeleteVersion(chain.job, 1).ok());
+  EXPECT_EQ(ReasonOf(DeleteVersion(chain.job, 2)), "IN_USE");
   EXPECT_EQ(ReasonOf(SetIntent("job", JobIntent::kDelete).status()), "IN_USE");
 
   Start();

@@ -95,7 +95,7 @@ TEST_F(StateWriterTest, ReportsJobsWhoseCommittedDrawsChangedBeforeItAnswers) {
                                          change::ExpireSegments{{"expired", 0}, {0}},
                                          change::PurgeJob{"purged"},
                                          Change(1),
-                                         change::DeleteSnapshot{"versioned", 1}};
+                                         change::DeleteVersion{"versioned", 1}};
   for (const StateChange& change : changes) {
     writer_.Write(change, [&](const ApplyResult&) { events.emplace_back("answer"); });
   }

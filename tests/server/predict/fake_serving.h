@@ -378,10 +378,10 @@ class FakeDrawCatalog final : public DrawCatalog {
     executor_->Schedule([this, done] { pin_status.ok() ? done(pinned) : done(pin_status); });
   }
   void FindVersion(const std::string& job, int64_t number,
-                   std::function<void(absl::StatusOr<std::shared_ptr<const Snapshot>>)> done) override {
+                   std::function<void(absl::StatusOr<std::shared_ptr<const Version>>)> done) override {
     ++looked_up;
-    absl::StatusOr<std::shared_ptr<const Snapshot>> found = absl::NotFoundError("no such version");
-    if (versions.contains(number)) found = std::make_shared<const Snapshot>(Snapshot{.job = job, .number = number});
+    absl::StatusOr<std::shared_ptr<const Version>> found = absl::NotFoundError("no such version");
+    if (versions.contains(number)) found = std::make_shared<const Version>(Version{.job = job, .number = number});
     executor_->Schedule([done, found] { done(found); });
   }
   // Answers the requests that were held back.

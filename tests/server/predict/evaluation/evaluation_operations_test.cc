@@ -97,7 +97,7 @@ struct World {
     c.author.worker = "w";
     c.incarnation = "life";
     Apply(c);
-    Apply(change::CreateSnapshot{kJob});
+    Apply(change::CreateVersion{kJob});
     catalog.pinned.version = 1;
   }
 

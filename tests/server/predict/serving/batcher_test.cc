@@ -472,7 +472,7 @@ TEST(Batcher, RequestsForAVersionThatComeWhileItIsLookedUpShareTheNextLook) {
   World world({.max_rows = 8, .max_delay = absl::Milliseconds(5)});
   const PredictQuery third{.draws = {.job = "job", .version = 3}};
   PredictQuery alias = third;
-  alias.draws.pinned = std::make_shared<const Snapshot>(Snapshot{.job = "job", .number = 3});
+  alias.draws.pinned = std::make_shared<const Version>(Version{.job = "job", .number = 3});
   std::vector<Answer> answers(6);
   for (Answer& answer : answers) {
     world.Ask(Rows({1}), &answer, absl::Seconds(60), PredictPriority::kNormal, &answer == &answers[0] ? alias : third);

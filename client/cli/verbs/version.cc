@@ -7,7 +7,7 @@
 namespace chainfleet {
 namespace {
 
-absl::Status MakeSnapshot(Invocation* run, const std::string& job) {
+absl::Status MakeVersion(Invocation* run, const std::string& job) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Snapshot made, client.CreateSnapshot(job));
   PrintOne(std::cout, run->format, made, std::to_string(made.version()),
@@ -17,11 +17,12 @@ absl::Status MakeSnapshot(Invocation* run, const std::string& job) {
 
 }  // namespace
 
-void AddSnapshot(CLI::App* program, Invocation* run) {
+void AddVersion(CLI::App* program, Invocation* run) {
   const auto job = std::make_shared<std::string>();
   CLI::App* verb = AddVerb(
-      program, run, "snapshot", "Make a version of the draws committed so far, or show the newest if it has them all",
-      "  chainfleet snapshot @latest\n  chainfleet get snapshots @latest", [=] { return MakeSnapshot(run, *job); });
+      program, run, "version", "Make a version of the draws committed so far, or show the newest if it has them all",
+      "  chainfleet version @latest\n  chainfleet get versions @latest", [=] { return MakeVersion(run, *job); });
+  verb->alias("snapshot");  // its name before 0.1
   AddJobArgument(verb, job.get());
   AddServerOptions(verb, run);
   AddOutputOption(verb, run);

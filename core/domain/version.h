@@ -12,7 +12,7 @@
 namespace chainfleet {
 
 // An immutable row. The version holds the first draws of each chain; the row says how many.
-struct Snapshot {
+struct Version {
   std::string job;
   int64_t number = 0;                   // from 1
   std::vector<int64_t> draws_of_chain;  // number of draws, by chain index

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
@@ -55,6 +56,9 @@ def job_spec(given: dict[str, Any], model: Model, dataset: str, data: Data | Non
     if not dataset and model.potential is None:
         hint = "data=(x, y), chainfleet.Files(...), or the name of a data set"
         raise InvalidArgument("data is missing: only potentials are sampled without", reason="INVALID_DATA", hint=hint)
+    if data is not None and not data.numbers and data.y.min() > 0:
+        words = f"y has no class 0: classes count from 0, so the network gets {int(data.y.max()) + 1} outputs"
+        warnings.warn(f"{words}; np.unique(y, return_inverse=True)[1] counts so", stacklevel=3)
     fill(job_spec_pb2.JobSpec(), spec)  # the defaults need fields of the right type
     if spec.preset is None:
         spec = _with_defaults(spec, data)

@@ -1,5 +1,6 @@
 """Specs as messages, and what `sample` makes of its arguments."""
 import unittest
+import warnings
 
 import python_package  # noqa: F401  first: it says where the next ones are
 import chainfleet as cf
@@ -90,6 +91,14 @@ class Sampling(unittest.TestCase):
 
     def test_the_default_batch_size_is_that_of_the_schema(self):
         self.assertIn(f"optional int64 batch_size = 9;    // default {sampling.SERVER_BATCH_SIZE}; ", generate.job_file.read("proto/chainfleet/v1/job_spec.proto"))
+
+    def test_classes_that_do_not_count_from_0_are_a_warning(self):
+        with self.assertWarnsRegex(UserWarning, "no class 0.*gets 3 outputs.*np.unique"):
+            self.spec(y=self.y + 1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.spec()
+            self.spec(y=self.y + 1.5)
 
     def test_only_potentials_are_sampled_without_data(self):
         with self.assertRaisesRegex(cf.errors.InvalidArgument, "data is missing") as caught:

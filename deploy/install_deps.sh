@@ -89,4 +89,5 @@ unpack_wheels "ArviZ 0.x" arviz-0.17.1 arviz-requirements.txt "1.7 MB"
 unpack_wheels "ArviZ 1.x and scikit-learn" science-2026.11 science-requirements.txt "82 MB" --ignore-requires-python
 unpack_wheels MLflow mlflow-skinny-3.17.2 mlflow-requirements.txt "17 MB"
 unpack_wheels "tritonclient HTTP" tritonclient-http-2.73.0 tritonclient-http-requirements.txt "6 MB"
+unpack_wheels "mypy and ruff" mypy-2.4.1 lint-requirements.txt "27 MB"
 unpack_wheels "Grafana schemas" grafana-foundation-sdk-11.6.0 grafana-requirements.txt "0.3 MB"

@@ -55,7 +55,7 @@ int64_t SizeOf(const Grant& grant, bool plan_is_told) {
 std::string ToString(ReleasedChain::Why why) {
   switch (why) {
     case ReleasedChain::Why::kRefused:
-      return "refused it";
+      return "refused the chain";
     case ReleasedChain::Why::kFailed:
       return "failed";
     case ReleasedChain::Why::kHung:
@@ -63,11 +63,11 @@ std::string ToString(ReleasedChain::Why why) {
     case ReleasedChain::Why::kStopped:
       return "stopped";
     case ReleasedChain::Why::kInvalid:
-      return "found the job wrong";
+      return "rejected the job";
     case ReleasedChain::Why::kStore:
       return "waits for the store";
   }
-  return "gave it back";
+  return "gave the chain back";
 }
 
 // A hung device stops every chain of its process, as a crash does.

@@ -13,10 +13,19 @@
 #include "absl/strings/str_replace.h"
 #include "client/cli/output.h"
 #include "client/cli/views/report_view.h"
-#include "google/protobuf/util/time_util.h"
 
 namespace chainfleet {
 namespace {
+
+std::string WhyFailed(const v1::Job& job) {
+  for (const v1::Chain& chain : job.chains()) {
+    const bool failed = chain.state() == v1::FAILED || chain.state() == v1::DIVERGED;
+    if (failed && !chain.reason().empty()) return absl::StrCat("chain ", chain.id().index(), ": ", chain.reason());
+  }
+  return "";
+}
+
+std::string InSeconds(absl::Time time) { return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone()); }
 
 absl::Time ToTime(const google::protobuf::Timestamp& time) {
   return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
@@ -381,11 +390,11 @@ std::string DescribeJob(const v1::Job& job, absl::Time now, std::optional<int64_
   add("Job", job.id());
   if (job.tenant() != "default") add("Tenant", job.tenant());
   add("State", absl::StrCat(v1::Job::State_Name(job.state()), AskedChange(job)));
-  add("Created", absl::StrCat(google::protobuf::util::TimeUtil::ToString(job.created_at()), ", ",
-                              FormatAge(now - created), " ago"));
+  if (const std::string why = WhyFailed(job); job.state() == v1::Job::FAILED && !why.empty()) add("Reason", why);
+  add("Created", absl::StrCat(InSeconds(created), ", ", FormatAge(now - created), " ago"));
   if (job.has_finished_at()) {
-    add("Finished", absl::StrCat(google::protobuf::util::TimeUtil::ToString(job.finished_at()), ", after ",
-                                 FormatAge(ToTime(job.finished_at()) - created)));
+    const absl::Time finished = ToTime(job.finished_at());
+    add("Finished", absl::StrCat(InSeconds(finished), ", after ", FormatAge(finished - created)));
   }
   add("Progress", absl::StrCat(Percent(job), ", ", job.steps_done(), " of ", job.steps_total(), " steps over ",
                                job.chains_size(), " chains, ", ChainsIn(job, v1::LEASED), " running"));

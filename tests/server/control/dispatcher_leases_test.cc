@@ -157,7 +157,7 @@ TEST_F(DispatcherLeases, AChainWhoseJobIsWrongFailsAtOnce) {
   GiveBack(&worker, chain, ReleasedChain::Why::kInvalid, "model.torchscript: gives Float [3, 2]");
   Sync(&worker);
   EXPECT_EQ(Chain(chain).state, ChainState::kFailed);
-  EXPECT_THAT(Chain(chain).reason, HasSubstr("found the job wrong: model.torchscript"));
+  EXPECT_THAT(Chain(chain).reason, HasSubstr("rejected the job: model.torchscript"));
 }
 
 TEST_F(DispatcherLeases, EachFailedAttemptDoublesTheDelayBeforeTheNext) {

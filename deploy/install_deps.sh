@@ -41,7 +41,7 @@ install_packages() {
   forbid_services
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "${quiet[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null
   allow_services
-  for service in postgresql prometheus munge slurmctld slurmd haproxy; do  # of the packages of these names
+  for service in postgresql prometheus munge slurmctld slurmd haproxy; do  # services that packages of these names start
     [[ " ${missing[*]} " = *" $service "* ]] || continue
     "${as_root[@]}" update-rc.d "$service" disable
   done
@@ -52,7 +52,7 @@ install_packages() {
 forbid_services() {
   [ ! -e "$policy" ] || return 0
   trap allow_services EXIT
-  printf '#!/bin/sh\nexit 101  # of chainfleet/deploy/install_deps.sh\n' | "${as_root[@]}" tee "$policy" >/dev/null
+  printf '#!/bin/sh\nexit 101  # by chainfleet/deploy/install_deps.sh\n' | "${as_root[@]}" tee "$policy" >/dev/null
   "${as_root[@]}" chmod 755 "$policy"
 }
 allow_services() {

@@ -56,15 +56,15 @@ struct ServerOptions {
   std::string listen = "127.0.0.1:7400";
   std::string metrics_listen = "127.0.0.1:7401";  // "off": none
   std::string http_listen = "127.0.0.1:7402";     // "off": none
-  TlsFiles tls;                                   // of gRPC and HTTP; plaintext without a certificate
+  TlsFiles tls;                                   // for gRPC and HTTP; plaintext without a certificate
   TokenTable tokens;                              // empty: every call is allowed
   TenantLimits tenant_limits{.jobs = 10'000, .chains = 65'536, .stored_bytes = int64_t{4} << 40};
   AccessOptions access{.tenant_calls = 4096};
   ShareSettings shares;
   absl::Duration lease = limits::kLeaseTtl;
-  int threads = 0;                                          // of the executor; 0: by the number of cores
-  BatchLimits batches;                                      // of predictions
-  absl::Duration longest_call = limits::kEvaluateDeadline;  // of calls that read draws
+  int threads = 0;                                          // for the executor; 0: by the number of cores
+  BatchLimits batches;                                      // for predictions
+  absl::Duration longest_call = limits::kEvaluateDeadline;  // for calls that read draws
   std::optional<SlurmOptions> slurm;                        // nullopt: workers are started by others
   Opening opening = Opening::kUsual;
   bool objects_moved = false;   // true once, after the objects were copied to their new place

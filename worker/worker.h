@@ -28,7 +28,7 @@ namespace chainfleet {
 struct WorkerOptions {
   std::string server = "127.0.0.1:7400";
   std::string token;            // empty: none is sent
-  TlsFiles tls;                 // of calls to the server; plaintext if there is none
+  TlsFiles tls;                 // for calls to the server; plaintext if there is none
   std::string id;               // unique in the fleet; empty: host name and process id
   std::string host;             // chains are spread by it; empty: host name
   std::string device = "cpu";   // or cuda:N

@@ -30,11 +30,11 @@ namespace chainfleet {
 namespace {
 
 constexpr int64_t kChunkBytes = 16 << 20;
-constexpr int64_t kRowBytes = limits::kMaxMessageBytes / 2;  // of one call for rows
+constexpr int64_t kRowBytes = limits::kMaxMessageBytes / 2;  // for one call for rows
 constexpr int64_t kCountedRowBytes = 16;                     // that the call counts for each row beside its inputs
 
 using Segments = std::vector<v1::SegmentRecord>;
-using Weights = std::map<int32_t, std::vector<double>>;  // of the draws, by chain
+using Weights = std::map<int32_t, std::vector<double>>;  // draws' weights, by chain
 using Arrays = std::vector<StreamedArray>;
 
 // The posterior of the export.
@@ -188,7 +188,7 @@ class Likelihood {
     return absl::OkStatus();
   }
 
-  // Of the draws that the server predicted with.
+  // Covers the draws that the server predicted with.
   const Weights& weights() const { return weights_; }
 
   // y [chain, draw, row] with the newest draws of each chain.

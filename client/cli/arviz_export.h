@@ -13,7 +13,7 @@
 namespace chainfleet {
 
 struct ArvizOptions {
-  std::string point;            // of a sweep
+  std::string point;            // sweep point
   std::string dataset;          // rows of log_likelihood and observed_data; "": those that the job learned from
   std::vector<int32_t> chains;  // empty: all
   DrawKind kind = DrawKind::kTheta;

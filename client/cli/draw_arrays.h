@@ -53,7 +53,7 @@ class DrawArrays {
  private:
   struct Parameter {
     std::string name;
-    std::vector<int64_t> shape;         // of one draw
+    std::vector<int64_t> shape;         // shape of one draw
     int64_t row_bytes = 0, offset = 0;  // in the spool: [chains, longest, row_bytes]
   };
   struct Rows {

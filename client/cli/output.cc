@@ -94,7 +94,7 @@ void PrintOne(std::ostream& out, OutputFormat format, const Message& message, co
   switch (format.kind) {
     case OutputFormat::kTable:
     case OutputFormat::kWide:
-    case OutputFormat::kCsv:  // of a few verbs, which print it themselves
+    case OutputFormat::kCsv:  // only a few verbs have it, and print it themselves
       out << table();
       break;
     case OutputFormat::kJsonPath:
@@ -118,7 +118,7 @@ void PrintOne(std::ostream& out, OutputFormat format, const Message& message, co
 void PrintList(std::ostream& out, OutputFormat format, const Listing& listing) {
   switch (format.kind) {
     case OutputFormat::kTable:
-    case OutputFormat::kCsv:  // of a few verbs, which print it themselves
+    case OutputFormat::kCsv:  // only a few verbs have it, and print it themselves
       out << listing.table(WidthOf(stdout), false);
       break;
     case OutputFormat::kWide:

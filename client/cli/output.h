@@ -19,7 +19,7 @@ namespace chainfleet {
 struct OutputFormat {
   enum Kind { kTable, kWide, kJson, kJsonl, kYaml, kName, kJsonPath, kCsv };
   Kind kind = kTable;
-  std::string path;  // of kJsonPath
+  std::string path;  // used by kJsonPath
 
   OutputFormat() = default;
   OutputFormat(Kind chosen, std::string chosen_path = "") : kind(chosen), path(std::move(chosen_path)) {}

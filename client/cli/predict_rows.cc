@@ -11,9 +11,9 @@
 namespace chainfleet {
 namespace {
 
-constexpr int64_t kRequestBytes = limits::kMiB;  // of inputs
+constexpr int64_t kRequestBytes = limits::kMiB;  // bytes of inputs
 constexpr int64_t kReplyBytes = limits::kMaxMessageBytes / 2;
-constexpr int64_t kFirstRows = 256;  // of the first request, whose reply tells the number of classes
+constexpr int64_t kFirstRows = 256;  // the first request's rows; its reply tells the number of classes
 
 // The number of rows for a request like the one of `reply`.
 int64_t RowsPerRequest(const Prediction& reply, int64_t row_bytes) {

@@ -20,7 +20,7 @@ struct Columns {
 };
 
 Columns ColumnsOf(const std::vector<v1::Traces>& traces) {
-  std::map<std::pair<int32_t, int64_t>, int32_t> points;  // of each chain and step: of running chains they differ
+  std::map<std::pair<int32_t, int64_t>, int32_t> points;  // for each chain and step: running chains differ
   for (const v1::Traces& of : traces) {
     for (const v1::Traces::Chain& chain : of.chains()) {
       for (const int64_t step : chain.steps()) points[{chain.chain(), step}] = chain.point();

@@ -16,7 +16,7 @@ struct Traces {
   std::span<const double> Chain(int64_t chain) const { return values.subspan(chain * num_draws(), num_draws()); }
 };
 
-inline constexpr int64_t kFewestDraws = 4;  // of a chain, so that each half has two
+inline constexpr int64_t kFewestDraws = 4;  // a chain's draws: each half has two
 
 // True if each chain has kFewestDraws or more and no value is NaN. For other traces every diagnostic returns NaN.
 bool Usable(Traces traces);

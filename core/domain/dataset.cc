@@ -11,7 +11,7 @@
 namespace chainfleet {
 namespace {
 
-// What is wrong with the names; "" if nothing is.
+// Returns the fault of the names, or "" if they are valid.
 std::string WrongWith(const std::vector<std::string>& names, const Targets& targets) {
   if (names.empty()) return "";
   const int64_t num_classes = NumClasses(targets);

@@ -60,9 +60,9 @@ struct Dataset {
   std::vector<int64_t> input_shape;  // {1, 28, 28}
   int64_t num_rows = 0;
   Targets targets = Classes();
-  Normalisation normalisation;           // of this data set's rows; a job records that of its training set
+  Normalisation normalisation;           // for this data set's rows; a job records that of its training set
   TargetUnits target_units;              // likewise
-  std::vector<std::string> class_names;  // of classes 0, 1, ...; empty: unnamed
+  std::vector<std::string> class_names;  // names of classes 0, 1, ...; empty: unnamed
   std::vector<DatasetShard> shards;
   absl::Time created_at;
   std::string tenant = kDefaultTenant;  // whoever put it first owns it; not on the wire

@@ -123,7 +123,7 @@ struct LayerNormLayer {
 // shift.
 struct GroupNormLayer {
   static constexpr char kName[] = "group_norm";
-  int64_t groups = 0;  // of channels
+  int64_t groups = 0;  // groups of channels
   double epsilon = 1e-5;
   static void Fields(auto& self, auto&& visit) {
     visit("groups", self.groups, kExtentBounds);

@@ -90,7 +90,7 @@ struct ShardRequest {
   std::optional<DatasetRows> rows;
   bool per_draw_scores = false;          // with dataset rows: score each draw against the targets
   bool members = false;                  // return each draw's own predictions, too
-  std::optional<Corruption> corruption;  // of dataset rows
+  std::optional<Corruption> corruption;  // applied to dataset rows
   std::optional<FlatnessPlan> flatness;  // in place of predictions; dataset rows only
   std::string trace_id;                  // trace of the request, for logs; empty: none
   // Visits all fields but `plan` and `inputs`, which several shards share.
@@ -257,9 +257,9 @@ struct Prediction {
   PredictiveScores scores;
   PredictiveScores errors;               // Monte Carlo standard error of each score (server/predict); none: unknown
   std::vector<double> quantiles;         // [n, Q] of the mixture of the draws' distributions, if asked
-  std::vector<double> quantile_errors;   // of each, [n, Q]; empty: unknown; NaN where the mixture has no density
+  std::vector<double> quantile_errors;   // one each, [n, Q]; empty: unknown; NaN where the mixture has no density
   std::vector<Members> members;          // by (chain, kind), if asked
-  std::vector<std::string> class_names;  // of classes 0, 1, ...; empty: unnamed. Set by the service
+  std::vector<std::string> class_names;  // names of classes 0, 1, ...; empty: unnamed. Set by the service
   static void Fields(auto& self, auto&& visit) {
     visit("job_id", self.job);
     visit("version", self.version);

@@ -78,7 +78,7 @@ struct ProgressCommit {
   ResumePoint resume_point;  // always set; its step must be above the committed step
   std::optional<Segment> segment;
   ChainStats stats;
-  ChainTrace trace;  // of the steps after the committed one; for display, as `stats`
+  ChainTrace trace;  // the steps after the committed one; for display, as `stats`
   // Set on the last commit under this lease: the chain is done, diverged, failed, or handed back (PENDING).
   std::optional<ChainState> ends_as;
   std::string reason;  // why the chain FAILED or DIVERGED, for people

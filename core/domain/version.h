@@ -35,7 +35,7 @@ struct Version {
 struct Alias {
   std::string tenant, name;  // the name is neither that of a job of the tenant nor a job's id
   std::string job;           // id
-  int64_t number = 0;        // of a version that is there
+  int64_t number = 0;        // an existing version
   static void Fields(auto& self, auto&& visit) {
     visit("tenant", self.tenant);
     visit("name", self.name);

@@ -29,8 +29,8 @@ struct JobPlan {
   std::string job;  // job id
   JobSpec spec;
   std::optional<Dataset> dataset;     // none for analytic potentials
-  Normalisation normalisation;        // of the training set, recorded with the job
-  TargetUnits target_units;           // of the training set, recorded with the job
+  Normalisation normalisation;        // for the training set, recorded with the job
+  TargetUnits target_units;           // for the training set, recorded with the job
   std::optional<StoredModel> module;  // set if the model is a stored module
   // Visits all fields but `spec`, for which messages and records have their own forms.
   static void Fields(auto& self, auto&& visit) {
@@ -151,7 +151,7 @@ struct StopOrder {
 
 // The leases and orders of the worker from now on. A chain that is neither kept nor stopped runs until its lease ends.
 struct SynchronizeReply {
-  int64_t generation = 0;         // of the coordinator; a worker drops replies of a lower generation
+  int64_t generation = 0;         // coordinator's; a worker drops replies of a lower generation
   std::string store_incarnation;  // a worker drops chains of other store incarnations
   std::vector<Grant> grants;      // repeated with the same epoch until listed or refused
   std::vector<ChainId> keep;      // leases that this call renews, for lease_ttl from before the request was sent

@@ -153,7 +153,7 @@ class ChunkedArray {
 
   ZarrMetadata metadata_;
   int64_t chunk_bytes_;
-  Sizes grid_;                     // of chunks
+  Sizes grid_;                     // grid of chunks
   Sizes strides_, chunk_strides_;  // in items
 };
 

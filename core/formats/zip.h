@@ -13,7 +13,7 @@
 #include "core/base/status.h"
 #include "core/formats/admit_bytes.h"
 
-struct zip;  // of libzip
+struct zip;  // defined by libzip
 
 namespace chainfleet {
 

@@ -39,7 +39,7 @@ void AddScore(const Prediction& prediction, const std::string& name, inference::
       const std::vector<double>& score = scores.*array.values;
       std::vector<int64_t> shape = {prediction.num_rows};
       if (array.per_class) shape.push_back(NumClasses(prediction.targets));
-      const auto* const errors = std::get_if<S>(&prediction.errors.of);  // of the other sort if they are unknown
+      const auto* const errors = std::get_if<S>(&prediction.errors.of);  // the other sort if they are unknown
       const std::vector<double> known = errors != nullptr ? errors->*array.values : std::vector<double>();
       AddRaw(name, "FP64", shape, of_error ? KnownOrNaN(known, score.size()) : score, response);
     }

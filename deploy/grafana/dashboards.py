@@ -105,7 +105,7 @@ def job():
                "Smallest effective sample sizes, of each point of a sweep.", "flat while draws grow: the chain is stuck."),
         curves("ESS a second", [(f"chainfleet_job_ess_per_second{mine}", "{{job}} {{point}}")], "none",
                "Smallest bulk ESS divided by the time that it took to produce a chain's newest 1,000 traced values.",
-               "it falls: the chains wait, or slow down.", log=True),  # of small jobs thousands
+               "it falls: the chains wait, or slow down.", log=True),  # thousands for small jobs
         curves("Draws", [(f"chainfleet_job_draws{mine}", "{{job}}")], "short", "Committed draws.", "flat while chains run and the burn-in is over."),
         curves("Progress", [(f"chainfleet_job_progress_ratio{mine}", "{{job}}")], "percentunit",
                "Fraction of the job's steps that are done, or of until.max_draws if that is larger.",

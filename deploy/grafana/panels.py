@@ -3,7 +3,7 @@
 Each panel says in its description what it shows and, after "Bad:", what trouble looks like. Queries name their data source
 by the variable `datasource`; rates are over $__rate_interval, so that they hold for any range and scrape interval.
 """
-COLUMNS = 24  # of Grafana's grid
+COLUMNS = 24  # columns of Grafana's grid
 SCHEMA_VERSION = 41  # Grafana 11.6
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 GOOD, WARNING, BAD = "green", "orange", "red"
@@ -11,7 +11,7 @@ GOOD, WARNING, BAD = "green", "orange", "red"
 STATES = {"RUNNING": "blue", "LEASED": "blue", "running": "blue", "SUCCEEDED": "green", "SUCCEEDED_EARLY": "light-green",
           "PENDING": "gray", "PAUSED": "dark-gray", "waiting": "gray", "CANCELLED": "purple", "DELETING": "dark-purple",
           "FAILED": "red", "DIVERGED": "dark-red", "lost": "red"}
-METHOD_PATH = r"/\/[^ ]*\//"  # of "/chainfleet.v1.JobService/GetJob", as Grafana writes regular expressions
+METHOD_PATH = r"/\/[^ ]*\//"  # finds "/chainfleet.v1.JobService/GetJob"; the syntax is Grafana's
 
 
 def _thresholds(steps, below=()):

@@ -20,7 +20,7 @@ from prometheus_http import Prometheus
 HERE = os.path.dirname(os.path.abspath(__file__))
 CELL_WIDTH, CELL_HEIGHT, GAP, HEAD = 54, 30, 8, 46
 WIDTH = 24 * CELL_WIDTH + 2 * GAP
-POINTS = 120  # of a curve
+POINTS = 120  # points of a curve
 COLOURS = ("#5794f2", "#ff9830", "#73bf69", "#f2495c", "#b877d9", "#fade2a", "#37872d", "#8ab8ff", "#ffb357", "#96d98d", "#ca95e5", "#c4162a")
 NAMED = {"green": "#37872d", "light-green": "#96d98d", "orange": "#e0751c", "red": "#e02f44", "dark-red": "#a30d20", "purple": "#8f3bb8",
          "dark-purple": "#5a1d80", "blue": "#1f60c4", "gray": "#8e8e8e", "dark-gray": "#5c5c5c"}
@@ -213,7 +213,7 @@ def draw_table(box, panel, answers):
 
 
 class Answers:
-    """What a Prometheus says to the queries of a dashboard, with everything chosen, over the last `last` seconds before `end`."""
+    """Answers of a Prometheus to the queries of a dashboard, all variables chosen, for the `last` seconds before `end`."""
 
     def __init__(self, prometheus, end, last, interval):
         self.prometheus = prometheus

@@ -33,7 +33,7 @@ class Prometheus:
         return [(series["metric"], [(t, float(v)) for t, v in series["values"]]) for series in answer["result"]]
 
     def names(self):
-        """Of all metrics that it ever scraped or recorded."""
+        """Returns the names of all metrics that it ever scraped or recorded."""
         return self._ask("label/__name__/values")
 
     def series(self, name, start, end):

@@ -9,8 +9,8 @@
 namespace chainfleet {
 namespace {
 
-constexpr int64_t kOverheadBytes = sizeof(JobEvent) + 128;  // of an event, beside its text
-constexpr int64_t kFieldBytes = 96;                         // of a field, beside its text
+constexpr int64_t kOverheadBytes = sizeof(JobEvent) + 128;  // for an event, beside its text
+constexpr int64_t kFieldBytes = 96;                         // for a field, beside its text
 
 struct Render {
   std::string operator()(const std::string& v) const { return v; }

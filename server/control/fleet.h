@@ -23,7 +23,7 @@ struct WorkerEntry {
   std::string id, incarnation, host, device, metrics_address;
   uint64_t seq = 0;
   int32_t num_devices = 0, chain_slots = 0;
-  int64_t memory_bytes = 0;  // of all devices; 0 if unknown
+  int64_t memory_bytes = 0;  // all devices together; 0 if unknown
   size_t chains_listed = 0;  // chains that its process reported in its last call
   bool draining = false;
   bool told_to_drain = false;                   // by an operator; true until its process ends

@@ -35,7 +35,7 @@ struct JobEntry {
   std::vector<ChainEntry> chains;       // by index
   int64_t num_draws = 0;                // committed, over all chains
   JobState state = JobState::kPending;  // derived
-  int64_t total_steps = 0;              // of one chain
+  int64_t total_steps = 0;              // for one chain
   int64_t estimated_bytes = 0;          // memory that one chain takes
   int64_t measured_bytes = 0;           // as a worker last reported it; 0 if none has
   int64_t draw_bytes = 0;               // estimated bytes of one draw with all its kinds

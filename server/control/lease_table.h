@@ -50,7 +50,7 @@ struct Lease {
   std::string worker, incarnation;
   absl::Duration ends;  // end of term and grace
   int64_t bytes = 0;    // memory of the chain: the larger of estimate and measurement
-  std::string tenant;   // of the chain's job
+  std::string tenant;   // owner of the chain's job
   double devices = 0;   // the chain's share of its worker's devices; 0 until known after a restart
   LeaseState state = LeaseState::kGranting;
   bool in_company = false;             // another chain was leased to the same process meanwhile

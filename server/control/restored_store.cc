@@ -182,7 +182,7 @@ class StockTaking {
   StateWriter* const writer_;
   const BlobStore& blobs_;
   std::map<ChainId, ChainRow> chains_;
-  std::set<std::string> absent_;  // of data sets and models, not seen so far
+  std::set<std::string> absent_;  // data sets and models not seen so far
   std::set<ChainId> queued_;
   std::vector<StateChange> changes_;  // not committed yet
   RestoredStore result_;

@@ -26,7 +26,7 @@ struct TenantRequest {
 };
 
 struct TenantHoldings {
-  const JobTable& jobs;       // of all tenants
+  const JobTable& jobs;       // for all tenants
   int64_t content_bytes = 0;  // bytes of the tenant's data sets and models
 };
 

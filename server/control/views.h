@@ -26,7 +26,7 @@ struct ChainView {
   int64_t num_draws = 0;    // committed steps, each with all its kinds
   ChainStats stats;         // as of `step`
   std::string worker;       // holder of the current lease, else empty
-  int64_t lease_epoch = 0;  // of the newest lease, ended or not; 0 before the first
+  int64_t lease_epoch = 0;  // epoch of the newest lease, ended or not; 0 before the first
   int32_t attempts = 0;     // leases that ended without progress since the last commit
   std::string reason;       // for people: why the chain is FAILED or DIVERGED, or why its last attempt ended early
   static void Fields(auto& self, auto&& visit) {

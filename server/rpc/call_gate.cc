@@ -181,7 +181,7 @@ class GuardedMethod final : public MethodHandler {
   }
 
   const std::shared_ptr<Parts> gate_;
-  MethodHandler* const method_;  // of the guarded service
+  MethodHandler* const method_;  // handler of the guarded service
   const bool has_one_request_;
 };
 

@@ -17,8 +17,8 @@ namespace chainfleet {
 
 struct DoorLimits {
   int connections = 0;     // at a time
-  int of_a_host = 0;       // of them, from one address
-  int silent = 0;          // of them, without HTTP/2 preface
+  int of_a_host = 0;       // connections from one address
+  int silent = 0;          // connections without HTTP/2 preface
   absl::Duration silence;  // after which a silent connection is closed
 };
 

@@ -30,7 +30,7 @@ namespace chainfleet {
 namespace {
 
 constexpr char kPlatform[] = "chainfleet_bayesian_model_average";
-constexpr int64_t kClassTextBytes = 64;  // of a class as text, without its name
+constexpr int64_t kClassTextBytes = 64;  // a class as text, without its name
 
 void SetDuration(uint64_t count, absl::Duration time, inference::StatisticDuration* proto) {
   proto->set_count(count);

@@ -13,7 +13,7 @@
 namespace chainfleet {
 namespace {
 
-constexpr size_t kLongestName = 253;  // of a host name in DNS
+constexpr size_t kLongestName = 253;  // longest host name in DNS
 constexpr size_t kLongestReason = 64 * 1024;
 constexpr int kMostDevices = 64, kMostChains = 16384;
 

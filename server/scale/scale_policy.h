@@ -15,7 +15,7 @@ inline constexpr absl::Duration kAskAfter = absl::Seconds(5);
 inline constexpr absl::Duration kStuckAfter = absl::Minutes(1);
 
 struct ScaleSettings {
-  int32_t min_workers = 0, max_workers = 16;      // of the cluster; workers elsewhere are not counted
+  int32_t min_workers = 0, max_workers = 16;      // bounds for the cluster; workers elsewhere are not counted
   int32_t chains_per_worker = 16;                 // slots that each worker is started with
   absl::Duration idle_after = absl::Minutes(5);   // time without a chain before a worker is drained
   absl::Duration join_within = absl::Minutes(5);  // time that a job may run before its worker joins
@@ -42,7 +42,7 @@ struct ScaleFacts {
   int64_t held = 0;                   // chains leased to live workers
   int64_t free_slots = 0;             // slots of live workers that accept chains
   int64_t other_slots = 0;            // all slots of live workers that run elsewhere
-  std::vector<ScaledWorker> workers;  // of the cluster, oldest first
+  std::vector<ScaledWorker> workers;  // workers of the cluster, oldest first
 };
 
 struct ScaleDecision {

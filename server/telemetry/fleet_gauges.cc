@@ -14,8 +14,8 @@
 namespace chainfleet {
 namespace {
 
-constexpr int64_t kPunctuation = 4, kPunctuationOfALabel = 4;  // of a series: braces, a space, a line break
-constexpr int64_t kMostDigits = 13;                            // of a rounded value: -1.234567e-08
+constexpr int64_t kPunctuation = 4, kPunctuationOfALabel = 4;  // in a series: braces, a space, a line break
+constexpr int64_t kMostDigits = 13;                            // in a rounded value: -1.234567e-08
 
 int64_t BytesOf(const Labels& labels) {
   int64_t bytes = kPunctuation;

@@ -22,8 +22,8 @@ struct FleetCounts {
   int64_t draws = 0;                        // committed draws of all existing jobs
   std::optional<int64_t> corrupt_segments;  // marked and not deleted; nullopt if the count failed
   int64_t workers = 0, serving_workers = 0;
-  int64_t chain_slots = 0;        // of workers that accept chains
-  int64_t waiting_chains = 0;     // of running jobs
+  int64_t chain_slots = 0;        // slots of workers that accept chains
+  int64_t waiting_chains = 0;     // chains of running jobs
   absl::Duration oldest_wait;     // wait of the chain that has waited longest
   std::optional<DiskSpace> data;  // disk of the data directory; nullopt if the query failed
 };

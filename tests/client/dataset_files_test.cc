@@ -53,7 +53,7 @@ TEST(CheckDatasetFormat, KnowsWhatEachFormatHolds) {
 }
 
 TEST(CheckDatasetFormat, RefusesWhatCouldNotBePutAgainOrRead) {
-  constexpr int64_t kRows = 1024 * limits::kMiB;  // of one byte each
+  constexpr int64_t kRows = 1024 * limits::kMiB;  // one byte each
   EXPECT_TRUE(CheckDatasetFormat(Described(v1::UINT8, {1}, kRows, 2), "idx").ok());
   for (const auto& [dataset, format] : {std::pair(Described(v1::UINT8, {1}, kRows + 1, 2), "idx"),
                                         std::pair(Described(v1::UINT8, {1}, kRows, 2), "npz"),

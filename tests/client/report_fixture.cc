@@ -211,7 +211,7 @@ void FillNumberScores(v1::Evaluation* evaluation) {
 // Normal errors of the deviation that is predicted, so that intervals hold what they promise.
 PredictedRows FixturePredictedRows() {
   constexpr double kQuantiles[] = {-0.253, 0.253, -0.524, 0.524, -0.842, 0.842,
-                                   -1.282, 1.282, -1.645, 1.645, -1.96,  1.96};  // of N(0, 1) at PredictedLevels()
+                                   -1.282, 1.282, -1.645, 1.645, -1.96,  1.96};  // N(0, 1) at PredictedLevels()
   PredictedRows found;
   for (int i = 0; i < 300; ++i) {
     const double mean = 100 + 0.5 * i, deviation = 5 + 0.05 * i;

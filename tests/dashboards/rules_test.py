@@ -88,7 +88,7 @@ class ScrapeConfig(unittest.TestCase):
         # Without it Prometheus would call a chain's job `exported_job`.
         self.assertTrue(jobs["chainfleet-server"]["honor_labels"])
         for job in jobs:
-            self.assertRegex(job, "^chainfleet-.*$")  # what TargetDown goes by
+            self.assertRegex(job, "^chainfleet-.*$")  # TargetDown selects by it
         self.assertTrue(jobs["chainfleet-workers"]["http_sd_configs"][0]["url"].endswith(":7401/sd"))
 
 

@@ -21,7 +21,7 @@ from traitlets.config import Config
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FOLDER = os.path.join(ROOT, "docs", "guides", "notebooks")
-SECONDS = 300  # of a cell
+SECONDS = 300  # for a cell
 MOST_BYTES = {"image/png": 40_000, "notebook": 300_000}
 # Runs before a notebook: it finds the package, torch, and a free port, as port 7400 may be in use by others.
 BEFORE = """
@@ -90,7 +90,7 @@ def codes(book):
 
 
 def kinds(book):
-    """What each cell of code shows: the types of its outputs."""
+    """Returns the types of the outputs of each cell of code."""
     return [[sorted(output.get("data", [output.get("name")])) for output in cell.outputs] for cell in codes(book)]
 
 

@@ -23,7 +23,7 @@ TOKEN = "5f2c1e0b9a8d7c6f5e4d3c2b1a09f8e7"
 BEYOND_BUDGET = 64 * MIB
 RECEIVING = 256 * MIB  # docs/reference/limits.md has these budgets
 OF_A_CONNECTION = 512 * MIB
-OF_ROW_READS = 384 * MIB  # of the two that run at a time
+OF_ROW_READS = 384 * MIB  # for the two that run at a time
 
 
 class Coordinator(RealServer):

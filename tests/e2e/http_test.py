@@ -135,7 +135,7 @@ class Http(bad_input_test.Refusals):
         self.assertIn("/v1/jobs/{name}", self.ask("GET", "/openapi.json")[2]["paths"])
 
     def put(self, name, content, query=""):
-        """What the server answers to a file that curl puts."""
+        """Returns the server's answer to a file that curl puts."""
         path = self.fleet.path("given")
         with open(path, "wb") as file:
             file.write(content)

@@ -335,7 +335,7 @@ class Cancelled(unittest.TestCase):
     def setUp(self):
         self.fleet = fleets.Fleet(workers=1, lease_seconds=15)  # a machine that is slow and busy loses it for no other reason
         self.addCleanup(self.fleet.close)
-        self.fleet.log_everything()  # what workers do with shards is logged at the lowest level
+        self.fleet.log_everything()  # the lowest level has the shards of workers
         self.fleet.up()
         self.fleet.put_fashion("fashion", 500)
         self.client = triton.InferenceServerClient(self.fleet.address)

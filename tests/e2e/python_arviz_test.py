@@ -48,7 +48,7 @@ class Arviz(ConnectedFleet):
                            chains=2, steps=3000, step_size=0.1, burn_in=cf.BurnIn(steps=1000), collect=cf.Collect(every_steps=1))
 
     def export(self, job, *flags):
-        """What ArviZ reads of the folder that the command line wrote."""
+        """Returns ArviZ' data of the folder that the command line wrote."""
         folder = self.enterContext(tempfile.TemporaryDirectory())
         self.fleet.run_program("export", job.id, "--format", "arviz", "-o", os.path.join(folder, "idata.zarr"), *flags)
         return arviz.from_zarr(os.path.join(folder, "idata.zarr")).load()
@@ -80,7 +80,7 @@ class Arviz(ConnectedFleet):
                 numpy.testing.assert_array_equal(posterior[name].values[chain, draw], value)
         self.assertEqual(set(posterior), {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"})
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of Pareto's k, and of plots with many panels
+            warnings.simplefilter("ignore")  # warnings about Pareto's k, and about plots with many panels
             self.assertEqual(len(arviz.summary(made)), 4 * 3 + 4 + 2 * 4 + 2)
             loo = arviz.loo(made)
             arviz.plot_trace(made, var_names=["fc2.bias"], **({} if arviz.__version__.startswith("0.") else {"backend": "matplotlib"}))

@@ -1,4 +1,4 @@
-"""Who gets the fleet: tenants by their tokens, tiers, preemption, and a number of chains that is enough."""
+"""Shares of the fleet: tenants by their tokens, tiers, preemption, and a number of chains that is enough."""
 import os
 import tempfile
 import unittest
@@ -60,7 +60,7 @@ class Tenants(unittest.TestCase):
 
 
 class Scheduling(unittest.TestCase):
-    SLOTS = 16  # of a worker on a CPU
+    SLOTS = 16  # slots of a worker on a CPU
 
     def setUp(self):
         self.fleet = fleets.Fleet(workers=1)

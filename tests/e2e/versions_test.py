@@ -164,7 +164,7 @@ class VersionsUnderLoad(Served):
                         return
                     seen[version] += 1
 
-        newest = {}  # what was said of so many draws, by any caller
+        newest = {}  # newest reply for each number of draws, by any caller
 
         def ask_for_the_newest():
             last = 0

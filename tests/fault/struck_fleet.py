@@ -17,7 +17,7 @@ TESTS = os.path.join(BIN, "..", "tests")
 SHIM = os.path.join(TESTS, "libfault_shim.so")
 CHECK_HISTORY = os.path.join(TESTS, "check_history")
 
-ROWS = 1000  # of the data set: 20 steps an epoch
+ROWS = 1000  # in the data set: 20 steps an epoch
 LONG_EPOCHS = 200
 SHORTER = int(os.environ.get("CHAINFLEET_TEST_SHORTER", 1))  # so many times shorter are long jobs where sanitizers slow steps down
 # A job of every kind of state: theta and theta_a with momenta, a resume point that is an object; numbers few enough for

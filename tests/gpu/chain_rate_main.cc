@@ -95,9 +95,8 @@ void PrintRate(ChainBatch* batch, const Settings& settings, const Device& device
       "{\"what\": \"chainfleet\", \"model\": \"%s\", \"chains\": %d, \"precision\": \"%s\", \"batch\": %d, "
       "\"rate\": %.6g, \"ms_per_step\": %.6g, \"cpu_ms_per_step\": %.6g, \"first_step_s\": %.4g, \"steps\": %d, "
       "\"seconds\": %.4g}\n",
-      settings.model, settings.chains, settings.precision == Precision::kTf32 ? "tf32" : "float32",
-      settings.batch_size, steps * settings.chains / seconds, 1e3 * seconds / steps, 1e3 * cpu / steps,
-      first_step_seconds, steps, seconds);
+      settings.model, settings.chains, settings.precision == Precision::kTf32 ? "tf32" : "float32", settings.batch_size,
+      steps * settings.chains / seconds, 1e3 * seconds / steps, 1e3 * cpu / steps, first_step_seconds, steps, seconds);
   std::fflush(stdout);
 }
 
@@ -106,7 +105,7 @@ struct Profile {
     int64_t calls = 0;
     double ms = 0;
   };
-  std::map<std::string, Kernel> kernels;  // of the device
+  std::map<std::string, Kernel> kernels;  // kernels of the device
   int64_t copies = 0, graph_launches = 0, waits = 0;
 };
 
@@ -202,6 +201,5 @@ int main(int argc, char** argv) {
   }
   using chainfleet::Precision;
   return chainfleet::Run({argv[1], argv[2], std::atof(argv[3]), std::atoll(argv[4]), std::atoi(argv[5]),
-                          argv[6] == std::string("tf32") ? Precision::kTf32 : Precision::kFloat32,
-                          std::atof(argv[7])});
+                          argv[6] == std::string("tf32") ? Precision::kTf32 : Precision::kFloat32, std::atof(argv[7])});
 }

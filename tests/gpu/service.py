@@ -29,7 +29,7 @@ chains: {chains}
 collect: {{every_steps: {every}, kinds: [theta, theta_a]}}
 seed: 7
 """
-DRAWS = 4  # of each chain
+DRAWS = 4  # for each chain
 
 
 def put_images(fleet, shape, examples):

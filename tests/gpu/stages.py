@@ -10,7 +10,7 @@ import time
 from parts import Part, print_table, run
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SECONDS = 520  # of a stage, of the ten minutes that a host may be lent for
+SECONDS = 520  # for a stage; a host is lent for at most ten minutes
 
 
 class Host:

@@ -7,7 +7,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DOCUMENTS = {"`/openapi.json`": None, "the specification's": os.path.join(HERE, "open_inference_rest.yaml")}
-EXAMPLES = 60  # of each operation and phase
+EXAMPLES = 60  # for each operation and phase
 
 
 def check(fleet):

@@ -20,9 +20,9 @@ namespace chainfleet {
 struct LoadWorkerOptions {
   std::string id;
   int32_t chain_slots = 20;
-  absl::Duration commit_period = absl::Seconds(10);  // of each chain
+  absl::Duration commit_period = absl::Seconds(10);  // for each chain
   int64_t draws = 0;  // in each commit, as one object of the store; 0: only resume points
-  uint64_t seed = 0;  // of the phases of the chains' commits
+  uint64_t seed = 0;  // seeds the phases of the chains' commits
 };
 
 // Thread-safe.
@@ -39,7 +39,7 @@ class LoadWorker {
   struct Chain {
     int64_t epoch = 0, step = 0, num_draws = 0;
     DigestHex last_digest;
-    absl::Duration due;  // of its next commit
+    absl::Duration due;  // time of its next commit
     bool hand_back = false;
   };
 

@@ -20,7 +20,7 @@ using fake_cuda::Fail;
 using fake_cuda::Fault;
 
 constexpr int kChains = 3;
-constexpr int64_t kMostAllocations = 5000;  // of any call here
+constexpr int64_t kMostAllocations = 5000;  // more than any call here makes
 
 class DeviceFaults : public ::testing::TestWithParam<SamplerSpec> {
  protected:

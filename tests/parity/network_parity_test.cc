@@ -16,7 +16,7 @@ namespace {
 
 struct Reference {
   double energy = 0;
-  std::vector<at::Tensor> gradients;  // of the likelihood, per parameter tensor, double
+  std::vector<at::Tensor> gradients;  // gradients of the likelihood, per parameter tensor, double
 };
 
 Reference EvaluateInDouble(const std::string& model, const ResidentDataset& data, const ThetaArena& theta, int64_t row,

@@ -20,7 +20,7 @@ namespace {
 // The time from the end of the faults to the end of every job: some leases, delayed attempts, a purge, and the work.
 constexpr absl::Duration kProgressBound = absl::Minutes(15);
 
-constexpr absl::Duration kLongestTtl = absl::Minutes(1);  // of the workload's jobs
+constexpr absl::Duration kLongestTtl = absl::Minutes(1);  // longest TTL of the workload's jobs
 
 class Simulation {
  public:

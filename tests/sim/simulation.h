@@ -12,7 +12,7 @@ namespace chainfleet {
 struct SimulationReport {
   std::vector<std::string> complaints;  // broken promises; empty if all were kept
   int64_t grants = 0, commits = 0, replayed = 0, preempted = 0;
-  std::map<std::string, int64_t> refusals;  // of commits, objects and coordinators, by reason
+  std::map<std::string, int64_t> refusals;  // refused commits, objects and coordinators, by reason
   std::map<std::string, int64_t> ends;      // chains by their last state
   std::string journal;                      // digest of all events in order: equal for equal seeds and builds
 };

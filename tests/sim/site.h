@@ -80,7 +80,7 @@ struct Site {
 
   std::function<void(const std::string&)> trace;
   int64_t replayed = 0;                     // replayed commits
-  std::map<std::string, int64_t> refusals;  // of commits, objects and coordinators, by reason
+  std::map<std::string, int64_t> refusals;  // refused commits, objects and coordinators, by reason
   bool power_was_lost = false;
   bool yielding = false;
 };

@@ -204,7 +204,7 @@ TEST(PosteriorLaws, MixtureOfAWholeVectorHasItsMoments) {
   const GaussianMixturePotential mixture{
       .weights = {1, 3}, .means = {-1, 0.5, 1, -0.5}, .stddev = {0.9, 0.7}, .dimension = 2};
   const double mean[] = {0.5, -0.25}, within = (0.81 + 3 * 0.49) / 4;
-  const double between[] = {1 - 0.25, -0.5 + 0.125, 0.25 - 0.0625};  // of the components' means
+  const double between[] = {1 - 0.25, -0.5 + 0.125, 0.25 - 0.0625};  // midpoints of the components' means
   EXPECT_THAT(Misfits(RunHmc({mixture}, {.step_size = 0.35, .draws = 128}),
                       {{mean[0], mean[1]}, {within + between[0], between[1], between[1], within + between[2]}}),
               IsEmpty());

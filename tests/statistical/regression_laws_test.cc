@@ -59,7 +59,7 @@ void Add(double factor, const Matrix& from, Matrix* to) {
 }
 
 struct Law {
-  std::vector<double> mean;  // of theta, then of theta_a
+  std::vector<double> mean;  // theta, then theta_a
   Matrix covariance;
 };
 

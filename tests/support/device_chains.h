@@ -61,7 +61,7 @@ struct Shown {
   std::vector<float> moved;       // distance of the draws from the start of their chains: most of a draw is the start
   std::vector<float> beside;      // values of a draw other than parameters
   std::vector<double> numbers;    // traces of all steps; evidence at the end
-  std::vector<double> variances;  // of gradients, at the end
+  std::vector<double> variances;  // variances of gradients, at the end
   std::vector<double> curvatures;
   bool same_batches = true;  // same batches on all devices, for the variances
 };

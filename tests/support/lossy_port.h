@@ -17,8 +17,8 @@ struct PortFaults {
   double drop_request = 0;                          // probability that the server never sees the call
   double drop_reply = 0;                            // ... that the server acts on the call and the caller gets no reply
   double duplicate = 0;                             // ... that the server sees the call twice
-  absl::Duration max_delay = absl::ZeroDuration();  // of each direction, uniform: calls overtake each other
-  absl::Duration max_lateness = absl::ZeroDuration();  // of a duplicate, in addition
+  absl::Duration max_delay = absl::ZeroDuration();  // in each direction, uniform: calls overtake each other
+  absl::Duration max_lateness = absl::ZeroDuration();  // for a duplicate, in addition
 };
 
 // Calls without a reply end as DEADLINE_EXCEEDED after their deadline. For one loop; deterministic on a seeded

@@ -1,4 +1,4 @@
-"""What a built binary is linked to."""
+"""The libraries that a built binary is linked to."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Who may include whom: the table of floors in docs/explanation/architecture.md."""
+"""Permitted includes: the table of floors in docs/explanation/architecture.md."""
 
 import re
 

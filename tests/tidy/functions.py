@@ -37,7 +37,7 @@ def _without_parentheses(head):
 
 
 def _kind(head):
-    """What a brace after `head` opens, at namespace or class level: scope, function or value."""
+    """Returns the kind of block that a brace after `head` opens, at namespace or class level: scope, function or value."""
     head = _TEMPLATE.sub("", head)
     if _SCOPE.match(head) or _TYPE.match(re.sub(r"\b(alignas|ABSL_\w+|CHAINFLEET_\w+)\s*\([^)]*\)|\b[A-Z_]{4,}\b", "", head)):
         return "scope"
@@ -46,7 +46,7 @@ def _kind(head):
         return "value"
     after = flat[flat.index("()") + 2:]
     if re.match(r"\s*(noexcept\s*)?:(?!:)", after) and re.search(r"[\w>]\s*$", after):
-        return "value"  # of a member in a constructor's list
+        return "value"  # a member in a constructor's list
     return "function"
 
 

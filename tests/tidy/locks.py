@@ -15,7 +15,7 @@ _ERROR = re.compile(r"^([^\s:][^:\n]*):(\d+):\d+: (?:fatal )?error: (.*)$", re.M
 
 
 def _flags(command):
-    """What clang needs of gcc's command line."""
+    """Returns the part of gcc's command line that clang needs."""
     words = shlex.split(command)
     words = words[next(i for i, word in enumerate(words) if word.startswith("-")):]
     for name in ("-o", "-c"):

@@ -76,7 +76,7 @@ def choose(tree, changed, units, most):
 
 
 def result(tree, build, unit, command, output):
-    """What the compiler makes of one file, without what debuggers read."""
+    """Returns the compiler's output for one file, without debug information."""
     directory, flags = command
     moved = [f.replace(str(build), "\0").replace(str(ROOT), str(tree)).replace("\0", str(build)) for f in flags]
     if unit.endswith(".cu"):

@@ -171,6 +171,15 @@ class Subjects(unittest.TestCase):
             with self.subTest(text=text):
                 self.assertEqual(rules(habits.check_subjects, "tests/support/a.h", text), [(1, "subject")])
 
+    def test_wants_a_noun_or_a_verb_in_each_comment(self):
+        for path, text in (("a.h", "// Of tests."), ("a.h", "int x;  // of tests"), ("a.cc", "int x;       // What it is."),
+                           ("a.py", '"""Who asks."""'), ("a.py", "X = 1  # of tests"), ("a.yml", "  # Whose it is.")):
+            with self.subTest(text=text):
+                self.assertEqual(rules(habits.check_subjects, f"core/{path}", f"x\n{text}\n"), [(2, "subject")])
+        for text in ("// Whole numbers", "// is the sum\n// of both.", "int x;  // offset", 'Say("a# of b");'):
+            with self.subTest(text=text):
+                self.assertEqual(rules(habits.check_subjects, "core/a.h", text + "\n"), [])
+
     def test_lets_a_subject_pass(self):
         for path, text in (("a.h", "// A clock.\n"), ("a.py", '#!/usr/bin/env python3\n"""A clock."""\n'), ("a.sh", "# A clock.\n")):
             with self.subTest(path=path):
@@ -273,7 +282,7 @@ class Counter {
 """
 
     def found(self, body):
-        """What the check says of a build that compiles one such file, as part of a unity file."""
+        """Returns the check's violations for a build that compiles one such file, as part of a unity file."""
         root = pathlib.Path(__file__).resolve().parents[2]
         with tempfile.TemporaryDirectory(dir=root) as folder:
             source, unity = pathlib.Path(folder, "counter.cc"), pathlib.Path(folder, "Unity", "unity_0_cxx.cxx")

@@ -21,7 +21,7 @@ namespace chainfleet {
 class CoordinatorClient final : public CoordinatorPort {
  public:
   struct Options {
-    std::string address;  // of the server; comma-separated for several coordinators
+    std::string address;  // server's address; comma-separated for several coordinators
     std::string token;    // bearer token; empty: none is sent
     // The session id sent with calls about chains and objects; empty: none.
     std::string worker = {}, incarnation = {};

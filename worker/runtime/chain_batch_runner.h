@@ -60,7 +60,7 @@ class ChainBatchRunner {
     LeaseRef lease;
     int64_t step = 0;
     ChainStats stats;
-    ChainTrace trace;  // of the steps since the last closed resume point; a commit takes the newest kTraceWindow
+    ChainTrace trace;  // covers the steps since the last closed resume point; a commit takes the newest kTraceWindow
     bool in_batch = true;
     bool leaving = false;
     std::optional<std::string> parked;
@@ -113,7 +113,7 @@ class ChainBatchRunner {
   const Clock* const clock_;
   std::vector<std::unique_ptr<Part>> parts_;
   size_t next_part_ = 0;
-  size_t max_rows_;  // of a part; halved when memory runs out
+  size_t max_rows_;  // in a part; halved when memory runs out
   absl::Duration resume_point_interval_;
   // Rows that wait for room at the same time share the waiting time. Up to here it is already counted for some row.
   absl::Duration saving_until_;

@@ -80,7 +80,7 @@ struct ShardServer::Shard {
   size_t next_unit = 0;  // counts (chain, kind) pairs, or chains for a flatness
 
   std::unique_ptr<PredictionRun> run;     // over rows of a data set, up to next_unit
-  std::unique_ptr<FlatnessRun> flatness;  // of the chain that is measured now
+  std::unique_ptr<FlatnessRun> flatness;  // flatness of the chain that is measured now
   std::shared_ptr<DeviceRows> device_rows;
 
   Kind kind() const { return request.rows ? Kind::kEvaluation : Kind::kPrediction; }

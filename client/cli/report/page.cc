@@ -28,7 +28,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kLeastSide = 2, kMostSide = 1024;
-constexpr double kMasses[] = {0.2, 0.4, 0.6, 0.8, 0.9, 0.95};  // of the central intervals
+constexpr double kMasses[] = {0.2, 0.4, 0.6, 0.8, 0.9, 0.95};  // masses of the central intervals
 
 json ToJsonValue(const google::protobuf::Message& message) {
   return json::parse(ToJson(message, false), nullptr, false);

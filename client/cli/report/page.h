@@ -15,7 +15,7 @@ namespace chainfleet {
 
 // Targets and predictions of some rows, of a job that learns numbers.
 struct PredictedRows {
-  std::vector<int64_t> rows;      // of the data set
+  std::vector<int64_t> rows;      // rows of the data set
   v1::DatasetRowValues actual;    // their targets
   v1::PredictResponse predicted;  // with the quantiles at PredictedLevels()
 };
@@ -26,13 +26,13 @@ std::vector<double> PredictedLevels();
 // The parts of a report. The page names each absent part, with the command that adds it.
 struct ReportContents {
   v1::Job job;
-  int32_t point = 0;  // of the job's sweep: traces, diagnostics and chains of others are left out
+  int32_t point = 0;  // point of the job's sweep; other points' traces, diagnostics and chains are left out
   std::optional<v1::Evaluation> evaluation;
   std::vector<v1::Traces> traces;     // by quantity
   v1::DatasetRowValues example_rows;  // those that evaluation->examples names, in that order; may be empty
   std::optional<PredictedRows> predicted_rows;
   int64_t num_classes = 0;               // K; 0: not known
-  std::vector<std::string> class_names;  // of classes 0, 1, ...; may be empty
+  std::vector<std::string> class_names;  // names of classes 0, 1, ...; may be empty
   std::string server_version;
   absl::Time made_at;
 };

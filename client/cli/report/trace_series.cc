@@ -13,8 +13,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMostPoints = 24'000;  // of one quantity, all chains together: half a megabyte of page
-constexpr size_t kFewestPoints = 60;    // of a chain
+constexpr size_t kMostPoints = 24'000;  // for one quantity, all chains together: half a megabyte of page
+constexpr size_t kFewestPoints = 60;    // for a chain
 constexpr size_t kBins = 40;
 
 struct Span {

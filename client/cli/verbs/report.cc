@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kCurvePoints = 24;
 constexpr size_t kMostTraces = 8;                            // the first quantities
-constexpr int64_t kRowBytes = limits::kMaxMessageBytes / 2;  // of one call for rows
+constexpr int64_t kRowBytes = limits::kMaxMessageBytes / 2;  // for one call for rows
 constexpr int64_t kPredictedRows = 500;
 
 struct ReportOptions {

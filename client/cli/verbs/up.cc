@@ -33,7 +33,7 @@ struct UpOptions {
   std::string metrics_listen, http_listen;
   std::vector<std::string> devices = {"cpu"};
   int workers = -1;  // two on the CPU, else one for each device
-  int threads = 0;   // of each worker; 0: cores / workers
+  int threads = 0;   // for each worker; 0: cores / workers
   absl::Duration lease = absl::ZeroDuration();
   bool allow_modules = false, insecure = false;
 };

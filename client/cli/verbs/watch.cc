@@ -13,7 +13,7 @@ namespace {
 
 // Shows how far the chains agree, in at most a third of a terminal's lines, and the chains in the remaining lines.
 std::string LiveView(const v1::Job& job, int height, size_t width) {
-  constexpr int kHeadAndRest = 2;        // of each table
+  constexpr int kHeadAndRest = 2;        // lines of each table
   int left = height - 2 - kHeadAndRest;  // minus the line above, and one for the cursor
   std::string view = ProgressLine(job) + "\n";
   if (job.diagnostics_size() > 0) {

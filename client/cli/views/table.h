@@ -28,7 +28,7 @@ class Table {
   struct Column {
     std::string header;
     bool wide_only = false, right = false;
-    size_t width = 0;  // of the widest cell
+    size_t width = 0;  // width of the widest cell
   };
   const std::vector<Column>& columns() const { return columns_; }
   const std::vector<std::vector<std::string>>& rows() const { return rows_; }

@@ -144,7 +144,7 @@ def _frame(frame: Any, name: str) -> Any:
         raise _invalid(f"columns {', '.join(wrong)} of {name} hold no numbers", hint=hint)
     values = frame.to_numpy()
     numeric = bool(types) or getattr(getattr(frame, "dtype", None), "kind", "O") in "biuf"
-    if values.dtype == object and numeric:  # of pandas' own types, where NA is missing
+    if values.dtype == object and numeric:  # pandas' own types, where NA is missing
         values = frame.to_numpy(dtype=float, na_value=np.nan)
     return values
 

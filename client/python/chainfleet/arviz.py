@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from .job import Job
 
 _BLOCK_VALUES = 1 << 24  # values of single draws that are held at a time
-_MOST_VALUES = 1 << 28  # of the group log_likelihood
-_READ_BYTES = 14 << 20  # of rows in one reply, whose bound is 15 MiB
+_MOST_VALUES = 1 << 28  # for the group log_likelihood
+_READ_BYTES = 14 << 20  # rows in one reply, whose bound is 15 MiB
 _ROW_BYTES = 16  # counted for each row beside its inputs
 _DRAWN_AFTER_TRAINING = ("swag", "mc_dropout", "laplace")
 _SMALLEST = float(np.finfo(np.float32).smallest_subnormal)  # members are float32

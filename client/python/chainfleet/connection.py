@@ -75,7 +75,7 @@ class Scope:
                 self._call.cancel()
 
 
-SCOPE: ContextVar[Scope | None] = ContextVar("chainfleet_scope", default=None)  # of the calls of a context
+SCOPE: ContextVar[Scope | None] = ContextVar("chainfleet_scope", default=None)  # scope for the calls of a context
 
 
 class _Attempt(Protocol[AttemptT]):

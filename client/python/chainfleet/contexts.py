@@ -25,7 +25,7 @@ from .addresses import find_token, parse_addresses
 from .errors import FailedPrecondition, InvalidArgument, NotFound
 from .tls import NO_TLS, TlsFiles, find_tls_files
 
-_MOST_BYTES = 64 << 10  # of the file, and of a token
+_MOST_BYTES = 64 << 10  # for the file, and for a token
 _FIELDS = ("address", "token_file", "token_command", "ca_file", "cert_file", "key_file")
 # Text on one line, quoted or plain. Plain text begins with none of YAML's signs and ends before ": " and " #".
 _QUOTED = r"""\"(?:[^"\\]|\\.)*\"|'(?:[^']|'')*'"""
@@ -69,7 +69,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Contexts:
-    """What the file says. current: "" if none was chosen."""
+    """Contents of the file. current: "" if none was chosen."""
 
     current: str = ""
     by_name: dict[str, Context] = field(default_factory=dict)

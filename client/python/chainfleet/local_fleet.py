@@ -14,7 +14,7 @@ from .errors import Internal
 from .fleet import Fleet, connect
 from .programs import run_program
 
-_connections: weakref.WeakSet[Connection] = weakref.WeakSet()  # of the fleets that `local` returned
+_connections: weakref.WeakSet[Connection] = weakref.WeakSet()  # connections to the fleets that `local` returned
 
 
 def local(

@@ -18,9 +18,9 @@ from .v1 import jobs_pb2, predict_pb2, types_pb2
 if TYPE_CHECKING:
     import pandas
 
-_REQUEST_BYTES = 1 << 20  # of inputs
+_REQUEST_BYTES = 1 << 20  # bytes of inputs
 _REPLY_BYTES = 8 << 20
-_FIRST_ROWS = 256  # of the first request, whose reply says how large a row's reply is
+_FIRST_ROWS = 256  # the first request's rows; its reply says how large a row's reply is
 _PER_CLASS = ("mean_probability", "log_probability")
 
 
@@ -47,7 +47,7 @@ class Prediction:
     errors: Monte Carlo standard error of each score, of the same shape; empty where the draws are too few to tell.
     quantiles: float64 [n, Q] of the predictive distribution of numbers at `quantile_levels`; None unless asked for.
     members: predictions of single draws; empty unless asked for.
-    class_names: of classes 0, 1, ..., from the data set; empty if it does not name them.
+    class_names: names of classes 0, 1, ..., from the data set; empty if it does not name them.
     job, version, point: which draws were averaged, `draws_used` of `draws_in_version`.
     """
 

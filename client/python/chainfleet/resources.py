@@ -21,7 +21,7 @@ from .v1 import jobs_pb2, predict_pb2, types_pb2
 if TYPE_CHECKING:
     from .job import Job
 
-_ROWS_BYTES = 8 << 20  # of each call that reads rows; a reply may have 15 MiB
+_ROWS_BYTES = 8 << 20  # for each call that reads rows; a reply may have 15 MiB
 
 
 class Resources:
@@ -42,7 +42,7 @@ class Resources:
     ) -> types_pb2.Dataset:
         """Uploads x [n, ...] and y [n] under a name. numbers: whether y is numbers to predict; default: by its type.
 
-        class_names: of classes 0, 1, ...; jobs that are created later show them.
+        class_names: names of classes 0, 1, ...; jobs that are created later show them.
         """
         return self.upload(name, check_data(x, y, numbers), progress, class_names)
 

@@ -67,7 +67,7 @@ def _set(message: Message, name: str, value: Any, path: str) -> None:
         try:
             _set_plain(message, name, value, path)
         except InvalidArgument:
-            raise  # of an item inside
+            raise  # an error of an item inside
         except (TypeError, ValueError, AttributeError) as error:
             raise _wrong(path, f"{value!r} is not allowed here ({error})") from None
 

@@ -26,7 +26,7 @@ class TlsFiles:
     key_file: str = ""
 
     def credentials(self) -> grpc.ChannelCredentials | None:
-        """Those of a channel; None for plaintext. Raises InvalidArgument for a file that cannot be read."""
+        """Returns channel credentials; None for plaintext. Raises InvalidArgument for an unreadable file."""
         if self == NO_TLS:
             return None
         if bool(self.cert_file) != bool(self.key_file):

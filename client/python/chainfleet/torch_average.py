@@ -51,7 +51,7 @@ class TorchAverage:
                 {
                     name: torch.from_numpy(value.copy()).to(self._device)
                     for name, value in draw.parameters.items()
-                    if not name.startswith("likelihood.")  # what the network does not use
+                    if not name.startswith("likelihood.")  # the network does not use these
                 },
             )
             for kind in draws
@@ -95,7 +95,7 @@ class TorchAverage:
 
     @classmethod
     def load(cls, folder: Path, device: Any = None) -> TorchAverage:
-        """What `save` wrote. It runs the module in `folder`: load what you trust."""
+        """Loads the files that `save` wrote. It runs the module in `folder`: load only files that you trust."""
         import torch
 
         about = json_format.Parse((folder / "job.json").read_text(encoding="utf-8"), jobs_pb2.Job())

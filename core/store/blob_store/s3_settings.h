@@ -13,7 +13,7 @@ namespace chainfleet {
 
 struct S3Settings {
   std::string bucket;
-  std::string prefix;     // of every key; empty, or ends with '/'
+  std::string prefix;     // begins every key; empty, or ends with '/'
   std::string endpoint;   // http(s)://HOST[:PORT] with the bucket in the path; empty: AWS, with the bucket in the host
   std::string region;     // used in signatures
   std::string ca_bundle;  // trusted certificates; empty: the system's

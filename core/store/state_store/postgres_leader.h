@@ -71,7 +71,7 @@ class PostgresLeader {
 
   const PostgresOptions options_;
   std::unique_ptr<PostgresConnection> connection_;
-  int64_t generation_ = -1;  // of the last successful takeover, or -1
+  int64_t generation_ = -1;  // set by the last successful takeover, or -1
 };
 
 }  // namespace chainfleet

@@ -31,7 +31,7 @@ class ArrayText {
 // A chain whose rows the change will read.
 struct Wanted {
   ChainId chain;
-  int64_t first_index = -1;  // of a segment
+  int64_t first_index = -1;  // segment's first draw
   bool whole = false;        // with the bytes of its resume point
 };
 

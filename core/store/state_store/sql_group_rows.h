@@ -39,7 +39,7 @@ class SqlGroupRows final : public SqlRows {
     std::optional<DigestHex> digest;
     std::optional<JobIntent> intent;
     bool whole = false;        // includes the bytes of the resume point
-    int64_t first_index = -1;  // of the segment whose digest was read
+    int64_t first_index = -1;  // first draw of the segment whose digest was read
     static void Fields(auto& self, auto&& visit) {
       visit("row", self.row);
       visit("resume_point", self.resume_point);

@@ -23,15 +23,15 @@ namespace chainfleet {
 struct ChainRow {
   ChainId id;
   ChainState state = ChainState::kPending;
-  int64_t lease_epoch = 0;          // of the newest grant, 0 before the first
-  std::string worker, incarnation;  // of the newest grant; empty once that worker gave the chain back
+  int64_t lease_epoch = 0;          // epoch of the newest grant, 0 before the first
+  std::string worker, incarnation;  // holder by the newest grant; empty once that worker gave the chain back
   bool lease_committed = false;     // a commit was made under the current epoch
   int32_t attempts = 0;             // leases that ended without a commit since the last commit
-  int32_t crashes = 0;              // of these, leases that ended with the loss of the worker's process
+  int32_t crashes = 0;              // the failures that were a loss of the worker's process
   int64_t step = 0;                 // committed
   int64_t num_draws = 0;            // committed
   DigestHex last_digest = FirstParentDigest();
-  DigestHex resume_sha256;  // of the resume point; empty before the first
+  DigestHex resume_sha256;  // digest of the resume point; empty before the first
   std::string reason;       // why the last lease ended, or why the chain FAILED or DIVERGED
   static void Fields(auto& self, auto&& visit) {
     visit("job", self.id.job);
@@ -307,12 +307,12 @@ struct ApplyResult {
   std::vector<ChainRow> chains;  // chains that changed
   std::optional<JobRow> job;     // if it changed
   std::optional<Version> version;
-  std::optional<ResumePoint> resume_point;  // of GrantLease
-  std::optional<Dataset> dataset;           // of PutDataset
-  std::optional<StoredModel> model;         // of PutModel
-  std::vector<std::string> objects;         // of ExpireSegments
-  std::optional<EvaluationRow> evaluation;  // of CreateEvaluation and EndEvaluation
-  std::optional<change::PurgeJob> purge;    // of PurgeJob: the next page
+  std::optional<ResumePoint> resume_point;  // set by GrantLease
+  std::optional<Dataset> dataset;           // set by PutDataset
+  std::optional<StoredModel> model;         // set by PutModel
+  std::vector<std::string> objects;         // set by ExpireSegments
+  std::optional<EvaluationRow> evaluation;  // set by CreateEvaluation and EndEvaluation
+  std::optional<change::PurgeJob> purge;    // set by PurgeJob: the next page
 };
 
 // The result of a change that was refused.

@@ -64,7 +64,7 @@ struct StoredState {
 struct ChainReferences {
   int64_t lease_epoch = 0;
   bool is_final = true;           // true for an unknown chain
-  std::set<std::string> objects;  // of segments, also expired ones, and of the resume point
+  std::set<std::string> objects;  // segments, also expired ones, and the resume point
 };
 
 // The object of a segment that retention made a tombstone, until it is released.

@@ -5,7 +5,7 @@ const REFRESH_MS = 2000, PAGE_ROWS = 100, CHART_POINTS = 400;
 const main = document.getElementById("main"), trouble = document.getElementById("trouble");
 const palette = ["#0b5cad", "#c4601d", "#1a7f37", "#8250df", "#b42318", "#0a7d8c", "#7a5c00", "#57606a"];
 let timer = 0, visit = 0, charts = [], waiting = [];
-let stream = null;  // of the job in view: its name, its newest state, and how to end it
+let stream = null;  // the job in view: its name, its newest state, and how to end it
 
 // An element with its attributes and children; a child is an element, text or null.
 function make(tag, attributes = {}, ...children) {

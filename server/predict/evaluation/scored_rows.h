@@ -43,8 +43,8 @@ struct SingleDraws {
   int64_t num_draws = 0;     // most of any block
   double weighted_rows = 0;  // the sum of weights times rows
   double log_likelihood = 0;
-  double hits = 0, brier = 0, entropy = 0;  // of classes
-  double squared_error = 0;                 // of numbers
+  double hits = 0, brier = 0, entropy = 0;  // for classes
+  double squared_error = 0;                 // for numbers
 
   void Add(const SingleDraws& other);
 };

@@ -57,7 +57,7 @@ struct Request {
 struct Batch {
   std::vector<std::shared_ptr<Request>> requests;
   std::function<void()> cancel;
-  PredictPriority priority = PredictPriority::kLow;  // of the most urgent request
+  PredictPriority priority = PredictPriority::kLow;  // that of the most urgent request
   absl::Duration sent;                               // monotonic
   ComputeTimes took;
 };
@@ -358,7 +358,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
   std::map<Kind, Group> groups;
   const ByteBudget input_bytes;
   VersionLookup versions;
-  int64_t num_waiting = 0;                                              // of all groups
+  int64_t num_waiting = 0;                                              // in all groups
   std::multimap<absl::Duration, std::shared_ptr<Request>> by_deadline;  // all unanswered requests
   absl::Duration watching = absl::InfiniteDuration();                   // deadline of the current timer
 };

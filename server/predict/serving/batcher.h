@@ -17,7 +17,7 @@
 namespace chainfleet {
 
 struct BatchLimits {
-  int64_t max_rows = 512;                        // of a batch; a larger request is its own batch
+  int64_t max_rows = 512;                        // in a batch; a larger request is its own batch
   absl::Duration max_delay;                      // time that a request waits for others while the workers are free
   int64_t max_waiting = 1024;                    // waiting requests; further ones are rejected
   int64_t max_bytes = limits::kMaxPredictBytes;  // bytes of all inputs, waiting or in flight; further ones are rejected

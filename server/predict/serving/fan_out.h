@@ -35,7 +35,7 @@ class FanOut {
     bool members = false;                                          // true: return the outputs of each draw, too
     int64_t rows_per_block = 0;                                    // 0: RowsPerBlock decides
     std::string trace_id = {};                                     // trace of the call's shards
-    PredictPriority priority = PredictPriority::kNormal;  // of the call's shards, unless they are an evaluation's
+    PredictPriority priority = PredictPriority::kNormal;  // for the call's shards, unless they are an evaluation's
     absl::Duration deadline = absl::InfiniteDuration();   // monotonic, for ShardQueue::Submit
   };
   struct Events {

@@ -23,7 +23,7 @@ struct ComputeTimes {
 // Durations of one request in the batcher.
 struct RequestTimes {
   absl::Duration total, queue;
-  ComputeTimes compute;  // of the request's batch
+  ComputeTimes compute;  // for the request's batch
 };
 
 struct BatchCount {
@@ -35,7 +35,7 @@ struct InferenceCount {
   std::string model;  // job id
   int64_t version = 0;
   absl::Time last;
-  uint64_t rows = 0;        // of successful requests
+  uint64_t rows = 0;        // in successful requests
   uint64_t executions = 0;  // successful batches
   uint64_t succeeded = 0, failed = 0;
   RequestTimes success;  // sums

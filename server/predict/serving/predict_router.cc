@@ -134,7 +134,7 @@ class PredictCall final : public PinnedCall<Prediction> {
   // Sums of one block of rows.
   struct BlockSums {
     std::vector<PartialPrediction> whole;  // by chain and kind
-    std::vector<PartialPrediction> parts;  // of the only chain, newest first, if its errors are requested
+    std::vector<PartialPrediction> parts;  // parts of the only chain, newest first, if its errors are requested
   };
 
   void OnBlock(const RowBlock& rows, std::vector<PartialPrediction> partials) {

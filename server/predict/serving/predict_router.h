@@ -30,7 +30,7 @@ struct PredictQuery {
   bool members = false;                // also return the outputs of each draw
   std::vector<double> quantiles = {};  // levels, for float32 targets
   std::string trace_id = {};           // sent with the shards, for logs
-  PredictPriority priority = PredictPriority::kNormal;  // of its shards that wait for workers
+  PredictPriority priority = PredictPriority::kNormal;  // for its shards that wait for workers
   bool rows_are_checked = false;                        // by CheckRows
   // The hoped-for time until an answer, if it is shorter than the call's own. A worker that is slow with a shard is
   // bypassed early enough to meet it.

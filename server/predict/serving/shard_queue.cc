@@ -81,7 +81,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     Done done;
     std::set<std::string> lost_by = {};   // workers that lost it in this round; the next round begins when all have
     std::set<std::string> not_to = {};    // workers that were at fault, in any round
-    absl::Status fault = {};              // of the last of them
+    absl::Status fault = {};              // the newest fault
     int attempts = 0;                     // without second attempts for a slow worker
     std::vector<Attempt> under_way = {};  // empty while it waits; two while a worker is slow with it
 
@@ -91,7 +91,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   const Clock* const clock;
   Strand strand;
   ShardPort* const port;
-  std::atomic<uint64_t> next_id = 1;  // of tickets and of attempts
+  std::atomic<uint64_t> next_id = 1;  // for tickets and attempts
   std::map<uint64_t, Shard> shards;   // by ticket
   std::set<Place> waiting;
   std::map<std::string, int> evaluations;             // attempts in flight, by worker

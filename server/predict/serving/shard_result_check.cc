@@ -73,7 +73,7 @@ int64_t NumRows(const ShardRequest& request) {
 
 absl::Status CheckShardResult(const ShardRequest& request, const ShardResult& result) {
   if (request.flatness) return CheckFlatness(request, result);
-  std::map<ChainId, std::vector<int64_t>> draws_of;  // of each entry
+  std::map<ChainId, std::vector<int64_t>> draws_of;  // draws of each entry
   for (const ChainDraws& chain : request.chains) draws_of[chain.chain].push_back(NumDraws(chain));
   const bool may_lack = !result.corrupt_objects.empty();
   std::map<std::pair<ChainId, DrawKind>, size_t> seen;

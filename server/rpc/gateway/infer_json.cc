@@ -41,7 +41,7 @@ class DataFilter {
   void Locate(int depth, json::parse_event_t event, const json& parsed) {
     if (event == json::parse_event_t::key && depth == kBodyKey) {
       is_inputs_ = parsed == "inputs";
-      if (is_inputs_) out_->data.clear();  // of a key that is given twice the last value counts
+      if (is_inputs_) out_->data.clear();  // if a key is given twice, the last value counts
     }
     if (!is_inputs_) return;
     if (event == json::parse_event_t::object_start && depth == kInput) out_->data.emplace_back();

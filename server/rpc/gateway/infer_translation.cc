@@ -265,7 +265,7 @@ class InferTranslation final : public Translation {
     json->append("]}");
   }
 
-  std::string_view binary_;                // of the body, not taken yet
+  std::string_view binary_;                // part of the body that is not taken yet
   bool all_binary_ = false;                // an output's own parameter overrides it
   std::map<std::string, bool> is_binary_;  // by output
 };

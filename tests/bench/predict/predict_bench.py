@@ -29,7 +29,7 @@ WIDTHS = "1,2,4,8,16,32,64"
 TRAINED_ROWS = 6000
 REQUESTS = {"1, UINT8": (1, "UINT8"), "64, UINT8": (64, "UINT8"), "64, FP32": (64, "FP32")}  # rows and datatype
 FILES = {"UINT8": ".u8", "FP32": ".f32"}
-MOST_GROWTH_MIB = 16  # of a process over 100,000 requests
+MOST_GROWTH_MIB = 16  # growth of a process over 100,000 requests
 JOB = """
 name: {model}-{draws}
 model: {{builtin: {model}}}
@@ -149,7 +149,7 @@ def median(lines, name):
 
 
 def stacked_draws(path):
-    """Of an exported chain: [draws, D] float32, parameters in the network's order, from one tensor [draws, ...] for each."""
+    """Returns the draws of an exported chain: [draws, D] float32, parameters in the network's order, from one tensor [draws, ...] for each."""
     with open(path, "rb") as f:
         content = f.read()
     length = struct.unpack("<Q", content[:8])[0]

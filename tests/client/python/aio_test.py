@@ -121,7 +121,7 @@ class Calls(Served, unittest.IsolatedAsyncioTestCase):
                 with self.assertRaises(asyncio.CancelledError):
                     await task
                 self.assertTrue(await asyncio.to_thread(ended.wait, 20))
-                aio_calls._threads.shutdown(wait=True)  # what the task began has ended
+                aio_calls._threads.shutdown(wait=True)  # all work of the task has ended
             aio_calls._threads = aio_calls.ThreadPoolExecutor(4)
             self.assertEqual("fleet.job('j')" in terminal.getvalue(), terminal.isatty())
 

@@ -12,7 +12,7 @@ from chainfleet import connection, contexts
 
 # tests/e2e/python_contexts_test.py holds the command line to the same.
 READ = {
-    "\n": {},  # what is left when the last one was deleted
+    "\n": {},  # left when the last one was deleted
     "contexts:\n  a:\n    address: h:1\n": {"a": ("h:1", "", "")},
     "# all\ncurrent: 'it''s'  # mine\ncontexts:\n\n    it's:   # quoted above\n     address: h:1,g:2\n     token_command: pass \"x\" a:b#c | head  # last\n":
         {"it's": ("h:1,g:2", "", 'pass "x" a:b#c | head')},

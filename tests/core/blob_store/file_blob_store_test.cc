@@ -18,7 +18,7 @@ namespace {
 class FrailDisk final : public FileSystem {
  public:
   int64_t bytes_left = INT64_MAX;
-  absl::Status sync_status;  // of folders
+  absl::Status sync_status;  // for folders
   absl::Status read_status;
 
   // Holds started folder syncs until `renames` renames were made in all.

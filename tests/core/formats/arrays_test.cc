@@ -109,7 +109,7 @@ TEST(Npz, RoundTrips) {
 
 TEST(Npz, ReadsOnlyWhatIsAskedFor) {
   std::string bytes = *WriteNpz({{"x", Floats({1}, {3})}, {"z", Floats({1}, {1})}});
-  bytes[bytes.find(std::string("\0\0\x80\x3f", 4))] ^= 1;  // of z, which would be reported as damaged
+  bytes[bytes.find(std::string("\0\0\x80\x3f", 4))] ^= 1;  // a byte of z, which would be reported as damaged
   const auto arrays = ReadNpz(bytes, {"x", "y"});
   ASSERT_TRUE(arrays.ok()) << arrays.status();
   EXPECT_EQ(arrays->size(), 1u);

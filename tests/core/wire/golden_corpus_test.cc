@@ -16,7 +16,7 @@
 namespace chainfleet {
 namespace {
 
-constexpr uint64_t kValues = 20'000;  // of each message; every other one lacks a third of its fields
+constexpr uint64_t kValues = 20'000;  // for each message; every other one lacks a third of its fields
 
 // By message: of the values' bytes and JSON, and of what the store writes of those that it keeps.
 const std::map<std::string, std::string>& Digests() {

@@ -50,7 +50,7 @@ TEST(Presets, EmcmcOnesReplayTheScript) {
     EXPECT_EQ(spec.prior.precision(), 25);  // N wd
     EXPECT_EQ(*spec.num_epochs, 200);
     EXPECT_EQ(*spec.collect.last_epochs_of_cycle, 2);
-    EXPECT_EQ(PlanSteps(spec, kExamples).NumDraws(), 8);  // of theta and of theta_a: 16
+    EXPECT_EQ(PlanSteps(spec, kExamples).NumDraws(), 8);  // theta and theta_a: 16
   }
 }
 

@@ -44,7 +44,7 @@ class DispatcherCrash : public DispatcherTest {
 
   struct Outcome {
     int crashes = 0;
-    int most_attempts = 0;  // of any chain but the crasher
+    int most_attempts = 0;  // any chain but the crasher
     bool done = false;
   };
   // The process of every worker that has `crasher` dies before it commits anything.

@@ -56,7 +56,7 @@ struct FakeWorker {
   std::string names_begin_with;  // the store incarnation of the last reply
   std::map<ChainId, Held> chains;
   std::vector<ReleasedChain> released;
-  std::map<ChainId, StopOrder::How> stops;  // of the last reply
+  std::map<ChainId, StopOrder::How> stops;  // from the last reply
 
   void Restart() {
     incarnation += "+";

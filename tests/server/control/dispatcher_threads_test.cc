@@ -16,7 +16,7 @@
 namespace chainfleet {
 namespace {
 
-constexpr int64_t kStepsPerCommit = 100;  // of SmallSpec's 1000
+constexpr int64_t kStepsPerCommit = 100;  // SmallSpec has 1000 steps
 
 template <typename T>
 absl::StatusOr<T> Await(const std::function<void(Reply<T>)>& call) {

@@ -21,7 +21,7 @@ class ListedOneByOne final : public ForwardingBlobs {
  public:
   std::string unlisted;                    // exists, but is in no page
   mutable int questions = 0;               // calls other than pages
-  mutable std::set<std::string> prefixes;  // of listings by pages
+  mutable std::set<std::string> prefixes;  // prefixes of listings by pages
 
   absl::StatusOr<int64_t> SizeBytes(const std::string& name) const override {
     ++questions;

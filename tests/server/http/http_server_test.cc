@@ -24,7 +24,7 @@ struct Asked {
   Mutex mutex;
   CondVar changed;
   std::vector<WebRequest> requests CHAINFLEET_GUARDED_BY(mutex);
-  std::vector<std::function<void(WebReply)>> waiting CHAINFLEET_GUARDED_BY(mutex);  // of /wait
+  std::vector<std::function<void(WebReply)>> waiting CHAINFLEET_GUARDED_BY(mutex);  // callers of /wait
   int cancelled CHAINFLEET_GUARDED_BY(mutex) = 0;
 };
 

@@ -84,7 +84,7 @@ TEST_F(PredictServiceTest, APointOfASweepIsAskedForAndAnsweredFromItsOwnChains) 
   spec.mutable_dataset()->set_name("digits");
   for (const double temperature : {1.0, 2.0}) spec.mutable_sweep()->add_temperature(temperature);
   ASSERT_TRUE(CreateJob(spec).ok());
-  CommitADraw();  // of chain 0, the one chain of point 0
+  CommitADraw();  // chain 0, the one chain of point 0
   v1::PredictRequest request = TwoRows();
   request.set_job("swept");
   const auto no_point = Predict(request);

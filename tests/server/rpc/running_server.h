@@ -111,7 +111,7 @@ class RunningServer : public ::testing::Test {
   // Reads a stream of chunks to its end.
   static absl::StatusOr<std::string> ReadAll(std::unique_ptr<grpc::ClientReader<v1::Chunk>> reader);
 
-  std::string token_;  // of Call; empty: none
+  std::string token_;  // token of Call; empty: none
   const SystemClock clock_;
   std::unique_ptr<ThreadPool> threads_ = std::make_unique<ThreadPool>(4);
   const std::unique_ptr<RecordingStore> state_ = std::make_unique<RecordingStore>(MemoryDatabase("store").Open());

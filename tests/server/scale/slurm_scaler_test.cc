@@ -45,7 +45,7 @@ TEST_F(SlurmScalerTest, ListsItsOwnJobsByName) {
   EXPECT_THAT(ids, ElementsAre("7", "8", "12", "13", "14", "15"));
   EXPECT_THAT(states, ElementsAre(ClusterState::kRunning, ClusterState::kEnding, ClusterState::kPending,
                                   ClusterState::kPending, ClusterState::kRunning, ClusterState::kPending));
-  EXPECT_EQ(jobs->front().worker_prefix, "slurm-7-");  // of no other job: 70 begins with 7, too
+  EXPECT_EQ(jobs->front().worker_prefix, "slurm-7-");  // matches no other job: 70 begins with 7, too
 }
 
 TEST_F(SlurmScalerTest, ARestoredStoreKnowsTheJobsOfItsFormerIncarnations) {

@@ -13,8 +13,8 @@ inline constexpr int64_t kMemoryBytes = int64_t{1} << 30;
 
 // Calls since the start of the process. A real GPU launches at least one kernel for each operator.
 struct Counts {
-  int64_t operators = 0;  // of LibTorch, without views
-  int64_t launches = 0;   // of our own kernels
+  int64_t operators = 0;  // LibTorch's, without views
+  int64_t launches = 0;   // our own kernels
   int64_t allocations = 0;
   int64_t copies = 0;    // between the host and a device
   int64_t blocking = 0;  // waits of the host, for a copy, operator or event, that leave the device idle

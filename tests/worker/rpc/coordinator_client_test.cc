@@ -79,7 +79,7 @@ class FakeService final : public v1::WorkerService::Service {
   std::map<std::string, std::string> blobs_;
   Author author_;
   std::string token_;
-  v1::WorkerSession session_;  // of the last call that named one
+  v1::WorkerSession session_;  // session of the last call that named one
 
  private:
   Mutex mutex_;

@@ -14,7 +14,7 @@ namespace chainfleet {
 namespace {
 
 constexpr int kChains = 50, kWarmUp = 400, kShards = 2000;
-constexpr int64_t kNoise = 16 << 10;  // of containers that grow by doubling; an entry per shard is far more
+constexpr int64_t kNoise = 16 << 10;  // containers that grow by doubling; an entry per shard is far more
 
 // Real draws and predictors: softmax regression of two classes over one number, 4 parameters.
 class ServingMemory : public ::testing::Test {

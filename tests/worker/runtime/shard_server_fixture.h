@@ -93,7 +93,7 @@ class FakePredictor final : public Predictor {
   }
 
   inline static bool members_asked = false;
-  inline static std::vector<std::vector<DrawId>> ids_asked;        // of each stack
+  inline static std::vector<std::vector<DrawId>> ids_asked;        // ids of each stack
   inline static std::vector<std::weak_ptr<DeviceRows>> rows_made;  // one pointer for each call
 
  private:

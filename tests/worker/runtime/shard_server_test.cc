@@ -30,7 +30,7 @@ TEST_F(ShardServerTest, TellsWhatTheTimeOfAShardWasSpentOnAndWhatTheCacheSaved) 
   Submit(Request(1, {Chain(0)}));
   clock_.Advance(absl::Milliseconds(50));
   executor_.RunUntilIdle();
-  clock_.Advance(absl::Milliseconds(30));  // of a step of the chains
+  clock_.Advance(absl::Milliseconds(30));  // a step of the chains
   RunAll();
   ASSERT_THAT(observer_.shards, SizeIs(1));
   EXPECT_EQ(observer_.shards[0].load, absl::Milliseconds(50));
@@ -334,7 +334,7 @@ TEST_F(ShardServerTest, AnEvaluationGetsAPartBetweenPredictionsHoweverManyThereA
   Submit(OfRows(Request(1, {Chain(0), Chain(1)}), ShardServer::kUnitPasses));
   uint64_t id = 2;
   const auto parts = 4 * SlowRun::kDraws * absl::Milliseconds(1) / ShardServer::kLeastPartTime;
-  for (int part = 0; part < parts; ++part) {  // of the evaluation, before each prediction
+  for (int part = 0; part < parts; ++part) {  // the evaluation's parts, before each prediction
     Submit(Request(id++, {Chain(2)}));
     executor_.RunUntilIdle();
     for (int unit = 0; unit < 3; ++unit) ASSERT_TRUE(shards_.ServeOne());

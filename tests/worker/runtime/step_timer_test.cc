@@ -39,7 +39,7 @@ TEST_F(StepTimerTest, UsesTheLast31StepsIfTheyTakeLong) {
 }
 
 TEST_F(StepTimerTest, TheRateOfShortStepsCountsTheTurnsOfOthers) {
-  for (int turn = 0; turn < 100; ++turn) {  // of 50 ms each
+  for (int turn = 0; turn < 100; ++turn) {  // 50 ms each
     Run(5000, absl::Microseconds(10));
     EXPECT_EQ(timer_.Median(), absl::Microseconds(10));
     if (turn >= 60) {

@@ -78,7 +78,7 @@ TEST_F(WorkerSessionTest, StopsSteppingButKeepsTheChainWhenTheServerIsAway) {
   EXPECT_TRUE(worker_.held.Holds({chain_, 1}));
   EXPECT_FALSE(worker_.session.connected());
   server_.sync_failures.clear();
-  executor_.RunFor(limits::kLeaseTtl / 6);  // of the term of a server that is back
+  executor_.RunFor(limits::kLeaseTtl / 6);  // part of the term of a server that is back
   EXPECT_TRUE(MayStep());
   EXPECT_TRUE(worker_.session.connected());
 }

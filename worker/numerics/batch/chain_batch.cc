@@ -214,7 +214,7 @@ class KernelBatch final : public ChainBatch {
     bool draw_due = false;     // after the last step
     int64_t first_report = 0;  // the update before which it is first measured
     std::optional<RunReport> report;
-    std::optional<StepInfo> seen;  // of its last step that was read
+    std::optional<StepInfo> seen;  // info about its last step that was read
     bool finite = true;            // after all steps read so far
   };
 
@@ -397,15 +397,15 @@ class KernelBatch final : public ChainBatch {
   const std::unique_ptr<Potential> potential_;
   const Kernel kernel_;
   const Device device_;
-  const std::vector<std::string> names_;  // of state_.arenas
+  const std::vector<std::string> names_;  // names of state_.arenas
   const StepPlan steps_;
-  const std::vector<Point> points_;  // of the sweep, or the only one
+  const std::vector<Point> points_;  // points of the sweep, or the only one
   const MinibatchPlan batches_;
   ChainReporter reporter_;
   ChainTracer tracer_;
   std::vector<ParameterShape> draw_tensors_;
   SamplerState state_;
-  std::optional<HoldingTime> held_;  // of Metropolis kernels
+  std::optional<HoldingTime> held_;  // for Metropolis kernels
   StepScratch scratch_;
   std::vector<Row> rows_;
   Unread unread_;

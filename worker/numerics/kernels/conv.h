@@ -16,7 +16,7 @@ struct ConvShape {
   int64_t in_height = 0, in_width = 0;  // with padding
   int64_t pooled_height() const { return (in_height - kernel + 1) / 2; }
   int64_t pooled_width() const { return (in_width - kernel + 1) / 2; }
-  int64_t input_size() const { return in_channels * in_height * in_width; }  // of one image
+  int64_t input_size() const { return in_channels * in_height * in_width; }  // values of one image
   int64_t output_size() const { return out_channels * pooled_height() * pooled_width(); }
   int64_t num_weights() const { return out_channels * in_channels * kernel * kernel; }
 };

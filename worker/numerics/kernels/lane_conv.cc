@@ -27,7 +27,7 @@ constexpr int64_t kDepth = 576;  // weights of a channel per pass over the pixel
 // Input channels [first, last) of a group, for some output channels of it.
 struct Stretch {
   const float* weight;  // [input channel][ky][kx][output channel]
-  const float* bias;    // of the first stretch, may be null
+  const float* bias;    // bias of the first stretch, may be null
   int64_t first, last;
 };
 

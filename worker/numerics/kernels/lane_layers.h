@@ -16,7 +16,7 @@ struct LanePlanes {
 
 // Square windows. Positions outside the image are never the largest.
 struct LanePool {
-  int64_t channels = 0, height = 0, width = 0;  // of the input
+  int64_t channels = 0, height = 0, width = 0;  // shape of the input
   int64_t size = 1, stride = 1, padding = 0;
   int64_t out_height() const { return (height + 2 * padding - size) / stride + 1; }
   int64_t out_width() const { return (width + 2 * padding - size) / stride + 1; }

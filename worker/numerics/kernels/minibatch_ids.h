@@ -9,7 +9,7 @@ namespace chainfleet {
 
 // Identifies the random numbers of a chain's step.
 struct StepKey {
-  RngKey key;  // of the chain
+  RngKey key;  // chain's key
   uint64_t step = 0;
 };
 

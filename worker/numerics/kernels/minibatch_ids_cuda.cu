@@ -21,7 +21,7 @@ __global__ void FillIds(BatchDraw draw, const StepKey* keys, int64_t* ids) {
 
 extern "C" int chainfleet_cuda_fill_ids(const BatchDraw* draw, const StepKey* keys, int64_t rows, int64_t* ids,
                                         void* stream) {
-  constexpr int64_t kRows = 65535;  // of a grid
+  constexpr int64_t kRows = 65535;  // rows of a grid
   for (int64_t first = 0; first < rows; first += kRows) {
     const int64_t count = rows - first < kRows ? rows - first : kRows;
     const dim3 grid(static_cast<unsigned>((draw->batch_size + kThreads - 1) / kThreads), static_cast<unsigned>(count));

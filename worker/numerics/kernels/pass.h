@@ -54,7 +54,7 @@ struct PassRow {
 };
 
 struct PassOutcome {
-  double sum = 0;    // of the op's terms
+  double sum = 0;    // sum of the op's terms
   double check = 0;  // 0 if all written values are finite, else NaN
 };
 

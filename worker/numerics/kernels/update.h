@@ -32,13 +32,13 @@ struct UpdateBuffers {
 
 // One row's scalars of one step.
 struct RowStep {
-  RngKey key;      // of the chain
+  RngKey key;      // chain's key
   uint64_t t = 0;  // steps done before this one
   float step_size = 0;
   float noise = 0;  // sqrt(2 step_size T)
   float prior_precision = 0;
   float coupling = 0;          // 1 / eta
-  float anchor_precision = 0;  // of a prior that also acts on theta_a
+  float anchor_precision = 0;  // precision of a prior that also acts on theta_a
   bool active = true;          // false: the row is not changed
 };
 

@@ -19,7 +19,7 @@ struct LaneExamples {
   const float* outputs = nullptr;  // [K][16]
   const float* targets = nullptr;  // [count], standardised with the units given to MakeLikelihood; labels as numbers
   int64_t count = 0;
-  double log_variance = 0;  // of the chain, if the likelihood has one
+  double log_variance = 0;  // chain's value, if the likelihood has one
 };
 
 struct LaneLosses {

@@ -14,8 +14,8 @@ namespace chainfleet {
 
 // Layer l, counted over both lists, has the parameter tensors 2 l (weight) and 2 l + 1 (bias) of the layout.
 struct Architecture {
-  std::vector<int64_t> input_shape;     // of one example: [channels, height, width], or any shape for dense networks
-  int64_t padding = 0;                  // zeros around the image, in pixels, for the first convolution
+  std::vector<int64_t> input_shape;  // shape of one example: [channels, height, width], or any shape for dense networks
+  int64_t padding = 0;               // zeros around the image, in pixels, for the first convolution
   std::vector<ConvShape> convolutions;  // the first one's input is padded
   std::vector<DenseShape> dense;        // at least one; the last one gives the network's outputs
   int64_t input_size() const { return NumValues(input_shape); }

@@ -47,7 +47,7 @@ at::Tensor Norms(const ConvLayer& conv, const LayerTrace& trace, int64_t chains)
   return squares + SquareSums(of_bias);
 }
 
-// Of the parameters of a norm, which the trace holds once for each example.
+// Sums squared gradients of a norm's parameters, which the trace holds once for each example.
 at::Tensor OfParameters(const LayerTrace& trace, int64_t chains) {
   at::Tensor squares;
   for (const at::Tensor& parameter : trace.of_example) {

@@ -8,7 +8,8 @@
 namespace chainfleet {
 namespace {
 
-constexpr int64_t kPartRows = 24;  // of a dense weight: a multiple of the kernel's block, small enough to distribute
+constexpr int64_t kPartRows =
+    24;  // rows of a dense weight: a multiple of the kernel's block, small enough to distribute
 
 int64_t Groups(int64_t images, int64_t slice) {
   return std::min(NumGroups(images) - slice * kSliceGroups, kSliceGroups);

@@ -8,7 +8,7 @@
 namespace chainfleet {
 
 struct NetworkSettings {
-  Normalisation normalisation;    // of the inputs; has passed CheckNormalisation
+  Normalisation normalisation;    // for the inputs; has passed CheckNormalisation
   AugmentationSpec augmentation;  // fits the inputs (ValidateForImages)
   double prior_precision = 0;
   LikelihoodKind likelihood = CategoricalLikelihood();

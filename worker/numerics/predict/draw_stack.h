@@ -11,7 +11,7 @@ namespace chainfleet {
 
 // Identifies a committed draw.
 struct DrawId {
-  DigestHex sha256;   // of its object
+  DigestHex sha256;   // digest of its object
   int64_t index = 0;  // index among the object's draws of its kind
   bool operator==(const DrawId&) const = default;
 };

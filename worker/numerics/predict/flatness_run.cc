@@ -222,7 +222,7 @@ class MeasuredFlatness final : public FlatnessRun {
   const Theta theta_, theta_a_;  // the second may be null
   const std::shared_ptr<const ResidentDataset> data_;
   const int64_t first_row_, num_rows_;
-  const std::vector<float> targets_;  // of all rows
+  const std::vector<float> targets_;  // targets of all rows
   const InputRows rows_;
   const int64_t size_;  // D
   RunningVariance variance_;

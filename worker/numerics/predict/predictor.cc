@@ -29,7 +29,7 @@ struct AskedRows {
   const std::string& bytes;
   int64_t first = 0, count = 0;
   std::optional<Corrupter> corrupter;
-  std::vector<float> targets;  // of the whole data set, or empty
+  std::vector<float> targets;  // targets of the whole data set, or empty
 };
 
 class PassRun final : public PredictionRun {

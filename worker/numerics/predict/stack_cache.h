@@ -25,7 +25,7 @@ class StackCache {
   // larger than the whole cache, or has no ids, is made but not kept.
   at::Tensor Get(const DrawStack& draws, size_t first, size_t count);
 
-  int64_t bytes() const { return bytes_; }  // of the kept stacks
+  int64_t bytes() const { return bytes_; }  // size of the kept stacks
 
  private:
   struct Stack {

@@ -135,7 +135,7 @@ class StackedPass final : public DrawPass {
 
   const std::shared_ptr<const ServedModel> model_;
   const std::shared_ptr<StackCache> stacks_;
-  std::vector<LaneBuffer<float>> scratch_;  // of each thread
+  std::vector<LaneBuffer<float>> scratch_;  // one for each thread
   std::vector<float> changed_;              // rows before normalisation
 };
 

@@ -24,7 +24,7 @@ class LaplaceGaussian {
   static std::optional<LaplaceGaussian> Factor(const Curvature& curvature, const std::vector<double>& lambda,
                                                const Layout& layout, const at::Device& device);
 
-  double LogDeterminant() const { return log_determinant_; }  // of the precision matrix
+  double LogDeterminant() const { return log_determinant_; }  // for the precision matrix
 
   // Converts standard normals in `tensors[k]` [shape of tensor k...] (float) to a draw of N(0, precision^-1).
   void Shape(const std::vector<at::Tensor>& tensors) const;

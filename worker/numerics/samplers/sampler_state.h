@@ -52,8 +52,8 @@ struct StepInfo {
   double gradient_uncertainty = 0;     // the statistic that GradientUncertainty compares with its threshold
   bool moved = true;                   // false: a Metropolis kernel rejected its proposal
   bool kept = true;                    // false: the kernel keeps no draw of this step, whatever the job collects
-  MetropolisStats metropolis;          // of a Metropolis kernel
-  std::optional<double> log_evidence;  // of a Laplace approximation, once it exists
+  MetropolisStats metropolis;          // set by a Metropolis kernel
+  std::optional<double> log_evidence;  // set by a Laplace approximation, once it exists
 };
 
 // Buffers that outlive a step only to save allocations; no part of the state.

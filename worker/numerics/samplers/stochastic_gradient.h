@@ -17,7 +17,7 @@ void EvaluateBatches(const StepInputs& inputs, const ThetaArena& theta);
 
 // Optional terms of a Langevin update.
 struct LangevinTerms {
-  double eta = 0;             // of the coupling with theta_a, if any
+  double eta = 0;             // coupling with theta_a, if any
   bool anchor_decay = false;  // the Gaussian prior also acts on theta_a
   double gradient_noise = 0;  // V: the injected variance is 2 alpha T - alpha^2 V, at least 0
 };

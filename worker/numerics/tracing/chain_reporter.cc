@@ -48,7 +48,7 @@ void MeasureInParts(const StepInputs& inputs, const std::vector<int64_t>& rows, 
 }  // namespace
 
 int64_t FirstReportStep(int32_t index, int64_t num_parameters, Device device, int64_t training_steps) {
-  constexpr int64_t kParameters = int64_t{1} << 20;  // of a network whose chains are all measured at once
+  constexpr int64_t kParameters = int64_t{1} << 20;  // in a network whose chains are all measured at once
   const int64_t groups = device.is_cuda() ? num_parameters / kParameters : 1;
   return index % std::clamp<int64_t>(groups, 1, std::max<int64_t>(1, training_steps));
 }

@@ -19,8 +19,8 @@ namespace chainfleet {
 class ShardPredictStream {
  public:
   struct Options {
-    std::string address;  // of the server; a comma list of several coordinators
-    std::string token;    // of the bearer; empty: none is sent
+    std::string address;  // server's address; a comma list of several coordinators
+    std::string token;    // bearer token; empty: none is sent
     std::string worker, incarnation;
     RngKey jitter_key;
     TlsFiles tls = {};  // plaintext if there is none

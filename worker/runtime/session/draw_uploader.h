@@ -63,10 +63,10 @@ class DrawUploader {
 
   struct Lane {
     uint64_t number = 0;  // a lease that is dropped and granted again after a restore of the store gets a new lane
-    SegmentPlace place;   // of the next segment
+    SegmentPlace place;   // place of the next segment
     std::deque<ProgressUpload> queue;
     bool busy = false;  // an upload is in flight
-    int64_t bytes = 0;  // of queue and flight
+    int64_t bytes = 0;  // queued and in flight
     std::optional<ReleasedChain> release;
   };
 

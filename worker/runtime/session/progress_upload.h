@@ -19,12 +19,12 @@ namespace chainfleet {
 struct ProgressUpload {
   // Until it is encoded, resume_point.inline_bytes holds the whole state, however large, and there is no segment.
   ProgressCommit commit;
-  std::vector<Draw> draws;  // of one segment; empty: the resume point alone
+  std::vector<Draw> draws;  // draws of one segment; empty: the resume point alone
   // Set when it is encoded. The objects are put first, then the commit that names them.
-  std::shared_ptr<const std::string> segment_bytes;  // of commit.segment->object; null without a segment
-  std::shared_ptr<const std::string> resume_bytes;   // of commit.resume_point.object; null when inline
+  std::shared_ptr<const std::string> segment_bytes;  // bytes of commit.segment->object; null without a segment
+  std::shared_ptr<const std::string> resume_bytes;   // bytes of commit.resume_point.object; null when inline
 
-  int64_t size_bytes() const;  // of the draws or of everything sent
+  int64_t size_bytes() const;  // size of the draws or of everything sent
 };
 
 // The place of a chain's next segment, fixed by the committed ones before it.

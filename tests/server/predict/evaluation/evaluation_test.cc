@@ -281,7 +281,7 @@ TEST(Evaluation, TheCurveGrowsFromTheFirstStepsToTheWholeAverage) {
 TEST(Evaluation, SingleDrawsOfABlockStayBelowTheirBytes) {
   World world(testing::ArbitraryProbabilities(2), std::nullopt, {300, 300});
   world.AddDataset("data", {std::vector<int32_t>(200, 0)});
-  world.catalog.pinned.chains[0].num_draws = 100000;  // of which the fake worker finds 300
+  world.catalog.pinned.chains[0].num_draws = 100000;  // the fake worker finds 300 of them
   EvaluateQuery query = Asking("data");
   query.curve_points = 64;
   (void)world.Evaluate(query);
@@ -300,7 +300,7 @@ TEST(Evaluation, CutsRowsAlikeForEveryNumberOfWorkers) {
     world.AddDataset("data", {std::vector<int32_t>(2000, 0)});
     world.port.workers.clear();
     for (int w = 0; w < num_workers; ++w) world.port.workers["w" + std::to_string(w)] = Mood::kAnswers;
-    for (ChainDraws& chain : world.catalog.pinned.chains) chain.num_draws = 100;  // of which the fake worker finds 3
+    for (ChainDraws& chain : world.catalog.pinned.chains) chain.num_draws = 100;  // the fake worker finds 3 of them
     (void)world.Evaluate("data");
     rows.push_back(world.port.sent.at(0).request.rows->num_rows);
   }

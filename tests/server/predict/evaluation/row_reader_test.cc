@@ -84,7 +84,7 @@ TEST(ReadRows, RefusesRowsThatAreNotThere) {
 
 TEST(ReadRows, IsBoundedInRowsAndInBytes) {
   Stored stored({3, 2});
-  std::vector<int64_t> rows(15 * limits::kMiB / (2 + 16), 1);  // of 2 bytes
+  std::vector<int64_t> rows(15 * limits::kMiB / (2 + 16), 1);  // 2 bytes each
   EXPECT_TRUE(ReadRows(stored.blobs, stored.dataset, rows).ok());
   rows.push_back(1);
   EXPECT_TRUE(absl::IsResourceExhausted(ReadRows(stored.blobs, stored.dataset, rows).status()));

@@ -223,7 +223,7 @@ TEST(ScoredRows, WithoutLabelsKeepOnlyWhatTheShiftedSetNeeds) {
 }
 
 TEST(ScoreTable, TellsTheShiftedSetApartByEachEntropy) {
-  const std::vector<int32_t> labels = {0, 0, 0};  // of every row
+  const std::vector<int32_t> labels = {0, 0, 0};  // labels of every row
   ScoredRows rows({kTheta}, 1, Classes{2}, std::vector<int32_t>{labels[2]}), ood({kTheta}, 2, Classes{2}, {});
   // Both shifted rows have means (.8 and .25) surer than .65, but draws that disagree more.
   rows.Add({0, 1}, Sums({2}, {kTheta}, &labels));

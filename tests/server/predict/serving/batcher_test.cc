@@ -199,7 +199,7 @@ struct Models {
     world.port.AnswerOldest();
     world.executor.RunUntilIdle();
   }
-  // Whose shards were sent since the worker had no room.
+  // Versions whose shards were sent since the worker had no room.
   std::vector<std::string> SentLater() const {
     std::vector<std::string> models;
     for (size_t i = limits::kMaxShardsInFlightPerWorker; i < world.port.sent.size(); ++i) {

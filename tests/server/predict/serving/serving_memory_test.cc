@@ -15,7 +15,7 @@ namespace {
 using Mood = testing::FakeShardPort::Mood;
 
 constexpr int kWarmUp = 400, kRequests = 2000;
-constexpr int64_t kNoise = 16 << 10;  // of containers that grow by doubling; an entry per request is far more
+constexpr int64_t kNoise = 16 << 10;  // containers that grow by doubling; an entry per request is far more
 
 class ServingMemory : public ::testing::Test {
  protected:

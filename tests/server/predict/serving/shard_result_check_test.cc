@@ -156,7 +156,7 @@ TEST(CheckShardResult, RefusesEveryDefectOfSumsOverNumbers) {
     expect_refused([array](PartialPrediction* p) { (p->numbers().*array).pop_back(); });
   }
   expect_refused([](PartialPrediction* p) { p->draw_log_likelihood.pop_back(); });
-  expect_refused([](PartialPrediction* p) { p->sums = ClassSums(); });  // of no class
+  expect_refused([](PartialPrediction* p) { p->sums = ClassSums(); });  // no class
   request.per_draw_scores = false;
   EXPECT_FALSE(CheckShardResult(request, good).ok());
 }

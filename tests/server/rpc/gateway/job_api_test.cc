@@ -72,7 +72,7 @@ std::string Put(const std::string& path, const std::string& body) { return Post(
 
 TEST_F(JobApiTest, ABodyBecomesADataset) {
   std::string rows = "a,b,kind\n";
-  while (std::ssize(rows) < 3 * limits::kMiB) rows += "1.5,2,0\n2.5,3,1\n";  // of several messages
+  while (std::ssize(rows) < 3 * limits::kMiB) rows += "1.5,2,0\n2.5,3,1\n";  // several messages
   const PeerReply put = Ask(Put("/v1/datasets/rows?class_names=no&class_names=yes", rows));
   ASSERT_EQ(put.code, 200) << put.body;
   EXPECT_EQ(Parsed(put)["num_rows"], std::to_string((rows.size() - 9) / 8));

@@ -107,7 +107,7 @@ TEST(CorruptedImages, BrightnessAddsAndContrastShrinksByHand) {
   const auto flatter = Changed({"contrast", 2, 0}, shape, 0, image);
   for (int i = 0; i < 128; ++i) {
     EXPECT_NEAR(brighter[i], std::min(i / 127.0 + 0.3, 1.0), 1e-6);
-    const double mean = (i < 64 ? 31.5 : 95.5) / 127;  // of 0..63 and of 64..127
+    const double mean = (i < 64 ? 31.5 : 95.5) / 127;  // means of 0..63 and of 64..127
     EXPECT_NEAR(flatter[i], mean + 0.3 * (i / 127.0 - mean), 1e-6);
   }
 }
@@ -209,7 +209,7 @@ TEST_P(EachCorruption, IsAFunctionOfSeedRowAndImage) {
   const bool random =
       std::set<std::string>{"gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise", "motion_blur", "fog"}
           .contains(GetParam());
-  if (GetParam() == "rotate") return;  // of two ways one
+  if (GetParam() == "rotate") return;  // one of two ways
   EXPECT_EQ(Changed({GetParam(), 4, 10}, shape, 6, image) != first, random);
   EXPECT_EQ(Changed({GetParam(), 4, 9}, shape, 7, image) != first, random);
 }

@@ -39,7 +39,7 @@ struct Case {
   std::string name;
   ModelSpec model;
   ChainBatching batching;
-  int64_t side = 11;  // of the images
+  int64_t side = 11;  // side of the images
 };
 
 class ExampleNorms : public ::testing::TestWithParam<Case> {};

@@ -138,7 +138,7 @@ DrawStack NumberDraws(const std::vector<std::vector<float>>& thetas) {
 struct NumberCase {
   ModelSpec model;
   std::vector<std::vector<float>> thetas;
-  double variance[2];  // of the draws, at row 0 if it depends on it
+  double variance[2];  // variance of the draws, at row 0 if it depends on the row
 };
 
 TEST(Predictor, SumsOfNumbersAreThoseWorkedOutByHand) {

@@ -153,7 +153,7 @@ TEST(NoisyAcceptance, KolmogorovQuantilesMatchTheTables) {
   EXPECT_NEAR(KolmogorovQuantile(0.90), 1.22385, 1e-5);
   EXPECT_NEAR(KolmogorovQuantile(0.99), 1.62762, 1e-5);
   EXPECT_NEAR(KolmogorovQuantile(0.01), 0.44100, 1e-3);
-  double variance = 0;  // of 2 K z: the logistic law's
+  double variance = 0;  // variance of 2 K z: the logistic law's
   for (int i = 0; i < 20000; ++i) variance += 4 * std::pow(KolmogorovQuantile((i + 0.5) / 20000), 2) / 20000;
   EXPECT_NEAR(variance, 3.28987, 1e-3);
 }

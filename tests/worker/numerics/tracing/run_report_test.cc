@@ -165,7 +165,7 @@ TEST_F(RegressionReport, CurvatureOfASmallDataSetUsesAllRows) {
 
 TEST(NoiseUlps, TakesTheTensorWhoseUlpIsLargest) {
   const Layout layout({{"small", {2}, 0, 1}, {"large", {1}, 2, 1}, {"zero", {1}, 3, 1}});
-  const double ulp = std::ldexp(1.0, 1 - 23);  // of 3
+  const double ulp = std::ldexp(1.0, 1 - 23);  // ulp of 3
   EXPECT_DOUBLE_EQ(*NoiseUlps(ulp / 4, layout, {1.5f, 1.5f, 3.0f, 0.0f}), 0.25);
   EXPECT_FALSE(NoiseUlps(1, layout, {0, 0, 0, 0}).has_value());
 }

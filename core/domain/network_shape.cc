@@ -24,38 +24,12 @@ const char* ShortName(const LayerKind& kind) {
   return std::visit([](const auto& layer) -> const char* { return layer.kName; }, kind);
 }
 
-class Inference {
+// The network so far, and what layers add to it.
+class Placement {
  public:
-  explicit Inference(int64_t num_outputs) : num_outputs_(num_outputs) {}
-
-  absl::StatusOr<std::vector<PlacedLayer>> Place(const LayerList& layers, Shape shape, const std::string& path,
-                                                 const std::string& prefix) {
-    std::vector<PlacedLayer> placed;
-    std::map<std::string, int> seen;
-    for (size_t i = 0; i < layers.size(); ++i) {
-      const std::string name = ShortName(layers[i].kind);
-      PlacedLayer layer;
-      layer.name = absl::StrCat(prefix, name, ++seen[name]);
-      layer.input = shape;
-      layer.parameter = network.parameters.size();
-      layer.statistic = network.statistics.size();
-      path_ = absl::StrCat(path, "[", i, "]");
-      const std::string below = absl::StrCat(path_, ".", NameOf(layers[i].kind));
-      CHAINFLEET_RETURN_IF_ERROR(
-          std::visit([&](const auto& spec) { return Infer(spec, below, &layer); }, layers[i].kind));
-      if (NumValues(layer.output) > kMaxActivation)
-        return Misfit(layer, "gives too many values: " + Text(layer.output));
-      network.activation_floats = SaturatingAdd(network.activation_floats, NumValues(layer.output));
-      network.largest_output = std::max(network.largest_output, NumValues(layer.output));
-      shape = layer.output;
-      placed.push_back(std::move(layer));
-    }
-    return placed;
-  }
-
   NetworkShape network;
 
- private:
+ protected:
   absl::Status Misfit(const PlacedLayer& layer, const std::string& what) const {
     return InvalidFields({{path_, layer.name + ": " + what}});
   }
@@ -85,6 +59,47 @@ class Inference {
     return absl::OkStatus();
   }
 
+  // Places a norm that scales and shifts each entry of the first dimension.
+  void Normalise(const LayerKind& kind, PlacedLayer* layer) {
+    layer->kind = kind;
+    layer->output = layer->input;
+    Parameter(*layer, "scale", {layer->input[0]}, 0, 1);
+    Parameter(*layer, "shift", {layer->input[0]}, 0);
+  }
+
+  std::string path_;  // path of the current layer
+};
+
+class Inference : public Placement {
+ public:
+  explicit Inference(int64_t num_outputs) : num_outputs_(num_outputs) {}
+
+  absl::StatusOr<std::vector<PlacedLayer>> Place(const LayerList& layers, Shape shape, const std::string& path,
+                                                 const std::string& prefix) {
+    std::vector<PlacedLayer> placed;
+    std::map<std::string, int> seen;
+    for (size_t i = 0; i < layers.size(); ++i) {
+      const std::string name = ShortName(layers[i].kind);
+      PlacedLayer layer;
+      layer.name = absl::StrCat(prefix, name, ++seen[name]);
+      layer.input = shape;
+      layer.parameter = network.parameters.size();
+      layer.statistic = network.statistics.size();
+      path_ = absl::StrCat(path, "[", i, "]");
+      const std::string below = absl::StrCat(path_, ".", NameOf(layers[i].kind));
+      CHAINFLEET_RETURN_IF_ERROR(
+          std::visit([&](const auto& spec) { return Infer(spec, below, &layer); }, layers[i].kind));
+      if (NumValues(layer.output) > kMaxActivation)
+        return Misfit(layer, "gives too many values: " + Text(layer.output));
+      network.activation_floats = SaturatingAdd(network.activation_floats, NumValues(layer.output));
+      network.largest_output = std::max(network.largest_output, NumValues(layer.output));
+      shape = layer.output;
+      placed.push_back(std::move(layer));
+    }
+    return placed;
+  }
+
+ private:
   absl::Status Infer(const ConvLayer& conv, const std::string&, PlacedLayer* layer) {
     layer->kind = conv;
     CHAINFLEET_RETURN_IF_ERROR(Slide(conv.kernel, conv.stride, conv.padding, layer));
@@ -111,23 +126,17 @@ class Inference {
   }
 
   absl::Status Infer(const BatchNormLayer& norm, const std::string&, PlacedLayer* layer) {
-    layer->kind = norm;
-    layer->output = layer->input;
+    Normalise(norm, layer);
     if (layer->input.size() != 1) CHAINFLEET_RETURN_IF_ERROR(NeedsImage(*layer));
     const int64_t channels = layer->input[0];
-    Parameter(*layer, "scale", {channels}, 0, 1);
-    Parameter(*layer, "shift", {channels}, 0);
     network.statistics.push_back({layer->name + ".mean", {channels}});
     network.statistics.push_back({layer->name + ".var", {channels}});
     return absl::OkStatus();
   }
 
   absl::Status Infer(const FrnLayer& norm, const std::string&, PlacedLayer* layer) {
-    layer->kind = norm;
-    layer->output = layer->input;
+    Normalise(norm, layer);
     CHAINFLEET_RETURN_IF_ERROR(NeedsImage(*layer));
-    Parameter(*layer, "scale", {layer->input[0]}, 0, 1);
-    Parameter(*layer, "shift", {layer->input[0]}, 0);
     if (norm.threshold) Parameter(*layer, "threshold", {layer->input[0]}, 0);
     return absl::OkStatus();
   }
@@ -137,24 +146,16 @@ class Inference {
       layer->kind = norm;
       return Misfit(*layer, "needs flat inputs, gets " + Text(layer->input) + ": take group_norm for images");
     }
-    return Normalise(norm, layer);
+    Normalise(norm, layer);
+    return absl::OkStatus();
   }
 
   absl::Status Infer(const GroupNormLayer& norm, const std::string&, PlacedLayer* layer) {
-    CHAINFLEET_RETURN_IF_ERROR(Normalise(norm, layer));
+    Normalise(norm, layer);
     CHAINFLEET_RETURN_IF_ERROR(NeedsImage(*layer));
     if (layer->input[0] % norm.groups == 0) return absl::OkStatus();
     return Misfit(*layer, absl::StrCat(norm.groups, " groups must divide the ", layer->input[0], " channels of inputs ",
                                        Text(layer->input)));
-  }
-
-  // Places a norm that scales and shifts each entry of the first dimension.
-  absl::Status Normalise(const LayerKind& kind, PlacedLayer* layer) {
-    layer->kind = kind;
-    layer->output = layer->input;
-    Parameter(*layer, "scale", {layer->input[0]}, 0, 1);
-    Parameter(*layer, "shift", {layer->input[0]}, 0);
-    return absl::OkStatus();
   }
 
   absl::Status Infer(const MaxPoolLayer& pool, const std::string&, PlacedLayer* layer) {
@@ -227,7 +228,6 @@ class Inference {
   }
 
   const int64_t num_outputs_;
-  std::string path_;  // path of the current layer
 };
 
 }  // namespace

@@ -26,6 +26,34 @@
 namespace chainfleet {
 namespace {
 
+// The output of a layer that has no parameters and treats images and flat inputs of all chains alike.
+at::Tensor Output(const ReluLayer&, const at::Tensor& h) { return at::relu(h); }
+at::Tensor Output(const GeluLayer&, const at::Tensor& h) { return at::gelu(h); }
+at::Tensor Output(const SiluLayer&, const at::Tensor& h) { return at::silu(h); }
+at::Tensor Output(const TanhLayer&, const at::Tensor& h) { return at::tanh(h); }
+at::Tensor Output(const SoftplusLayer&, const at::Tensor& h) { return at::softplus(h); }
+at::Tensor Output(const LeakyReluLayer& leaky, const at::Tensor& h) { return at::leaky_relu(h, leaky.slope); }
+
+at::Tensor Output(const MaxPoolLayer& pool, const at::Tensor& h) {
+  return at::max_pool2d(h, pool.size, pool.stride.value_or(pool.size), pool.padding);
+}
+at::Tensor Output(const AvgPoolLayer& pool, const at::Tensor& h) {
+  return at::avg_pool2d(h, pool.size, pool.stride.value_or(pool.size));
+}
+
+// 1 / (1 - rate) with probability 1 - rate, else 0. A block gives four values; blocks are counted over all layers.
+void FillMask(double rate, const StepKey& step, uint32_t first_block, const at::Tensor& mask) {
+  float* values = mask.data_ptr<float>();
+  const float kept = static_cast<float>(1 / (1 - rate));
+  for (int64_t i = 0; i < mask.numel(); i += 4) {
+    const auto index = first_block + static_cast<uint32_t>(i / 4);
+    const PhiloxBlock block = RandomBlock(step.key, RngStream::kDropout, step.step, index);
+    for (int64_t w = 0; w < std::min<int64_t>(4, mask.numel() - i); ++w) {
+      values[i + w] = UniformFloat(block.word[w]) < rate ? 0 : kept;
+    }
+  }
+}
+
 // Activations are [n, C * channels, height, width] while they are images, and [C, n, features] after they are
 // flattened.
 class Pass {
@@ -145,22 +173,9 @@ class Pass {
     return norm.threshold ? at::maximum(y, scale_shift_threshold[2]) : y;
   }
 
-  at::Tensor Apply(const ReluLayer&, const PlacedLayer&, const at::Tensor& h) const { return at::relu(h); }
-  at::Tensor Apply(const GeluLayer&, const PlacedLayer&, const at::Tensor& h) const { return at::gelu(h); }
-  at::Tensor Apply(const SiluLayer&, const PlacedLayer&, const at::Tensor& h) const { return at::silu(h); }
-  at::Tensor Apply(const TanhLayer&, const PlacedLayer&, const at::Tensor& h) const { return at::tanh(h); }
-  at::Tensor Apply(const SoftplusLayer&, const PlacedLayer&, const at::Tensor& h) const { return at::softplus(h); }
-  at::Tensor Apply(const LeakyReluLayer& leaky, const PlacedLayer&, const at::Tensor& h) const {
-    return at::leaky_relu(h, leaky.slope);
-  }
-
-  at::Tensor Apply(const MaxPoolLayer& pool, const PlacedLayer&, const at::Tensor& h) const {
-    return at::max_pool2d(h, pool.size, pool.stride.value_or(pool.size), pool.padding);
-  }
-
-  at::Tensor Apply(const AvgPoolLayer& pool, const PlacedLayer&, const at::Tensor& h) const {
-    return at::avg_pool2d(h, pool.size, pool.stride.value_or(pool.size));
-  }
+  template <typename Kind>
+  requires requires(const Kind& kind, const at::Tensor& h) { Output(kind, h); }
+  at::Tensor Apply(const Kind& kind, const PlacedLayer&, const at::Tensor& h) const { return Output(kind, h); }
 
   at::Tensor Apply(const GlobalAvgPoolLayer&, const PlacedLayer&, const at::Tensor& h) const {
     return h.mean({2, 3}).view({h.size(0), chains_, -1}).transpose(0, 1);
@@ -172,24 +187,11 @@ class Pass {
     if (mode_.dropout == nullptr || drop.rate == 0) return h;
     const int64_t images = IsImage(layer) ? h.size(0) : h.size(1);
     at::Tensor mask = at::empty({chains_, images * NumValues(layer.input)}, at::kFloat);
-    for (int64_t c = 0; c < chains_; ++c) FillMask(drop.rate, mode_.dropout[c], mask[c]);
+    for (int64_t c = 0; c < chains_; ++c) FillMask(drop.rate, mode_.dropout[c], dropout_blocks_, mask[c]);
     dropout_blocks_ += static_cast<uint32_t>((mask.size(1) + 3) / 4);
     mask = h.is_cuda() ? Uploaded(mask.const_data_ptr<float>(), mask.sizes(), h.device()) : mask.to(h.options());
     if (!IsImage(layer)) return h * mask.view(h.sizes());
     return h * mask.view({chains_, images, -1}).transpose(0, 1).reshape(h.sizes());
-  }
-
-  // 1 / (1 - rate) with probability 1 - rate, else 0. A block gives four values; blocks are counted over all layers.
-  void FillMask(double rate, const StepKey& step, const at::Tensor& mask) const {
-    float* values = mask.data_ptr<float>();
-    const float kept = static_cast<float>(1 / (1 - rate));
-    for (int64_t i = 0; i < mask.numel(); i += 4) {
-      const auto index = dropout_blocks_ + static_cast<uint32_t>(i / 4);
-      const PhiloxBlock block = RandomBlock(step.key, RngStream::kDropout, step.step, index);
-      for (int64_t w = 0; w < std::min<int64_t>(4, mask.numel() - i); ++w) {
-        values[i + w] = UniformFloat(block.word[w]) < rate ? 0 : kept;
-      }
-    }
   }
 
   at::Tensor Apply(const ResidualLayer&, const PlacedLayer& layer, const at::Tensor& h) {

@@ -34,6 +34,26 @@ LanePool PoolOf(const PlacedLayer& layer, int64_t size, int64_t stride, int64_t 
   return {layer.input[0], layer.input[1], layer.input[2], size, stride, padding};
 }
 
+int64_t GroupsOf(const LayerNormLayer&) { return 1; }
+int64_t GroupsOf(const GroupNormLayer& norm) { return norm.groups; }
+
+void Activate(const ReluLayer&, int64_t count, float* x) { LaneRelu(count, x); }
+void Activate(const GeluLayer&, int64_t count, float* x) { LaneGelu(count, x); }
+void Activate(const SiluLayer&, int64_t count, float* x) { LaneSilu(count, x); }
+void Activate(const TanhLayer&, int64_t count, float* x) { LaneTanh(count, x); }
+void Activate(const SoftplusLayer&, int64_t count, float* x) { LaneSoftplus(count, x); }
+void Activate(const LeakyReluLayer& leaky, int64_t count, float* x) { LaneLeakyRelu(count, leaky.slope, x); }
+
+void Pool(const MaxPoolLayer& pool, const PlacedLayer& layer, const float* x, float* y) {
+  LaneMaxPool(PoolOf(layer, pool.size, pool.stride.value_or(pool.size), pool.padding), x, y);
+}
+void Pool(const AvgPoolLayer& pool, const PlacedLayer& layer, const float* x, float* y) {
+  LaneAvgPool(PoolOf(layer, pool.size, pool.stride.value_or(pool.size), 0), x, y);
+}
+void Pool(const GlobalAvgPoolLayer&, const PlacedLayer& layer, const float* x, float* y) {
+  LaneMean(PlanesOf(layer.input), x, y);
+}
+
 }  // namespace
 
 // Computes one draw for one set of groups.
@@ -136,49 +156,24 @@ class LaneNetwork::Pass {
     });
   }
 
-  Activation Apply(const LayerNormLayer& norm, const PlacedLayer& layer, Activation h) {
-    return Normalise(layer, 1, norm.epsilon, std::move(h));
-  }
-  Activation Apply(const GroupNormLayer& norm, const PlacedLayer& layer, Activation h) {
-    return Normalise(layer, norm.groups, norm.epsilon, std::move(h));
-  }
-  Activation Normalise(const PlacedLayer& layer, int64_t groups, double epsilon, Activation h) {
+  template <typename Norm>
+  requires requires(const Norm& norm) { GroupsOf(norm); }
+  Activation Apply(const Norm& norm, const PlacedLayer& layer, Activation h) {
     return InPlace(layer, std::move(h), [&](float* x) {
-      LaneGroupNorm(PlanesOf(layer.input), groups, epsilon, Parameter(layer, 0), Parameter(layer, 1), x);
+      LaneGroupNorm(PlanesOf(layer.input), GroupsOf(norm), norm.epsilon, Parameter(layer, 0), Parameter(layer, 1), x);
     });
   }
 
-  Activation Apply(const ReluLayer&, const PlacedLayer& layer, Activation h) {
-    return InPlace(layer, std::move(h), [&](float* x) { LaneRelu(NumValues(layer.input), x); });
-  }
-  Activation Apply(const GeluLayer&, const PlacedLayer& layer, Activation h) {
-    return InPlace(layer, std::move(h), [&](float* x) { LaneGelu(NumValues(layer.input), x); });
-  }
-  Activation Apply(const SiluLayer&, const PlacedLayer& layer, Activation h) {
-    return InPlace(layer, std::move(h), [&](float* x) { LaneSilu(NumValues(layer.input), x); });
-  }
-  Activation Apply(const TanhLayer&, const PlacedLayer& layer, Activation h) {
-    return InPlace(layer, std::move(h), [&](float* x) { LaneTanh(NumValues(layer.input), x); });
-  }
-  Activation Apply(const SoftplusLayer&, const PlacedLayer& layer, Activation h) {
-    return InPlace(layer, std::move(h), [&](float* x) { LaneSoftplus(NumValues(layer.input), x); });
-  }
-  Activation Apply(const LeakyReluLayer& leaky, const PlacedLayer& layer, Activation h) {
-    return InPlace(layer, std::move(h), [&](float* x) { LaneLeakyRelu(NumValues(layer.input), leaky.slope, x); });
+  template <typename Elementwise>
+  requires requires(const Elementwise& kind) { Activate(kind, 0, nullptr); }
+  Activation Apply(const Elementwise& kind, const PlacedLayer& layer, Activation h) {
+    return InPlace(layer, std::move(h), [&](float* x) { Activate(kind, NumValues(layer.input), x); });
   }
 
-  Activation Apply(const MaxPoolLayer& pool, const PlacedLayer& layer, Activation h) {
-    const LanePool windows = PoolOf(layer, pool.size, pool.stride.value_or(pool.size), pool.padding);
-    return Map(layer, h, [&](const float* x, float* y) { LaneMaxPool(windows, x, y); });
-  }
-
-  Activation Apply(const AvgPoolLayer& pool, const PlacedLayer& layer, Activation h) {
-    const LanePool windows = PoolOf(layer, pool.size, pool.stride.value_or(pool.size), 0);
-    return Map(layer, h, [&](const float* x, float* y) { LaneAvgPool(windows, x, y); });
-  }
-
-  Activation Apply(const GlobalAvgPoolLayer&, const PlacedLayer& layer, Activation h) {
-    return Map(layer, h, [&](const float* x, float* y) { LaneMean(PlanesOf(layer.input), x, y); });
+  template <typename Kind>
+  requires requires(const Kind& kind, const PlacedLayer& layer) { Pool(kind, layer, nullptr, nullptr); }
+  Activation Apply(const Kind& kind, const PlacedLayer& layer, Activation h) {
+    return Map(layer, h, [&](const float* x, float* y) { Pool(kind, layer, x, y); });
   }
 
   // [channel][y][x] is the order of a flat row. Predictions use all units.

@@ -153,16 +153,17 @@ class Classes(unittest.TestCase):
                          ["Outer::Inner", "Inner", "Inner"])
         self.assertEqual(functions.find_classes(Source("core/a.cc", "enum class Color {\n  kRed\n};\n")), [])
 
-    def test_refuses_a_long_one_and_lets_a_known_one_only_shrink(self):
+    def test_refuses_a_long_one_and_one_of_another_size_than_the_table_has(self):
         def long_class(name, num_lines):
-            return Source("core/a.cc", f"class {name} {{\n" + "  int x_;\n" * (num_lines - 2) + "};\n")
-        known = [long_class(name, num_lines).text for name, num_lines in sizes.LONG_CLASSES.items()]
+            return f"class {name} {{\n" + "  int x_;\n" * (num_lines - 2) + "};\n"
+        others = [Source(path, long_class(name, lines)) for (path, name), lines in sizes.LONG_CLASSES.items()]
         for size, expected in ((150, []), (151, [(1, "class-size")])):
-            self.assertEqual(rules(sizes.check_classes, "core/a.cc", long_class("Thing", size).text + "".join(known)), expected)
-        self.assertEqual(rules(sizes.check_classes, "core/a.cc", "".join(known[1:])), [(1, "class-size")])
-        name, num_lines = next(iter(sizes.LONG_CLASSES.items()))
-        grown = long_class(name, num_lines + 1).text + "".join(known[1:])
-        self.assertEqual(rules(sizes.check_classes, "core/a.cc", grown), [(1, "class-size")])
+            self.assertEqual(rules(sizes.check_classes, "core/a.cc", long_class("Thing", size), others), expected)
+        self.assertEqual(rules(sizes.check_classes, "core/a.cc", "", others[1:]), [(1, "class-size")])
+        (path, name), num_lines = next(iter(sizes.LONG_CLASSES.items()))
+        for size in (num_lines - 1, num_lines + 1):
+            self.assertEqual(rules(sizes.check_classes, path, long_class(name, size), others[1:]), [(1, "class-size")])
+        self.assertEqual(len(rules(sizes.check_classes, "core/b.cc", long_class(name, num_lines), others)), 1)
 
 
 class Subjects(unittest.TestCase):

@@ -14,7 +14,6 @@ FLOORS = {
     "server/rpc": 5, "worker/rpc": 5, "client/lib": 5,
     "server/main.cc": 6, "worker/main.cc": 6, "client/cli": 6,
 }
-TOP = 6
 
 # Library: how its includes look, and the folders that may have them.
 _OUTER = r"(core/wire|server/rpc|worker/rpc|client/lib|client/cli|server/main\.cc|worker/main\.cc)"

@@ -100,7 +100,7 @@ TEST_P(ExtentChanges, ChainsAreAddedOnlyToAnUnfinishedJob) {
   Apply(change::StopPoint{"job-aaaaaa", 0, "max_draws 1000 is reached"});
   EXPECT_THAT(WhyNot(4), HasSubstr("max_draws 1000 is reached"));
   Apply(change::SetIntent{"job-aaaaaa", JobIntent::kFinish});
-  EXPECT_THAT(WhyNot(4), HasSubstr("FINISH"));
+  EXPECT_THAT(WhyNot(4), HasSubstr("stopped early"));
   Apply(change::SetIntent{"job-aaaaaa", JobIntent::kCancel});
   EXPECT_THAT(WhyNot(4), HasSubstr("ended"));
   EXPECT_EQ(JobAsLoaded().plan->spec.chains, 3);

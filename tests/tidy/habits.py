@@ -19,6 +19,9 @@ CALLS = [
     ("random", r"(?<![\w.:>])s?rand\s*\(|\bstd::(mt19937(_64)?|default_random_engine|minstd_rand0?)\b|"
      r"\b(torch|at)::(rand|randn|randint|randperm|normal|bernoulli|dropout)(_like)?\s*\(|\bmanual_seed\b",
      r"(core|server|worker|client)/", r"$^", "use core/base/rng_key.h"),
+    ("store-writes", r"\bstore_?->Apply\s*\(", r"server/", r"server/control/state_writer\.cc", "use the StateWriter, which reports changes and the loss of the lead"),
+    ("locked-log", r"(?<![\w.:>])LOG\s*\(|(?<![\w.:>])Log\s*\(", r"server/control/dispatcher",
+     r"server/control/dispatcher\.cc", "push a LogLine: Entered logs it after the lock"),
     ("fresh-randomness", r"\bstd::random_device\b|\bRandomBits\s*\(",
      r"(core|server|worker|client)/", r"core/base/random_bits\.(h|cc)|server/server\.cc|worker/worker\.cc|client/cli/",
      "take an RngKey"),

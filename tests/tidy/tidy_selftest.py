@@ -219,11 +219,17 @@ class Calls(unittest.TestCase):
         ("thread", "worker/main.cc", "std::thread t;"),
         ("fresh-randomness", "server/control/a.cc", "RandomBits();"),
         ("fresh-randomness", "worker/worker.h", "std::random_device device;"),
+        ("store-writes", "server/control/a.cc", "store->Apply(changes, now);"),
+        ("store-writes", "server/rpc/a.cc", "store_->Apply(changes, now);"),
+        ("locked-log", "server/control/dispatcher_jobs.cc", "Log(LogLevel::kInfo, text);"),
         ("unfinished", "docs/a.sh", "# TODO: later"),
     ]
     GOOD = [
         ("core/base/clock.cc", "absl::Now();"),
         ("core/base/mutex.h", "absl::Mutex mutex_;"),
+        ("server/control/state_writer.cc", "store->Apply(changes, now);"),
+        ("tests/core/a.cc", "store_->Apply(changes, now);"),
+        ("server/control/dispatcher.cc", "Log(line.level, line.message);"),
         ("worker/worker.h", "std::thread t;"),
         ("worker/worker.cc", "RandomBits();"),
         ("worker/main.cc", "std::thread::hardware_concurrency();"),

@@ -1,5 +1,6 @@
 """Sizes of files and functions, and how much of the public headers is comment."""
 
+import re
 import statistics
 
 import functions
@@ -30,6 +31,10 @@ LONG_CLASSES = {
     ("worker/numerics/models/fused_potential.cc", "FusedPotential"): 188,
     ("worker/numerics/models/lane_network.cc", "LaneNetwork::Pass"): 172,
 }
+
+
+# Public methods of the dispatcher, without its constructor and destructor: lower the number when there are fewer.
+DISPATCHER_METHODS = 21
 
 
 def percentile(values, share):
@@ -82,6 +87,12 @@ def check_classes(sources):
             if c.num_lines != limit if limit > CLASS_STOP else c.num_lines > limit:
                 violations.append(Violation(source.path, c.first_line, "class-size",
                                             f"{c.name} is {c.num_lines} lines, the table or the limit says {limit}"))
+        if source.path == "server/control/dispatcher.h":
+            public = source.code.partition("class Dispatcher {")[2].partition("\n private:")[0]
+            methods = len(re.findall(r"^  (?! )[^(;~\n]* [*&]?\w+\(", public, re.M))
+            if methods != DISPATCHER_METHODS:
+                violations.append(Violation(source.path, 1, "class-size",
+                                            f"Dispatcher has {methods} public methods, the table says {DISPATCHER_METHODS}"))
     for path, name in sorted(known):
         violations.append(Violation("tests/tidy/sizes.py", 1, "class-size", f"{path} has no {name}: take it out of the table"))
     return violations

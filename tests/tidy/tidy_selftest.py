@@ -166,6 +166,15 @@ class Classes(unittest.TestCase):
         self.assertEqual(len(rules(sizes.check_classes, "core/b.cc", long_class(name, num_lines), others)), 1)
 
 
+    def test_counts_the_methods_of_the_dispatcher(self):
+        others = [Source(path, f"class {name} {{\n" + "  int x_;\n" * (lines - 2) + "};\n")
+                  for (path, name), lines in sizes.LONG_CLASSES.items()]
+        for count, expected in ((21, []), (20, [(1, "class-size")]), (22, [(1, "class-size")])):
+            text = ("class Dispatcher {\n public:\n  Dispatcher(int a);\n  ~Dispatcher();\n" + "  Reply<A> Ask(int a);\n" * count +
+                    "\n private:\n  void Tell(int a);\n};\n")
+            self.assertEqual(rules(sizes.check_classes, "server/control/dispatcher.h", text, others), expected)
+
+
 class Subjects(unittest.TestCase):
     def test_wants_a_comment_at_the_head(self):
         for text in ("#pragma once\n", "// What it holds.\n", "// Of tests.\n", "import os\n", "//\n"):

@@ -9,6 +9,9 @@ from source_tree import Violation
 WIDEST = 120
 # A path of a document, with a heading's anchor or, in a comment, the heading's words: docs/a/b.md#c; docs/a/b.md, "C".
 _CITED = re.compile(r"(?<![\w/.-])((?:docs|deploy)/[\w/.-]*\.md)(?:#([\w-]+)|,\s+(?://\s+|#\s+)?\"([^\"\n]+)\")?")
+# A path of a source file, not in an include or a string.
+_SOURCE = re.compile(r"(?<![\w/.<\"'-])((?:core|server|worker|client|tests|proto|cmake|deploy)/[\w/.-]*\w"
+                     r"\.(?:h|cc|cu|py|sh|proto|cmake))(?![\w.*{])")
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 # "(protocol 4)" in a comment: sections of a document that is not in the tree.
 _NUMBERED = re.compile(r"(?<!speaks )\bprotocol \d+\b(?=( and \d+|-\d+)?[);.:,])")
@@ -38,14 +41,14 @@ def check_width(sources):
 
 
 def check_references(sources):
-    documents = {s.path: s for s in sources if s.path.endswith(".md")}
+    documents, paths = {s.path: s for s in sources if s.path.endswith(".md")}, {s.path for s in sources}
 
     @functools.cache
     def anchors(path):
         return {slug(h) for h in re.findall(r"^#+ (.*)$", documents[path].text, re.M)}
 
     def broken(target, anchor):
-        if target not in documents:
+        if target not in paths:
             return f"there is no {target}"
         return f"{target} has no heading '{anchor}'" if anchor and slug(anchor) not in anchors(target) else ""
 
@@ -54,6 +57,7 @@ def check_references(sources):
         if source.path.startswith("tests/tidy/"):
             continue
         found = [(m.start(), m.group(1), m.group(2) or m.group(3) or "") for m in _CITED.finditer(source.text)]
+        found += [(m.start(), m.group(1), "") for m in _SOURCE.finditer(source.text)]
         for match in _LINK.finditer(source.text) if source.path in documents else []:
             name, _, anchor = match.group(1).partition("#")
             target = os.path.normpath(os.path.join(os.path.dirname(source.path), name)) if name else source.path

@@ -347,7 +347,8 @@ class Documents(unittest.TestCase):
                            ("docs/b.md", "[a](#none)"), ("core/a.h", "// See docs/a.md."),
                            ("core/a.h", "// docs/guides/a.md#nothing"), ("core/a.h", '// docs/guides/a.md, "Nothing".'),
                            ("deploy/a.yml", "url: docs/guides/a.md#nothing"), ("core/a.h", "// Leases (protocol 4)."),
-                           ("core/a.h", "// Checks (protocol 1-2) first.")):
+                           ("core/a.h", "// Checks (protocol 1-2) first."), ("core/a.h", "// core/gone/b.h has it."),
+                           ("docs/b.md", "The file `tests/gone.py` says how.")):
             with self.subTest(path=path, text=text):
                 self.assertEqual(self.references(path, "\n" + text + "\n"), [(2, "reference")])
 
@@ -355,6 +356,7 @@ class Documents(unittest.TestCase):
         for path, text in (("docs/b.md", "[a](guides/a.md#who-may-and-when)"), ("docs/guides/b.md", "[a](a.md#linked-words)"),
                            ("docs/b.md", "# B\n[b](#b) [x](https://x.org/a.md#y)"), ("core/a.h", "// See docs/guides/a.md."),
                            ("core/a.h", '// docs/guides/a.md, "Who may, and `when`".'), ("core/a.cc", '"speaks protocol 1, not"'),
+                           ("core/a.h", '// core/a.h\n#include "core/made/b.pb.h"'),
                            ("deploy/a.yml", "url: docs/guides/a.md#a")):
             with self.subTest(path=path, text=text):
                 self.assertEqual(self.references(path, text + "\n"), [])

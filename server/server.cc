@@ -275,6 +275,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
                            .catalog = &coordinator_->catalog(),
                            .versions = &coordinator_->versions(),
                            .dispatcher = &coordinator_->dispatcher(),
+                           .events = coordinator_->events().get(),
                            .uploads = uploads_.get(),
                            .traces = traces_.get(),
                            .findings = findings_.get(),
@@ -298,7 +299,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   batcher_ = std::make_unique<Batcher>(&clock_, threads_.get(), router_.get(), &statistics_, options.batches,
                                        &predict_metrics_);
   evaluator_ = std::make_unique<Evaluator>(store_calls_.get(), catalog_.get(), blobs_.get(), queue_.get());
-  evaluation_log_ = std::make_unique<EvaluationStore>(parts.writer, state_.get(), parts.dispatcher->events());
+  evaluation_log_ = std::make_unique<EvaluationStore>(parts.writer, state_.get(), coordinator_->events());
   evaluations_ =
       std::make_unique<EvaluationOperations>(&clock_, store_calls_.get(), evaluator_.get(), evaluation_log_.get(),
                                              ProtoEvaluationCodec(), RngKey{RandomBits()}, options.longest_call);

@@ -23,6 +23,7 @@ Coordinator::Coordinator(const Clock* clock, Executor* executor, StateStore* sto
     : writer_(clock, executor, store, Lost(options.on_store_lost)),
       catalog_(&writer_, *store, state, Fold(options.id_key, 0)),
       versions_(clock, executor, &writer_, store, state),
-      dispatcher_({clock, executor, store, &writer_, &catalog_, &versions_}, std::move(state), options) {}
+      events_(std::make_shared<EventLog>(clock, store->generation())),
+      dispatcher_({clock, executor, store, &writer_, &catalog_, &versions_, events_}, std::move(state), options) {}
 
 }  // namespace chainfleet

@@ -1,11 +1,14 @@
 // Composes the coordinator's owners over one store, and fixes the order in which they start and stop.
 #pragma once
 
+#include <memory>
+
 #include "core/base/clock.h"
 #include "core/base/executor.h"
 #include "core/store/state_store/state_store.h"
 #include "server/control/catalog.h"
 #include "server/control/dispatcher.h"
+#include "server/control/event_log.h"
 #include "server/control/state_writer.h"
 #include "server/control/versions.h"
 
@@ -23,11 +26,14 @@ class Coordinator {
   Catalog& catalog() { return catalog_; }
   Versions& versions() { return versions_; }
   Dispatcher& dispatcher() { return dispatcher_; }
+  // The events of jobs. Other parts of the server may add theirs.
+  const std::shared_ptr<EventLog>& events() { return events_; }
 
  private:
   StateWriter writer_;
   Catalog catalog_;
   Versions versions_;
+  const std::shared_ptr<EventLog> events_;
   Dispatcher dispatcher_;
 };
 

@@ -28,8 +28,6 @@ Dispatcher::Dispatcher(const DispatcherParts& parts, StoredState state, Dispatch
 // Tasks that still wait on the executor find no Impl and do nothing.
 Dispatcher::~Dispatcher() = default;
 
-const std::shared_ptr<EventLog>& Dispatcher::events() const { return impl_->events; }
-
 Dispatcher::Core::Core(const DispatcherParts& parts, StoredState state, const DispatcherOptions& o, EventLog* log)
     : SchedulingTables{{}, {}, {}, FairShare(o.shares), {}},
       clock(parts.clock),

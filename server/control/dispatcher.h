@@ -72,6 +72,7 @@ struct DispatcherParts {
   StateWriter* writer = nullptr;  // closed before the Dispatcher is destroyed
   Catalog* catalog = nullptr;
   Versions* versions = nullptr;
+  std::shared_ptr<EventLog> events;
 };
 
 // Thread-safe.
@@ -138,8 +139,6 @@ class Dispatcher {
   absl::StatusOr<WorkerView> DrainWorker(const std::string& worker, absl::Duration limit = kDrainLimit);
   // Returns the demand for workers, for scalers and for metrics of the queue.
   FleetDemand Demand();
-  // The events of jobs. Other parts of the server may add theirs.
-  const std::shared_ptr<EventLog>& events() const;
 
  private:
   friend class Sessions;

@@ -179,7 +179,7 @@ struct Dispatcher::Impl {
       : catalog(parts.catalog),
         store(parts.store),
         options(std::move(o)),
-        events(std::make_shared<EventLog>(parts.clock, parts.store->generation())),
+        events(parts.events),
         core(parts, std::move(state), options, events.get()) {}
 
   const Catalog* const catalog;

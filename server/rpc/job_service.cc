@@ -187,7 +187,7 @@ grpc::ServerUnaryReactor* JobService::ListEvents(Context* context, const v1::Lis
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
     if (!job.ok()) return answer->Fail(job.status());
-    answer->Succeed(RenderEvents(parts_.dispatcher->events()->After(*job, request->after())));
+    answer->Succeed(RenderEvents(parts_.events->After(*job, request->after())));
   });
 }
 

@@ -36,6 +36,7 @@ struct ServiceParts {
   Catalog* catalog = nullptr;
   Versions* versions = nullptr;
   Dispatcher* dispatcher = nullptr;
+  EventLog* events = nullptr;
   UploadSigner* uploads = nullptr;  // null: objects are uploaded through the server
   TraceTable* traces = nullptr;
   FinalFindings* findings = nullptr;

@@ -158,3 +158,67 @@ class Concat(Layer):
 
     kind: ClassVar[str] = "concat"
     branch: Sequence[Layer] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GELU(Layer):
+    """x Phi(x), Phi the standard normal distribution function (Hendrycks & Gimpel 2016): the exact form."""
+
+    kind: ClassVar[str] = "gelu"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiLU(Layer):
+    """x / (1 + exp(-x)) (Elfwing et al. 2018)."""
+
+    kind: ClassVar[str] = "silu"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tanh(Layer):
+    """Tanh."""
+
+    kind: ClassVar[str] = "tanh"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Softplus(Layer):
+    """log(1 + exp(x))."""
+
+    kind: ClassVar[str] = "softplus"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeakyReLU(Layer):
+    """x where x > 0, else slope * x (Maas et al. 2013).
+
+    slope: factor of negative inputs; allowed: 0 to 1; default: 0.01.
+    """
+
+    kind: ClassVar[str] = "leaky_relu"
+    slope: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerNorm(Layer):
+    """Layer norm (Ba et al. 2016) of flat inputs: over all values of an example. Tensors: scale, shift.
+
+    epsilon: added to the variance; allowed: above 0; default: 1e-05.
+    """
+
+    kind: ClassVar[str] = "layer_norm"
+    epsilon: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupNorm(Layer):
+    """Group norm (Wu & He, ECCV 2018) of images: over the channels and pixels of each group. Tensors, per channel:
+    scale, shift.
+
+    groups: groups of channels; allowed: 1 to 65,536.
+    epsilon: added to the variance; allowed: above 0; default: 1e-05.
+    """
+
+    kind: ClassVar[str] = "group_norm"
+    groups: int
+    epsilon: float | None = None

@@ -169,7 +169,7 @@ class NotFinite(ChainfleetError):
 
 class NotHeld(ChainfleetError):
     """A worker asked for an object that no lease and no open shard of it needs, or opened its stream before its first
-    Synchronize. Of an upload: the server that takes the last step does not hold the parts, as after a restart.
+    Synchronize. For an upload: the server that takes the last step does not hold the parts, as after a restart.
     """
 
     hint = (

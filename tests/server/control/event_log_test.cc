@@ -87,13 +87,13 @@ class JobEvents : public DispatcherTest {
   // "message" of the whole job, "message 0" of its first chain.
   std::vector<std::string> Messages(const std::string& job) {
     std::vector<std::string> messages;
-    for (const auto& event : dispatcher_->events()->After(job, 0)) {
+    for (const auto& event : coordinator_->events()->After(job, 0)) {
       messages.push_back(event->message + (event->chain ? " " + std::to_string(*event->chain) : ""));
     }
     return messages;
   }
   std::string LastReason(const std::string& job) {
-    return dispatcher_->events()->After(job, 0).back()->fields.at("reason");
+    return coordinator_->events()->After(job, 0).back()->fields.at("reason");
   }
 };
 
@@ -106,7 +106,7 @@ TEST_F(JobEvents, AJobIsSubmittedPausedResumedAndEnds) {
   Advance(&worker, chain, ChainState::kSucceeded);
   EXPECT_THAT(Messages(chain.job), ElementsAre("job submitted", "lease granted 0", "job paused", "job resumed",
                                                "chain succeeded 0", "job ended"));
-  const auto end = dispatcher_->events()->After(chain.job, 0).back();
+  const auto end = coordinator_->events()->After(chain.job, 0).back();
   EXPECT_EQ(end->fields, (std::map<std::string, std::string>{{"draws", "1"}, {"state", "SUCCEEDED"}}));
 }
 
@@ -119,13 +119,13 @@ TEST_F(JobEvents, AChainIsLostAndItsStaleCommitIsRejectedOnce) {
   EXPECT_EQ(LastReason(chain.job), "worker w1 did not renew its lease");
   Sync(&other);
   ASSERT_TRUE(other.chains.contains(chain));
-  const auto granted = dispatcher_->events()->After(chain.job, 0).back();
+  const auto granted = coordinator_->events()->After(chain.job, 0).back();
   EXPECT_EQ(granted->fields.at("worker"), "w2");
   EXPECT_EQ(granted->fields.at("step"), "10") << "it resumes from its last commit";
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(Commit(lost, stale).ok());
   EXPECT_THAT(Messages(chain.job),
               ElementsAre("job submitted", "lease granted 0", "lease ended 0", "lease granted 0", "commit rejected 0"));
-  EXPECT_EQ(dispatcher_->events()->After(chain.job, 0).back()->fields.at("worker"), "w1");
+  EXPECT_EQ(coordinator_->events()->After(chain.job, 0).back()->fields.at("worker"), "w1");
 }
 
 TEST_F(JobEvents, AChainDivergesAndItsJobFails) {
@@ -135,7 +135,7 @@ TEST_F(JobEvents, AChainDivergesAndItsJobFails) {
   commit.ends_as = ChainState::kDiverged;
   commit.reason = "energy is not finite";
   ASSERT_TRUE(Commit(worker, commit).ok());
-  const auto events = dispatcher_->events()->After(chain.job, 0);
+  const auto events = coordinator_->events()->After(chain.job, 0);
   ASSERT_EQ(events.size(), 4u);
   EXPECT_EQ(events[2]->message, "chain diverged");
   EXPECT_EQ(events[2]->fields.at("reason"), "energy is not finite");

@@ -32,6 +32,7 @@ RunningServer::RunningServer(TokenTable tokens, bool allow_modules, int64_t tena
              .catalog = &content_,
              .versions = &versions_,
              .dispatcher = &dispatcher_,
+             .events = coordinator_.events().get(),
              .traces = &traces_,
              .findings = &findings_,
              .auth = &auth_,

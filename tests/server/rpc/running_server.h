@@ -139,7 +139,7 @@ class RunningServer : public ::testing::Test {
   PredictRouter router_{&clock_, threads_.get(), &catalog_, &queue_};
   Batcher batcher_{&clock_, threads_.get(), &router_, &statistics_, BatchLimits{}};
   Evaluator evaluator_{threads_.get(), &catalog_, &blobs_, &queue_};
-  EvaluationStore evaluation_log_{&coordinator_.writer(), state_.get(), dispatcher_.events()};
+  EvaluationStore evaluation_log_{&coordinator_.writer(), state_.get(), coordinator_.events()};
   EvaluationOperations evaluations_{&clock_,          threads_.get(),         &evaluator_,
                                     &evaluation_log_, ProtoEvaluationCodec(), RngKey{7}};
   std::unique_ptr<GrpcServer> server_;

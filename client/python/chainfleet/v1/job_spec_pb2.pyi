@@ -47,7 +47,7 @@ class JobSpec(_message.Message):
         theta: _containers.RepeatedScalarFieldContainer[float]
         def __init__(self, theta: _Optional[_Iterable[float]] = ..., perturb: _Optional[float] = ...) -> None: ...
     class Layer(_message.Message):
-        __slots__ = ["avg_pool", "batch_norm", "concat", "conv", "dropout", "flatten", "frn", "global_avg_pool", "linear", "max_pool", "relu", "residual"]
+        __slots__ = ["avg_pool", "batch_norm", "concat", "conv", "dropout", "flatten", "frn", "gelu", "global_avg_pool", "group_norm", "layer_norm", "leaky_relu", "linear", "max_pool", "relu", "residual", "silu", "softplus", "tanh"]
         class AvgPool(_message.Message):
             __slots__ = ["size", "stride"]
             SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -95,6 +95,23 @@ class JobSpec(_message.Message):
             epsilon: float
             threshold: bool
             def __init__(self, epsilon: _Optional[float] = ..., threshold: bool = ...) -> None: ...
+        class GroupNorm(_message.Message):
+            __slots__ = ["epsilon", "groups"]
+            EPSILON_FIELD_NUMBER: _ClassVar[int]
+            GROUPS_FIELD_NUMBER: _ClassVar[int]
+            epsilon: float
+            groups: int
+            def __init__(self, groups: _Optional[int] = ..., epsilon: _Optional[float] = ...) -> None: ...
+        class LayerNorm(_message.Message):
+            __slots__ = ["epsilon"]
+            EPSILON_FIELD_NUMBER: _ClassVar[int]
+            epsilon: float
+            def __init__(self, epsilon: _Optional[float] = ...) -> None: ...
+        class LeakyRelu(_message.Message):
+            __slots__ = ["slope"]
+            SLOPE_FIELD_NUMBER: _ClassVar[int]
+            slope: float
+            def __init__(self, slope: _Optional[float] = ...) -> None: ...
         class Linear(_message.Message):
             __slots__ = ["bias", "outputs"]
             BIAS_FIELD_NUMBER: _ClassVar[int]
@@ -125,11 +142,18 @@ class JobSpec(_message.Message):
         DROPOUT_FIELD_NUMBER: _ClassVar[int]
         FLATTEN_FIELD_NUMBER: _ClassVar[int]
         FRN_FIELD_NUMBER: _ClassVar[int]
+        GELU_FIELD_NUMBER: _ClassVar[int]
         GLOBAL_AVG_POOL_FIELD_NUMBER: _ClassVar[int]
+        GROUP_NORM_FIELD_NUMBER: _ClassVar[int]
+        LAYER_NORM_FIELD_NUMBER: _ClassVar[int]
+        LEAKY_RELU_FIELD_NUMBER: _ClassVar[int]
         LINEAR_FIELD_NUMBER: _ClassVar[int]
         MAX_POOL_FIELD_NUMBER: _ClassVar[int]
         RELU_FIELD_NUMBER: _ClassVar[int]
         RESIDUAL_FIELD_NUMBER: _ClassVar[int]
+        SILU_FIELD_NUMBER: _ClassVar[int]
+        SOFTPLUS_FIELD_NUMBER: _ClassVar[int]
+        TANH_FIELD_NUMBER: _ClassVar[int]
         avg_pool: JobSpec.Layer.AvgPool
         batch_norm: JobSpec.Layer.BatchNorm
         concat: JobSpec.Layer.Concat
@@ -137,12 +161,19 @@ class JobSpec(_message.Message):
         dropout: JobSpec.Layer.Dropout
         flatten: JobSpec.Layer.Empty
         frn: JobSpec.Layer.Frn
+        gelu: JobSpec.Layer.Empty
         global_avg_pool: JobSpec.Layer.Empty
+        group_norm: JobSpec.Layer.GroupNorm
+        layer_norm: JobSpec.Layer.LayerNorm
+        leaky_relu: JobSpec.Layer.LeakyRelu
         linear: JobSpec.Layer.Linear
         max_pool: JobSpec.Layer.MaxPool
         relu: JobSpec.Layer.Empty
         residual: JobSpec.Layer.Residual
-        def __init__(self, conv: _Optional[_Union[JobSpec.Layer.Conv, _Mapping]] = ..., linear: _Optional[_Union[JobSpec.Layer.Linear, _Mapping]] = ..., batch_norm: _Optional[_Union[JobSpec.Layer.BatchNorm, _Mapping]] = ..., frn: _Optional[_Union[JobSpec.Layer.Frn, _Mapping]] = ..., relu: _Optional[_Union[JobSpec.Layer.Empty, _Mapping]] = ..., max_pool: _Optional[_Union[JobSpec.Layer.MaxPool, _Mapping]] = ..., avg_pool: _Optional[_Union[JobSpec.Layer.AvgPool, _Mapping]] = ..., global_avg_pool: _Optional[_Union[JobSpec.Layer.Empty, _Mapping]] = ..., flatten: _Optional[_Union[JobSpec.Layer.Empty, _Mapping]] = ..., dropout: _Optional[_Union[JobSpec.Layer.Dropout, _Mapping]] = ..., residual: _Optional[_Union[JobSpec.Layer.Residual, _Mapping]] = ..., concat: _Optional[_Union[JobSpec.Layer.Concat, _Mapping]] = ...) -> None: ...
+        silu: JobSpec.Layer.Empty
+        softplus: JobSpec.Layer.Empty
+        tanh: JobSpec.Layer.Empty
+        def __init__(self, conv: _Optional[_Union[JobSpec.Layer.Conv, _Mapping]] = ..., linear: _Optional[_Union[JobSpec.Layer.Linear, _Mapping]] = ..., batch_norm: _Optional[_Union[JobSpec.Layer.BatchNorm, _Mapping]] = ..., frn: _Optional[_Union[JobSpec.Layer.Frn, _Mapping]] = ..., relu: _Optional[_Union[JobSpec.Layer.Empty, _Mapping]] = ..., max_pool: _Optional[_Union[JobSpec.Layer.MaxPool, _Mapping]] = ..., avg_pool: _Optional[_Union[JobSpec.Layer.AvgPool, _Mapping]] = ..., global_avg_pool: _Optional[_Union[JobSpec.Layer.Empty, _Mapping]] = ..., flatten: _Optional[_Union[JobSpec.Layer.Empty, _Mapping]] = ..., dropout: _Optional[_Union[JobSpec.Layer.Dropout, _Mapping]] = ..., residual: _Optional[_Union[JobSpec.Layer.Residual, _Mapping]] = ..., concat: _Optional[_Union[JobSpec.Layer.Concat, _Mapping]] = ..., gelu: _Optional[_Union[JobSpec.Layer.Empty, _Mapping]] = ..., silu: _Optional[_Union[JobSpec.Layer.Empty, _Mapping]] = ..., tanh: _Optional[_Union[JobSpec.Layer.Empty, _Mapping]] = ..., softplus: _Optional[_Union[JobSpec.Layer.Empty, _Mapping]] = ..., leaky_relu: _Optional[_Union[JobSpec.Layer.LeakyRelu, _Mapping]] = ..., layer_norm: _Optional[_Union[JobSpec.Layer.LayerNorm, _Mapping]] = ..., group_norm: _Optional[_Union[JobSpec.Layer.GroupNorm, _Mapping]] = ...) -> None: ...
     class Likelihood(_message.Message):
         __slots__ = ["bernoulli", "categorical", "gaussian", "heteroscedastic_gaussian"]
         class Empty(_message.Message):

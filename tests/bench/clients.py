@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Latency of predictions by client: the Python package, tritonclient over gRPC, and over HTTP with binary tensors and JSON.
+"""Latency and rate of predictions by client: the Python package, tritonclient over gRPC, over HTTP with binary tensors, and JSON.
 
   CHAINFLEET_BIN=build/release/bin tests/bench/clients.py
 
 One worker, softmax regression on Fashion-MNIST, 80 draws. The clients take turns, so the ratios are from one
-run. Each call ends with both outputs as NumPy arrays.
+run. Each call ends with both outputs as NumPy arrays. The rate is that of eight threads, each with a client of its own.
 """
 import os
 import statistics
 import sys
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -24,6 +25,7 @@ import tritonclient.http as triton_http
 
 cf = python_package.chainfleet
 REPEATS = {1: 200, 64: 100, 4096: 8}
+THREADS, ROUNDS, CALLS, ROWS = 8, 5, 20, 64  # of the rates
 OUTPUTS = ("mean_probability", "mutual_information")
 
 
@@ -52,6 +54,37 @@ def clients(fleet, job, x):
             "tritonclient HTTP, binary": lambda: http(True), "tritonclient HTTP, JSON": lambda: http(False)}
 
 
+def rate(fleet, job, x, name):
+    """Rows/s of THREADS threads that call one client each; a client stays in the thread that made it."""
+    calls, gate = CALLS // 5 if "JSON" in name else CALLS, threading.Barrier(THREADS + 1)
+
+    def work():
+        call = clients(fleet, job, x)[name]
+        call()
+        gate.wait()
+        for _ in range(calls):
+            call()
+
+    threads = [threading.Thread(target=work) for _ in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    gate.wait()
+    begin = time.perf_counter()
+    for thread in threads:
+        thread.join()
+    return THREADS * calls * len(x) / (time.perf_counter() - begin)
+
+
+def print_rates(fleet, job):
+    x = numpy.random.default_rng(1).integers(0, 256, (ROWS, 1, 28, 28), dtype=numpy.uint8)
+    names = list(clients(fleet, job, x))
+    rounds = [{name: rate(fleet, job, x, name) for name in names} for _ in range(ROUNDS)]
+    for name in names:
+        taken = statistics.median(rates[name] for rates in rounds)
+        share = statistics.median(rates[name] / rates["tritonclient gRPC"] for rates in rounds)
+        print(f"{THREADS} open   {name:26s} {taken:9.0f} rows/s {share:5.2f} of tritonclient's gRPC")
+
+
 def main():
     fleet = fleets.Fleet(workers=1, lease_seconds=15)
     try:
@@ -73,6 +106,7 @@ def main():
             for name, taken in times.items():
                 median = statistics.median(taken)
                 print(f"{rows:5d} rows  {name:26s} {1e3 * median:9.2f} ms  {median / first:5.2f} of tritonclient's gRPC")
+        print_rates(fleet, job)
     finally:
         fleet.close()
 

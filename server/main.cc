@@ -170,8 +170,7 @@ void AddStoreFlags(CLI::App* app, Flags* flags) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app->add_flag(
       "--restored", flags->restored,
-      "Once, after a backup was put back: fences off all that was done after it was taken, and looks for every "
-      "object");
+      "Use once, after a backup was restored: fence off everything done after the backup, and look for every object");
   app->add_flag("--objects-moved", flags->server.objects_moved,
                 "Use once, after all objects were copied under the same names to their new place: --blobs, or the data "
                 "directory");

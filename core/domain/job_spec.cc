@@ -98,9 +98,10 @@ void ValidateScheduling(const JobSpec& spec, Violations* violations) {
   CheckBounds(spec.scheduling, "scheduling", violations);
   CheckBounds(spec.retention, "retention", violations);
   CheckBounds(spec.snapshots, "snapshots", violations);
-  if (violations->size() == before && spec.scheduling.success_chains.value_or(0) > spec.chains) {
-    violations->push_back({"scheduling.success_chains", absl::StrCat("must be at most the ", spec.chains,
-                                                                     " chains, is ", *spec.scheduling.success_chains)});
+  const std::optional<int64_t> enough = spec.scheduling.success_chains;
+  if (violations->size() == before && enough && spec.chains >= 1 && *enough > spec.chains) {
+    violations->push_back(
+        {"scheduling.success_chains", absl::StrCat("must be at most the ", spec.chains, " chains, is ", *enough)});
   }
 }
 

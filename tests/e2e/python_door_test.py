@@ -186,6 +186,18 @@ class Refused(ConnectedFleet):
 
     def test_a_wrong_field(self):
         self.refused(cf.errors.InvalidArgument, "INVALID_FIELD", chains=-1)
+        self.assertEqual(self.refused_fields(chains=-1), ["chains"])
+
+    def refused_fields(self, **wrong):
+        with self.assertRaises(cf.errors.InvalidArgument) as caught:
+            self.fleet.sample(NETWORK, data=(X, Y), sampler=cf.SGLD(), epochs=1, progress=False, **wrong)
+        return [violation.path for violation in caught.exception.violations]
+
+    def test_a_network_that_does_not_fit_the_data(self):
+        for wrong in ({"model": cf.Model(builtin="lenet5")}, {"data": (X, numpy.zeros(len(X), int))}):
+            with self.assertRaises(cf.errors.InvalidArgument):
+                self.fleet.sample(**{"model": NETWORK, "data": (X, Y), "sampler": cf.SGLD(), "epochs": 1, "progress": False, **wrong})
+            self.assertEqual((self.fleet.datasets(), self.fleet.jobs()), ([], []))
 
     def test_a_file_that_the_server_cannot_decode(self):
         with tempfile.NamedTemporaryFile(suffix=".npz") as file:

@@ -33,7 +33,8 @@ void Require(bool holds, const char* what) {
 }
 
 void CheckRefusal(const absl::Status& status, const ModelInferRequest& request) {
-  Require(absl::IsInvalidArgument(status), "a refusal is INVALID_ARGUMENT");
+  const bool unknown = absl::IsNotFound(status) && request.model_version() == "0";
+  Require(absl::IsInvalidArgument(status) || unknown, "a refusal is INVALID_ARGUMENT, of version 0 NOT_FOUND");
   const std::string text(status.message()), asked = request.SerializeAsString();
   Require(!text.empty(), "a refusal says why");
   for (const char* ours : {"chainfleet", "absl", "proto", "inference::", ".cc", "std::"}) {

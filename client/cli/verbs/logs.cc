@@ -36,6 +36,7 @@ std::string TextOf(const v1::Event& event) {
   const std::map<std::string, std::string> fields(event.fields().begin(), event.fields().end());
   const char* space = "  ";
   for (const auto& [key, value] : fields) {
+    if (key == "lease_epoch") continue;  // for programs: JSON has it
     const bool one_word =
         std::ranges::all_of(value, [](unsigned char c) { return absl::ascii_isgraph(c) && c != '"'; });
     absl::StrAppend(&text, std::exchange(space, " "), key, "=",

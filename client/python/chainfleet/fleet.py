@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import modules, programs, sampling, uploads
 from .arrays import Data
 from .connection import Connection
 from .contexts import find_server
-from .errors import ChainfleetError, class_of
+from .errors import ChainfleetError, InvalidArgument, class_of
 from .job import Job
 from .likelihoods import Likelihood
 from .prediction import Prediction
@@ -117,7 +118,7 @@ class Fleet(Resources):
         Arguments left out have these values: learning_rate 0.01; prior Gaussian(precision=1); for floats likelihood
         Gaussian(learned=True); batch_size 128, or all rows if there are fewer; with epochs, a draw at the end of each
         epoch of the second half of the run, or of each cycle.
-        Raises InvalidArgument, with every wrong field, before anything is uploaded; JobFailed.
+        Raises InvalidArgument, with every wrong field, and leaves nothing uploaded; JobFailed.
         """
         given = {**more, "sampler": sampler, "chains": chains, "num_epochs": epochs, "num_steps": steps, "name": name}
         given |= {"likelihood": likelihood, "prior": prior, "learning_rate": learning_rate, "step_size": step_size}
@@ -183,21 +184,28 @@ class Fleet(Resources):
     ) -> Job:
         """missing: data and module to upload if the server says that they are not there; None and b"" are not uploaded.
 
-        The server checks the fields first, so nothing is uploaded for a job that it refuses for another reason.
+        The server checks the fields first, so nothing is uploaded for a job that it refuses for another reason. What
+        was uploaded for a job that is wrong after all, such as a network that does not fit the data, is deleted again.
         """
         left = {reason: content for reason, content in (missing or {}).items() if content}
+        undo: list[tuple[Callable[[str], None], str]] = []
         while True:
             try:
                 return Job(self, self.connection.call("JobService/CreateJob", request, jobs_pb2.Job).id)
             except ChainfleetError as error:
                 if error.reason not in left:
+                    for delete, stored in undo if isinstance(error, InvalidArgument) else ():
+                        with contextlib.suppress(ChainfleetError):  # another job may use it by now
+                            delete(stored)
                     raise
             module, data = left.pop("MODEL_NOT_FOUND", b""), left.pop("DATASET_NOT_FOUND", None)
             stored = request.spec.model.torchscript
             if module and stored not in [found.name for found in self.models()]:  # first: it may be refused
                 self.upload_model(stored, module, progress)
+                undo.append((self.delete_model, stored))
             if data and request.spec.dataset.name not in [found.name for found in self.datasets()]:
                 self.upload(request.spec.dataset.name, data, progress)
+                undo.append((self.delete_dataset, request.spec.dataset.name))
 
     def doctor(self) -> str:
         """A table of checks of programs, disk, server and workers. Needs the program `chainfleet`.

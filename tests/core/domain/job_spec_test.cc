@@ -276,6 +276,12 @@ TEST(JobSpec, NoMoreChainsAreEnoughThanThereAre) {
   EXPECT_THAT(Paths(spec), ::testing::ElementsAre("scheduling.success_chains"));
 }
 
+TEST(JobSpec, AWrongNumberOfChainsIsTheOnlyViolation) {
+  JobSpec spec = FashionJob();
+  spec.chains = -1;
+  EXPECT_THAT(Paths(spec), ::testing::ElementsAre("chains"));
+}
+
 TEST(JobSpec, AStopRuleIsMadeOfWhatTheJobHas) {
   JobSpec spec = FashionJob();
   spec.until = {.rhat_below = 1.01, .ess_above = 400, .max_draws = 1000};

@@ -25,7 +25,7 @@ import tritonclient.http as triton_http
 
 cf = python_package.chainfleet
 REPEATS = {1: 200, 64: 100, 4096: 8}
-THREADS, ROUNDS, CALLS, ROWS = 8, 5, 20, 64  # of the rates
+THREADS, ROUNDS, CALLS, ROWS = 8, 5, 20, 64  # when rates are measured
 OUTPUTS = ("mean_probability", "mutual_information")
 
 

@@ -35,6 +35,10 @@ chainfleet dataset put mnist-digits "$root"/deploy/data/mnist-2000-{images-idx3,
 step "Sampling: deploy/jobs/fashion-emcmc.yaml"
 job=$(chainfleet submit -f "$root/deploy/jobs/fashion-emcmc.yaml" --follow -o name)
 chainfleet get chains "$job"
+if chainfleet describe "$job" | grep WARNING; then
+  echo "quickstart: the job has warnings" >&2
+  exit 1
+fi
 cat <<'TEXT'
 R-hat compares what the chains predict for four training images. Far above 1.01 it says that they disagree: after 12 epochs each
 is in a region of its own, as chains of a network are. An average over them gains all the same: compare "mean single draw" with

@@ -321,6 +321,9 @@ InferenceService::Reactor* InferenceService::ModelStatistics(Context* context,
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     if (request->name().empty()) return answer->Answer(parts_.auth->TenantOf(*context), AllCounts(parts_));
     const absl::StatusOr<Model> model = Find(*context, request->name(), request->version());
+    if (absl::IsNotFound(model.status())) {  // as Triton
+      return answer->Fail(absl::InvalidArgumentError(model.status().message()));
+    }
     if (!model.ok()) return answer->Fail(model.status());
     parts_.executor->Schedule([answer, parts = parts_, model = *model, name = request->name()] {
       const auto numbers = VersionsOf(parts.state, model.job, model.pinned.get());

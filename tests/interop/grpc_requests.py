@@ -4,7 +4,7 @@ import dataclasses
 from google.protobuf.message import Message
 
 from answers import message
-from http_requests import CONVERTED, NO_CONTROL, OWN_SETTINGS, ROWS, SELECTED, STRICT, UNKNOWN
+from http_requests import CONVERTED, NO_CONTROL, OWN_SETTINGS, ROWS, SELECTED, STRICT
 
 
 @dataclasses.dataclass
@@ -40,12 +40,11 @@ def others():
     yield call("ModelStatistics", why="only models with requests")
     for method in ("ModelReady", "ModelMetadata", "ModelConfig", "ModelStatistics"):
         shown = {"ModelConfig": OWN_SETTINGS, "ModelStatistics": "chainfleet has no statistics of caches and memory"}.get(method, "")
-        unknown = UNKNOWN if method == "ModelStatistics" else ""
         yield call(method, {"name": "small"}, shown)
-        yield call(method, {"name": "none"}, unknown)
+        yield call(method, {"name": "none"})
         yield call(method, {"name": "small", "version": "1"}, shown)
         for version in ("7", "0"):
-            yield call(method, {"name": "small", "version": version}, unknown)
+            yield call(method, {"name": "small", "version": version})
         for version in ("-1", "first", "99999999999999999999"):
             yield call(method, {"name": "small", "version": version})
     for method in ("ModelReady", "ModelMetadata", "ModelConfig"):

@@ -73,6 +73,7 @@ class NotFound(ChainfleetError, LookupError):
     """A job, data set, model, version or alias is not there, or belongs to another tenant."""
 
     code = "NOT_FOUND"
+    hint = "fleet.jobs(), datasets(), models(), aliases(), workers() and evaluations() list the names that are there"
 
 
 class AlreadyExists(ChainfleetError):
@@ -140,6 +141,7 @@ class Internal(ChainfleetError):
     """A fault of the server; its log has the request id."""
 
     code = "INTERNAL"
+    hint = "look for the request id in the server's log, and report it"
 
 
 class JobFailed(ChainfleetError):

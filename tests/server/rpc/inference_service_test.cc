@@ -144,6 +144,11 @@ TEST_F(InferenceServiceTest, AVersionThatNobodyAskedForIsCountedAsZero) {
   CommitADraw();
   MakeVersion();
   EXPECT_THAT(Statistics(""), SizeIs(0)) << "of all models, those that were asked";
+  inference::ModelStatisticsRequest unknown;
+  unknown.set_name("nobody");
+  inference::ModelStatisticsResponse none;
+  grpc::ClientContext context;
+  EXPECT_EQ(models_->ModelStatistics(&context, unknown, &none).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   const std::vector<inference::ModelStatistics> unasked = Statistics("softmax");
   ASSERT_THAT(unasked, SizeIs(1));
   EXPECT_EQ(unasked[0].version(), "1");

@@ -90,8 +90,9 @@ def codes(book):
 
 
 def kinds(book):
-    """Returns the types of the outputs of each cell of code."""
-    return [[sorted(output.get("data", [output.get("name")])) for output in cell.outputs] for cell in codes(book)]
+    """Returns the types of the outputs of each cell of code. Text in a row is one: a slow kernel sends it in parts."""
+    types = [[sorted(output.get("data", [output.get("name")])) for output in cell.outputs] for cell in codes(book)]
+    return [[kind for i, kind in enumerate(outputs) if kind != ["stdout"] or outputs[:i][-1:] != [kind]] for outputs in types]
 
 
 def pictures(book):

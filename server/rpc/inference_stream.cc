@@ -76,6 +76,12 @@ class InferenceSession : public std::enable_shared_from_this<InferenceSession> {
     }
   }
 
+  // True from before the client learns of the end, so that a stream opened then finds room.
+  bool has_ended() {
+    const MutexLock lock(&mutex_);
+    return reactor_ == nullptr;
+  }
+
   void Written(bool ok) {
     if (!ok) Abandon(absl::CancelledError("the client went away"));
     const MutexLock lock(&mutex_);
@@ -204,7 +210,10 @@ InferenceStreams::Reactor* InferenceStreams::Open(const grpc::CallbackServerCont
   const std::shared_ptr<Session> session = call->session();
   if (admitted.ok()) {
     const MutexLock lock(&mutex_);
-    std::erase_if(sessions_, [](const auto& open) { return open.expired(); });
+    std::erase_if(sessions_, [](const auto& open) {
+      const std::shared_ptr<InferenceSession> known = open.lock();
+      return known == nullptr || known->has_ended();
+    });
     if (sessions_.size() < limits::kInferenceStreams) {
       sessions_.push_back(session);
     } else {

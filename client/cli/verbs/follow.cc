@@ -1,10 +1,8 @@
 #include "client/cli/verbs/follow.h"
 
 #include <cstdio>
-#include <map>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "client/cli/terminal.h"
 #include "client/cli/views/job_view.h"
 
@@ -32,18 +30,9 @@ absl::StatusOr<v1::Job> FollowJob(Client* client, const std::string& job, absl::
 
 absl::Status OutcomeOf(const v1::Job& job) {
   if (job.state() == v1::Job::SUCCEEDED || job.state() == v1::Job::SUCCEEDED_EARLY) return absl::OkStatus();
-  std::map<std::pair<v1::ChainState, std::string>, std::vector<int32_t>> failed;
-  for (const v1::Chain& chain : job.chains()) {
-    if (chain.state() != v1::FAILED && chain.state() != v1::DIVERGED) continue;
-    failed[{chain.state(), chain.reason()}].push_back(chain.id().index());
-  }
-  std::vector<std::string> reasons;
-  for (const auto& [why, chains] : failed) {
-    reasons.push_back(absl::StrCat(chains.size() == 1 ? "chain " : "chains ", absl::StrJoin(chains, ", "), " ",
-                                   v1::ChainState_Name(why.first), ": ", why.second));
-  }
-  return absl::AbortedError(absl::StrCat("job ", job.id(), " ended ", v1::Job::State_Name(job.state()),
-                                         reasons.empty() ? "" : ": ", absl::StrJoin(reasons, "; ")));
+  const std::string why = WhyFailed(job);
+  return absl::AbortedError(
+      absl::StrCat("job ", job.id(), " ended ", v1::Job::State_Name(job.state()), why.empty() ? "" : ": ", why));
 }
 
 }  // namespace chainfleet

@@ -6,6 +6,8 @@
 #include <map>
 #include <optional>
 #include <regex>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -16,14 +18,6 @@
 
 namespace chainfleet {
 namespace {
-
-std::string WhyFailed(const v1::Job& job) {
-  for (const v1::Chain& chain : job.chains()) {
-    const bool failed = chain.state() == v1::FAILED || chain.state() == v1::DIVERGED;
-    if (failed && !chain.reason().empty()) return absl::StrCat("chain ", chain.id().index(), ": ", chain.reason());
-  }
-  return "";
-}
 
 std::string InSeconds(absl::Time time) { return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone()); }
 
@@ -379,6 +373,20 @@ std::string DescribePosterior(const v1::Job& job) {
 std::string DescribeStored(const v1::Job& job) {
   return absl::StrCat("up to ", FormatBytes(job.report().stored_bytes()), " of draws, ", job.report().draws_per_chain(),
                       " of each chain");
+}
+
+std::string WhyFailed(const v1::Job& job) {
+  std::map<std::pair<v1::ChainState, std::string>, std::vector<int32_t>> failed;
+  for (const v1::Chain& chain : job.chains()) {
+    if (chain.state() != v1::FAILED && chain.state() != v1::DIVERGED) continue;
+    failed[{chain.state(), chain.reason()}].push_back(chain.id().index());
+  }
+  std::vector<std::string> reasons;
+  for (const auto& [why, chains] : failed) {
+    reasons.push_back(absl::StrCat(chains.size() == 1 ? "chain " : "chains ", absl::StrJoin(chains, ", "), " ",
+                                   v1::ChainState_Name(why.first), ": ", why.second));
+  }
+  return absl::StrJoin(reasons, "; ");
 }
 
 std::string DescribeJob(const v1::Job& job, absl::Time now, std::optional<int64_t> versions) {

@@ -36,6 +36,9 @@ std::string ExplainRhat(const v1::Job& job);
 Table SegmentTable(const std::vector<v1::SegmentRecord>& segments);
 Table SnapshotTable(const std::vector<v1::Snapshot>& snapshots, absl::Time now);
 
+// "chains 0, 2 FAILED: out of memory; chain 1 DIVERGED: ..."; empty if no chain failed.
+std::string WhyFailed(const v1::Job& job);
+
 // Describes a job: state, progress, posterior, job file, chains, and the number of its versions.
 std::string DescribeJob(const v1::Job& job, absl::Time now, std::optional<int64_t> versions = std::nullopt);
 

@@ -58,13 +58,11 @@ at::Tensor OfParameters(const LayerTrace& trace, int64_t chains) {
   }
   return squares;
 }
-at::Tensor Norms(const FrnLayer&, const LayerTrace& trace, int64_t chains) { return OfParameters(trace, chains); }
-at::Tensor Norms(const LayerNormLayer&, const LayerTrace& trace, int64_t chains) { return OfParameters(trace, chains); }
-at::Tensor Norms(const GroupNormLayer&, const LayerTrace& trace, int64_t chains) { return OfParameters(trace, chains); }
 
 }  // namespace
 
 at::Tensor SquaredExampleNorms(const LayerTrace& trace, int64_t chains) {
+  if (!trace.of_example.empty()) return OfParameters(trace, chains);
   return std::visit(
       [&](const auto& kind) {
         if constexpr (requires { Norms(kind, trace, chains); }) return Norms(kind, trace, chains);

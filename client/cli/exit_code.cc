@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "client/cli/job_file.h"
+#include "core/base/escaped.h"
 #include "core/wire/grpc_status.h"
 
 namespace chainfleet {
@@ -29,7 +30,9 @@ ExitCode ExitCodeOf(const absl::Status& status) {
 }
 
 std::string FormatError(const absl::Status& status, bool color) {
-  const auto one_line = [](const std::string& text) { return absl::StrReplaceAll(text, {{"\r\n", " "}, {"\n", " "}}); };
+  const auto one_line = [](const std::string& text) {
+    return Escaped(absl::StrReplaceAll(text, {{"\r\n", " "}, {"\n", " "}}));
+  };
   std::string text = color ? "\x1b[1;31merror:\x1b[0m " : "error: ";
   const std::string id = RequestIdOf(status);
   const std::string request = id.empty() ? "" : absl::StrCat(" (request ", id, ")");

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string_view>
 
-#include "core/base/utf8.h"
+#include "core/base/escaped.h"
 
 namespace chainfleet {
 namespace {
@@ -35,36 +35,8 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
-// True for terminal controls (C0, DEL and C1), line breaks and bidirectional characters, with which a line could
-// mislead its reader. True also for bytes that are not UTF-8: terminals differ on them, and JSON forbids them.
-bool IsEscaped(char32_t c) {
-  return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x61c || c == 0x200e || c == 0x200f ||
-         (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == kNoCharacter;
-}
-
-// Also puts a backslash before each character of `marked`.
-std::string Escaped(std::string_view text, std::string_view marked = "") {
-  std::string out;
-  for (size_t at = 0; at < text.size();) {
-    const auto [code, bytes] = FirstCharacter(text.substr(at));
-    if (marked.find(text[at]) != std::string_view::npos) out += '\\';
-    if (IsEscaped(code)) {
-      out += fmt::format("\\u{:04x}", static_cast<uint32_t>(code));
-    } else {
-      out += text.substr(at, bytes);
-    }
-    at += bytes;
-  }
-  return out;
-}
-
-std::string Quoted(std::string_view text) { return '"' + Escaped(text, "\"\\") + '"'; }
-
 struct Render {
-  std::string operator()(const std::string& v) const {
-    const bool one_word = v.find(' ') == std::string::npos && Escaped(v) == v;
-    return as_json || !one_word ? Quoted(v) : v;
-  }
+  std::string operator()(const std::string& v) const { return as_json ? Quoted(v) : WordOrQuoted(v); }
   std::string operator()(int64_t v) const { return std::to_string(v); }
   std::string operator()(double v) const {
     return std::isfinite(v) ? fmt::format("{:.9g}", v) : Quoted(fmt::format("{}", v));

@@ -27,6 +27,7 @@ TEST(ExitCode, IsUsageForErrorsOfTheUser) {
 
 TEST(FormatError, IsOneLine) {
   EXPECT_EQ(FormatError(absl::NotFoundError("no job\nof that name"), false), "error: no job of that name\n");
+  EXPECT_EQ(FormatError(absl::NotFoundError("no \x1b[2J\u202ejob"), false), "error: no \\u001b[2J\\u202ejob\n");
   EXPECT_EQ(FormatError(absl::NotFoundError(""), false), "error: NOT_FOUND\n");
   EXPECT_EQ(FormatError(InvalidFields({{"chains", "must be at least 1"}}), false),
             "error: chains: must be at least 1\n");

@@ -33,6 +33,17 @@ TEST(Table, ShowsWideColumnsInWideTablesOnlyAndCutsLongLines) {
   EXPECT_EQ(table.Render({.max_width = 10}), "A  C\nx  a lo...\n");
 }
 
+TEST(Table, CountsCharactersNotBytesAndEscapesControls) {
+  Table table({"CLASS", ">N"});
+  table.AddRow({"Übergrößen", "1"});
+  table.AddRow({"\x1b[2J\u202eb", "22"});
+  EXPECT_EQ(table.Render(),
+            "CLASS              N\n"
+            "Übergrößen         1\n"
+            "\\u001b[2J\\u202eb  22\n");
+  EXPECT_EQ(table.Render({.max_rows = 1, .max_width = 11}), "CLASS   ...\nÜbergröß...\n... and 1 more\n");
+}
+
 TEST(Table, RendersHeadersWithoutRows) { EXPECT_EQ(Table({"A", ">B"}).Render(), "A  B\n"); }
 
 TEST(Numbers, AreRoundedAndMissingOnesAreDashes) {

@@ -8,11 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/verbs/follow.h"
 #include "client/cli/verbs/verbs.h"
+#include "core/base/escaped.h"
 #include "core/wire/types_wire.h"
 
 namespace chainfleet {
@@ -32,15 +31,12 @@ std::string TextOf(const v1::Event& event) {
   std::string text =
       absl::StrCat(absl::FormatTime("%Y-%m-%d %H:%M:%S", FromProto(event.time()), absl::LocalTimeZone()), "  ",
                    event.level() == v1::Event::WARNING ? "WARNING  " : "INFO     ",
-                   event.has_chain() ? absl::StrCat("chain ", event.chain(), ": ") : "", event.message());
+                   event.has_chain() ? absl::StrCat("chain ", event.chain(), ": ") : "", Escaped(event.message()));
   const std::map<std::string, std::string> fields(event.fields().begin(), event.fields().end());
   const char* space = "  ";
   for (const auto& [key, value] : fields) {
     if (key == "lease_epoch") continue;  // for programs: JSON has it
-    const bool one_word =
-        std::ranges::all_of(value, [](unsigned char c) { return absl::ascii_isgraph(c) && c != '"'; });
-    absl::StrAppend(&text, std::exchange(space, " "), key, "=",
-                    one_word ? value : absl::StrCat("\"", absl::Utf8SafeCHexEscape(value), "\""));
+    absl::StrAppend(&text, std::exchange(space, " "), key, "=", WordOrQuoted(value));
   }
   return text + "\n";
 }

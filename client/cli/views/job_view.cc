@@ -15,6 +15,7 @@
 #include "absl/strings/str_replace.h"
 #include "client/cli/output.h"
 #include "client/cli/views/report_view.h"
+#include "core/base/escaped.h"
 
 namespace chainfleet {
 namespace {
@@ -384,7 +385,7 @@ std::string WhyFailed(const v1::Job& job) {
   std::vector<std::string> reasons;
   for (const auto& [why, chains] : failed) {
     reasons.push_back(absl::StrCat(chains.size() == 1 ? "chain " : "chains ", absl::StrJoin(chains, ", "), " ",
-                                   v1::ChainState_Name(why.first), ": ", why.second));
+                                   v1::ChainState_Name(why.first), ": ", Escaped(why.second)));
   }
   return absl::StrJoin(reasons, "; ");
 }

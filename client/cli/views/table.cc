@@ -7,8 +7,24 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/check.h"
+#include "core/base/escaped.h"
 
 namespace chainfleet {
+namespace {
+
+bool BeginsCharacter(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }
+
+// Counts characters, as terminals show most of them, not bytes.
+size_t Width(const std::string& text) { return static_cast<size_t>(std::ranges::count_if(text, BeginsCharacter)); }
+
+void Cut(std::string* line, size_t width) {
+  if (Width(*line) <= width) return;
+  const auto end = std::ranges::find_if(
+      *line, [left = width - 3](char byte) mutable { return BeginsCharacter(byte) && left-- == 0; });
+  line->replace(end, line->end(), "...");
+}
+
+}  // namespace
 
 Table::Table(std::vector<std::string> headers) {
   for (std::string& header : headers) {
@@ -24,8 +40,8 @@ Table::Table(std::vector<std::string> headers) {
 void Table::AddRow(std::vector<std::string> cells) {
   CHAINFLEET_CHECK(cells.size() == columns_.size());
   for (size_t i = 0; i < cells.size(); ++i) {
-    if (cells[i].empty()) cells[i].push_back('-');
-    columns_[i].width = std::max(columns_[i].width, cells[i].size());
+    cells[i] = cells[i].empty() ? "-" : Escaped(cells[i]);
+    columns_[i].width = std::max(columns_[i].width, Width(cells[i]));
   }
   rows_.push_back(std::move(cells));
 }
@@ -37,12 +53,12 @@ std::string Table::Render(const TableLayout& layout) const {
     for (size_t i = 0; i < columns_.size(); ++i) {
       if (columns_[i].wide_only && !layout.wide) continue;
       const std::string& cell = cell_of(i);
-      const std::string padding(columns_[i].width - cell.size(), ' ');
+      const std::string padding(columns_[i].width - Width(cell), ' ');
       absl::StrAppend(&line, i == 0 ? "" : "  ",
                       columns_[i].right ? absl::StrCat(padding, cell) : absl::StrCat(cell, padding));
     }
     line.resize(line.find_last_not_of(' ') + 1);
-    if (layout.max_width > 3 && line.size() > layout.max_width) line = line.substr(0, layout.max_width - 3) + "...";
+    if (layout.max_width > 3) Cut(&line, layout.max_width);
     absl::StrAppend(&text, line, "\n");
   };
   add_line([&](size_t i) -> const std::string& { return columns_[i].header; });

@@ -33,7 +33,7 @@ absl::Status ReadDraws(Client* client, const std::vector<v1::SegmentRecord>& seg
     if (record.deleted()) continue;
     CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, client->ReadSegment(record));
     CHAINFLEET_ASSIGN_OR_RETURN(const SegmentContent content, DecodeSegment(bytes));
-    if (SegmentDigest(content) != segment.digest())
+    if (content.segment.digest != segment.digest())
       return Broken(record, "the content does not have the recorded digest");
     CHAINFLEET_RETURN_IF_ERROR(on_segment({record, bytes, content}));
   }

@@ -27,11 +27,10 @@ std::vector<ParameterShape> Flat(int64_t dimension) { return {{"theta", {dimensi
 
 SegmentContent Content(const ChainId& chain, int64_t first_index, const DigestHex& parent, int64_t draws,
                        int64_t dimension, std::vector<DrawKind> kinds) {
-  SegmentContent content{
-      .chain = chain, .first_index = first_index, .parent_digest = parent, .kinds = std::move(kinds)};
+  SegmentContent content{chain, {.first_index = first_index, .kinds = std::move(kinds), .parent_digest = parent}, {}};
   for (int64_t i = 0; i < draws; ++i) {
     Draw draw{.step = first_index + i + 1};
-    for (size_t kind = 0; kind < content.kinds.size(); ++kind) {
+    for (size_t kind = 0; kind < content.segment.kinds.size(); ++kind) {
       draw.theta.emplace_back(static_cast<size_t>(dimension), static_cast<float>(first_index + i));
     }
     content.draws.push_back(std::move(draw));
@@ -42,6 +41,16 @@ SegmentContent Content(const ChainId& chain, int64_t first_index, const DigestHe
 SegmentContent Lenet5Content(int64_t first_index) {
   return Content({"bench-aaaaaa", 0}, first_index, FirstParentDigest(), 8, kLenet5Parameters,
                  {DrawKind::kTheta, DrawKind::kThetaA});
+}
+
+std::string Encoded(const SegmentContent& content, int64_t dimension, Segment* segment) {
+  *segment = content.segment;
+  return EncodeSegment(content.chain, content.draws, Flat(dimension), segment);
+}
+
+std::string EncodedLenet5(int64_t first_index) {
+  Segment segment;
+  return Encoded(Lenet5Content(first_index), kLenet5Parameters, &segment);
 }
 
 template <typename T, typename Start>
@@ -107,12 +116,13 @@ class Loopback {
 void DrawEncode(benchmark::State& state) {
   const SegmentContent content = Lenet5Content(0);
   int64_t bytes = 0;
-  for (auto _ : state) bytes += static_cast<int64_t>(EncodeSegment(content, Flat(kLenet5Parameters)).bytes.size());
+  Segment segment;
+  for (auto _ : state) bytes += static_cast<int64_t>(Encoded(content, kLenet5Parameters, &segment).size());
   state.SetBytesProcessed(bytes);
 }
 
 void DrawHash(benchmark::State& state) {
-  const std::string bytes = EncodeSegment(Lenet5Content(0), Flat(kLenet5Parameters)).bytes;
+  const std::string bytes = EncodedLenet5(0);
   for (auto _ : state) benchmark::DoNotOptimize(Sha256Hex(bytes));
   state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(bytes.size()));
 }
@@ -124,8 +134,7 @@ void DrawStreamAndStore(benchmark::State& state) {
   int64_t index = 0, sent = 0;
   for (auto _ : state) {
     state.PauseTiming();
-    const auto bytes =
-        std::make_shared<const std::string>(EncodeSegment(Lenet5Content(++index), Flat(kLenet5Parameters)).bytes);
+    const auto bytes = std::make_shared<const std::string>(EncodedLenet5(++index));
     const DigestHex sha256 = Sha256Hex(*bytes);
     const BlobRef ref{SegmentObjectName(loopback.store(), grant.chain, grant.lease_epoch, sha256),
                       static_cast<int64_t>(bytes->size()), sha256};
@@ -138,7 +147,7 @@ void DrawStreamAndStore(benchmark::State& state) {
 
 // The rival of the line above: the same bytes written to a file and fsynced, with no network, hash or name between.
 void PlainWriteAndSync(benchmark::State& state) {
-  const std::string bytes = EncodeSegment(Lenet5Content(0), Flat(kLenet5Parameters)).bytes;
+  const std::string bytes = EncodedLenet5(0);
   const std::string folder = std::filesystem::temp_directory_path() / "chainfleet-bench-plain";
   CHAINFLEET_CHECK(RealFileSystem()->CreateFolders(folder).ok());
   int64_t files = 0;
@@ -188,13 +197,9 @@ void SmallDraws(benchmark::State& state) {
   DigestHex parent = FirstParentDigest();
   int64_t index = 0;
   for (auto _ : state) {
-    EncodedSegment encoded =
-        EncodeSegment(Content(grant.chain, index, parent, kDraws, 10, {DrawKind::kTheta}), Flat(10));
-    Segment segment{
-        .first_index = index, .kinds = {DrawKind::kTheta}, .digest = encoded.digest, .parent_digest = parent};
-    for (int64_t i = 0; i < kDraws; ++i) segment.steps.push_back(index + i + 1);
-    segment.weights.assign(kDraws, 1.0);
-    const auto bytes = std::make_shared<const std::string>(std::move(encoded.bytes));
+    Segment segment;
+    const auto bytes = std::make_shared<const std::string>(
+        Encoded(Content(grant.chain, index, parent, kDraws, 10, {DrawKind::kTheta}), 10, &segment));
     segment.object = {SegmentObjectName(loopback.store(), grant.chain, grant.lease_epoch, segment.digest),
                       static_cast<int64_t>(bytes->size()), Sha256Hex(*bytes)};
     Await<bool>(

@@ -332,18 +332,18 @@ class DrawReaderTest : public ClientTest {
     ClientTest::SetUp();
     std::string parent = FirstParentDigest();
     for (int i = 0; i < 2; ++i) {
-      const SegmentContent content{
-          {"toy-abcdef", 0}, i, parent, {DrawKind::kTheta}, {{10 * (i + 1), 1.0, {{1.0f, 2.0f}}}}};
-      const EncodedSegment encoded = EncodeSegment(content, {{"w", {2}, 0}});
-      v1::SegmentRecord record = Store(encoded.bytes);
+      Segment segment{.first_index = i, .kinds = {DrawKind::kTheta}, .parent_digest = parent};
+      const std::string bytes =
+          EncodeSegment({"toy-abcdef", 0}, {{10 * (i + 1), 1.0, {{1.0f, 2.0f}}}}, {{"w", {2}, 0}}, &segment);
+      v1::SegmentRecord record = Store(bytes);
       const std::string name = "object" + std::to_string(i);
-      service_.objects[name] = encoded.bytes;
+      service_.objects[name] = bytes;
       record.mutable_segment()->mutable_object()->set_name(name);
       record.mutable_segment()->set_first_index(i);
       record.mutable_segment()->add_steps(10 * (i + 1));
       record.mutable_segment()->set_parent_digest(parent);
-      record.mutable_segment()->set_digest(encoded.digest);
-      parent = encoded.digest;
+      record.mutable_segment()->set_digest(segment.digest);
+      parent = segment.digest;
       records_.push_back(std::move(record));
     }
   }

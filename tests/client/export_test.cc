@@ -87,26 +87,24 @@ class ExportTest : public ::testing::Test {
   void AddDraw(int32_t chain, double weight) {
     const auto i = static_cast<int64_t>(next_[chain]++);
     const std::string parent = i == 0 ? FirstParentDigest() : service_.records.back().segment().digest();
-    const SegmentContent content{{"toy-abcdef", chain},
-                                 i,
-                                 parent,
-                                 {DrawKind::kTheta},
-                                 {{10 * (i + 1), weight, {{1.0f * static_cast<float>(i), 2.0f}}}}};
-    const EncodedSegment encoded = EncodeSegment(content, {{"w", {2}, 0}});
+    Segment said{.first_index = i, .kinds = {DrawKind::kTheta}, .parent_digest = parent};
+    const std::string bytes =
+        EncodeSegment({"toy-abcdef", chain}, {{10 * (i + 1), weight, {{1.0f * static_cast<float>(i), 2.0f}}}},
+                      {{"w", {2}, 0}}, &said);
     const std::string name = "object" + std::to_string(service_.records.size());
-    service_.objects[name] = encoded.bytes;
+    service_.objects[name] = bytes;
     v1::SegmentRecord& record = service_.records.emplace_back();
     record.mutable_chain()->set_job("toy-abcdef");
     record.mutable_chain()->set_index(chain);
     v1::Segment* segment = record.mutable_segment();
     segment->mutable_object()->set_name(name);
-    segment->mutable_object()->set_size_bytes(static_cast<int64_t>(encoded.bytes.size()));
-    segment->mutable_object()->set_sha256(Sha256Hex(encoded.bytes));
+    segment->mutable_object()->set_size_bytes(static_cast<int64_t>(bytes.size()));
+    segment->mutable_object()->set_sha256(Sha256Hex(bytes));
     segment->set_first_index(i);
     segment->add_steps(10 * (i + 1));
     segment->add_weights(weight);
     segment->set_parent_digest(parent);
-    segment->set_digest(encoded.digest);
+    segment->set_digest(said.digest);
   }
 
   void Damage(int i) { service_.objects["object" + std::to_string(i)].back() ^= 1; }

@@ -43,29 +43,23 @@ class HistoryCheckerTest : public testing::Test {
     history_.Add(kChain, {.lease_epoch = epoch, .holder = "w-" + std::to_string(epoch)});
   }
   SegmentContent Content(std::vector<Draw> draws) const {
-    return {kChain, num_draws_, last_digest_, {DrawKind::kTheta}, std::move(draws)};
+    return {kChain,
+            {.first_index = num_draws_, .kinds = {DrawKind::kTheta}, .parent_digest = last_digest_},
+            std::move(draws)};
   }
   // Returns the next commit as a worker makes it.
   change::CommitProgress CommitOf(int64_t epoch, const SegmentContent& content) {
-    const EncodedSegment encoded = EncodeSegment(content, {{"theta", {2}, 0, 0}});
+    Segment segment = content.segment;
+    const std::string bytes = EncodeSegment(content.chain, content.draws, {{"theta", {2}, 0, 0}}, &segment);
     change::CommitProgress commit;
     commit.author.worker = "w";
     commit.incarnation = "w-" + std::to_string(epoch);
     commit.chain = kChain;
     commit.lease_epoch = epoch;
     commit.resume_point = {content.draws.back().step, "state", std::nullopt, Sha256Hex("state")};
-    Segment segment;
-    segment.first_index = content.first_index;
-    for (const Draw& draw : content.draws) {
-      segment.steps.push_back(draw.step);
-      segment.weights.push_back(draw.weight);
-    }
-    segment.kinds = content.kinds;
-    segment.digest = encoded.digest;
-    segment.parent_digest = content.parent_digest;
-    segment.object = {SegmentObjectName("s1", kChain, epoch, encoded.digest),
-                      static_cast<int64_t>(encoded.bytes.size()), Sha256Hex(encoded.bytes)};
-    EXPECT_TRUE(blobs_.Put(segment.object.name, encoded.bytes).ok());
+    segment.object = {SegmentObjectName("s1", kChain, epoch, segment.digest), static_cast<int64_t>(bytes.size()),
+                      Sha256Hex(bytes)};
+    EXPECT_TRUE(blobs_.Put(segment.object.name, bytes).ok());
     commit.segment = std::move(segment);
     return commit;
   }

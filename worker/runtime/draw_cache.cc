@@ -10,14 +10,14 @@ namespace {
 // The fetch has checked the object's own digest. This compares the content with the committed record.
 absl::StatusOr<LoadingCache<DecodedDraws>::Loaded> Decode(const std::string& bytes, const Segment& segment) {
   CHAINFLEET_ASSIGN_OR_RETURN(SegmentContent content, DecodeSegment(bytes));
-  if (SegmentDigest(content) != segment.digest || content.draws.size() != segment.steps.size()) {
+  if (content.segment.digest != segment.digest) {
     return absl::DataLossError("object " + segment.object.name + " does not hold the draws of its record");
   }
   auto decoded = std::make_shared<DecodedDraws>();
-  decoded->kinds = content.kinds;
-  decoded->draws.resize(content.kinds.size());
+  decoded->kinds = content.segment.kinds;
+  decoded->draws.resize(decoded->kinds.size());
   for (Draw& draw : content.draws) {
-    for (size_t kind = 0; kind < content.kinds.size(); ++kind) {
+    for (size_t kind = 0; kind < decoded->kinds.size(); ++kind) {
       decoded->draws[kind].push_back(std::make_shared<const std::vector<float>>(std::move(draw.theta[kind])));
     }
   }

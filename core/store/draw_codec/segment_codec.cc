@@ -32,13 +32,12 @@ TensorView VectorTensor(const std::string& name, TensorType type, const std::vec
 }
 
 // Stacks one parameter of one kind: [draws, shape...].
-std::string StackParameter(const SegmentContent& content, size_t kind, int64_t offset, int64_t size) {
-  std::string stacked(content.draws.size() * static_cast<size_t>(size) * sizeof(float), '\0');
+std::string StackParameter(const std::vector<Draw>& draws, size_t kind, int64_t offset, int64_t size) {
+  std::string stacked(draws.size() * static_cast<size_t>(size) * sizeof(float), '\0');
   char* to = stacked.data();
-  for (const Draw& draw : content.draws) {
-    CHAINFLEET_CHECK(draw.theta.size() == content.kinds.size() &&
-                     static_cast<int64_t>(draw.theta[kind].size()) >= offset + size)
-        << "draw at step " << draw.step << " of " << ToString(content.chain) << " lacks values";
+  for (const Draw& draw : draws) {
+    CHAINFLEET_CHECK(kind < draw.theta.size() && static_cast<int64_t>(draw.theta[kind].size()) >= offset + size)
+        << "the draw at step " << draw.step << " lacks values";
     std::memcpy(to, draw.theta[kind].data() + offset, static_cast<size_t>(size) * sizeof(float));
     to += static_cast<size_t>(size) * sizeof(float);
   }
@@ -72,12 +71,12 @@ absl::Status ReadMetadata(const Safetensors& file, SegmentContent* content) {
         "VERSION_MISMATCH");
   }
   CHAINFLEET_RETURN_IF_ERROR(ReadNumber(file, "chain", &content->chain.index));
-  CHAINFLEET_RETURN_IF_ERROR(ReadNumber(file, "first_index", &content->first_index));
+  CHAINFLEET_RETURN_IF_ERROR(ReadNumber(file, "first_index", &content->segment.first_index));
   const auto job = file.metadata.find("job"), parent = file.metadata.find("parent_digest");
   if (job == file.metadata.end() || parent == file.metadata.end())
     return Damaged("metadata job or parent_digest is missing");
   content->chain.job = job->second;
-  content->parent_digest = parent->second;
+  content->segment.parent_digest = parent->second;
   return absl::OkStatus();
 }
 
@@ -88,12 +87,13 @@ absl::Status ReadParameter(const TensorView& tensor, SegmentContent* content) {
       tensor.shape[0] != static_cast<int64_t>(content->draws.size())) {
     return Damaged("unexpected tensor " + tensor.name);
   }
-  if (content->kinds.empty() || content->kinds.back() < *kind) content->kinds.push_back(*kind);
-  if (content->kinds.back() != *kind) return Damaged("kinds are out of order");
+  std::vector<DrawKind>& kinds = content->segment.kinds;
+  if (kinds.empty() || kinds.back() < *kind) kinds.push_back(*kind);
+  if (kinds.back() != *kind) return Damaged("kinds are out of order");
   const int64_t size = NumValues(tensor.shape, 1);
   const float* values = reinterpret_cast<const float*>(tensor.data);
   for (Draw& draw : content->draws) {
-    draw.theta.resize(content->kinds.size());
+    draw.theta.resize(kinds.size());
     std::vector<float>& theta = draw.theta.back();
     const size_t begin = theta.size();
     theta.resize(begin + static_cast<size_t>(size));
@@ -104,34 +104,54 @@ absl::Status ReadParameter(const TensorView& tensor, SegmentContent* content) {
   return absl::OkStatus();
 }
 
+DigestHex DigestOf(const ChainId& chain, const Segment& segment, const std::vector<Draw>& draws) {
+  Sha256 hash;
+  hash.UpdateString("chainfleet segment 1");
+  hash.UpdateString(segment.parent_digest);
+  hash.UpdateString(chain.job);
+  hash.UpdateInteger(chain.index);
+  hash.UpdateInteger(segment.first_index);
+  hash.UpdateInteger(segment.num_draws());
+  for (const int64_t step : segment.steps) hash.UpdateInteger(step);
+  hash.UpdateInteger(static_cast<int64_t>(segment.kinds.size()));
+  for (const DrawKind kind : segment.kinds) hash.UpdateString(ToString(kind));
+  for (const double weight : segment.weights) hash.Update(&weight, sizeof weight);
+  for (size_t kind = 0; kind < segment.kinds.size(); ++kind) {
+    for (const Draw& draw : draws) {
+      hash.UpdateInteger(static_cast<int64_t>(draw.theta[kind].size()));
+      hash.Update(draw.theta[kind].data(), draw.theta[kind].size() * sizeof(float));
+    }
+  }
+  return hash.Hex();
+}
+
 }  // namespace
 
-EncodedSegment EncodeSegment(const SegmentContent& content, const std::vector<ParameterShape>& parameters) {
-  std::vector<int64_t> steps;
-  std::vector<double> weights;
-  for (const Draw& draw : content.draws) {
-    steps.push_back(draw.step);
-    weights.push_back(draw.weight);
+std::string EncodeSegment(const ChainId& chain, const std::vector<Draw>& draws,
+                          const std::vector<ParameterShape>& parameters, Segment* segment) {
+  for (const Draw& draw : draws) {
+    segment->steps.push_back(draw.step);
+    segment->weights.push_back(draw.weight);
   }
-  std::vector<TensorView> tensors = {VectorTensor("steps", TensorType::kInt64, steps),
-                                     VectorTensor("weights", TensorType::kFloat64, weights)};
+  std::vector<TensorView> tensors = {VectorTensor("steps", TensorType::kInt64, segment->steps),
+                                     VectorTensor("weights", TensorType::kFloat64, segment->weights)};
   std::vector<std::string> stacked;  // keeps the bytes until they are written
-  stacked.reserve(content.kinds.size() * parameters.size());
-  for (size_t kind = 0; kind < content.kinds.size(); ++kind) {
+  stacked.reserve(segment->kinds.size() * parameters.size());
+  for (size_t kind = 0; kind < segment->kinds.size(); ++kind) {
     for (const ParameterShape& p : parameters) {
-      stacked.push_back(StackParameter(content, kind, p.offset, NumValues(p.shape, 0)));
+      stacked.push_back(StackParameter(draws, kind, p.offset, NumValues(p.shape, 0)));
       std::vector<int64_t> shape = p.shape;
-      shape.insert(shape.begin(), static_cast<int64_t>(content.draws.size()));
-      tensors.push_back({ToString(content.kinds[kind]) + "/" + p.name, TensorType::kFloat32, std::move(shape),
+      shape.insert(shape.begin(), static_cast<int64_t>(draws.size()));
+      tensors.push_back({ToString(segment->kinds[kind]) + "/" + p.name, TensorType::kFloat32, std::move(shape),
                          stacked.back().data(), static_cast<int64_t>(stacked.back().size())});
     }
   }
-  return {WriteSafetensors(tensors, {{kFormatKey, absl::StrCat(kSegmentFormatVersion)},
-                                     {"job", content.chain.job},
-                                     {"chain", absl::StrCat(content.chain.index)},
-                                     {"first_index", absl::StrCat(content.first_index)},
-                                     {"parent_digest", content.parent_digest}}),
-          SegmentDigest(content)};
+  segment->digest = DigestOf(chain, *segment, draws);
+  return WriteSafetensors(tensors, {{kFormatKey, absl::StrCat(kSegmentFormatVersion)},
+                                    {"job", chain.job},
+                                    {"chain", absl::StrCat(chain.index)},
+                                    {"first_index", absl::StrCat(segment->first_index)},
+                                    {"parent_digest", segment->parent_digest}});
 }
 
 absl::StatusOr<SegmentContent> DecodeSegment(const std::string& bytes) {
@@ -139,39 +159,21 @@ absl::StatusOr<SegmentContent> DecodeSegment(const std::string& bytes) {
   if (!file.ok()) return Damaged(std::string(file.status().message()));
   SegmentContent content;
   CHAINFLEET_RETURN_IF_ERROR(ReadMetadata(*file, &content));
-  CHAINFLEET_ASSIGN_OR_RETURN(const auto steps, ReadVector<int64_t>(*file, "steps", TensorType::kInt64));
-  CHAINFLEET_ASSIGN_OR_RETURN(const auto weights, ReadVector<double>(*file, "weights", TensorType::kFloat64));
+  std::vector<int64_t>& steps = content.segment.steps;
+  std::vector<double>& weights = content.segment.weights;
+  CHAINFLEET_ASSIGN_OR_RETURN(steps, ReadVector<int64_t>(*file, "steps", TensorType::kInt64));
+  CHAINFLEET_ASSIGN_OR_RETURN(weights, ReadVector<double>(*file, "weights", TensorType::kFloat64));
   if (steps.empty() || steps.size() != weights.size()) return Damaged("steps and weights disagree");
   for (size_t i = 0; i < steps.size(); ++i) content.draws.push_back({steps[i], weights[i], {}});
   for (const TensorView& tensor : file->tensors) {
     if (tensor.name != "steps" && tensor.name != "weights") CHAINFLEET_RETURN_IF_ERROR(ReadParameter(tensor, &content));
   }
-  if (content.kinds.empty()) return Damaged("it holds no draw");
+  if (content.segment.kinds.empty()) return Damaged("it holds no draw");
   for (const std::vector<float>& theta : content.draws[0].theta) {
     if (theta.size() != content.draws[0].theta[0].size()) return Damaged("its kinds differ in size");
   }
+  content.segment.digest = DigestOf(content.chain, content.segment, content.draws);
   return content;
-}
-
-DigestHex SegmentDigest(const SegmentContent& content) {
-  Sha256 hash;
-  hash.UpdateString("chainfleet segment 1");
-  hash.UpdateString(content.parent_digest);
-  hash.UpdateString(content.chain.job);
-  hash.UpdateInteger(content.chain.index);
-  hash.UpdateInteger(content.first_index);
-  hash.UpdateInteger(static_cast<int64_t>(content.draws.size()));
-  for (const Draw& draw : content.draws) hash.UpdateInteger(draw.step);
-  hash.UpdateInteger(static_cast<int64_t>(content.kinds.size()));
-  for (const DrawKind kind : content.kinds) hash.UpdateString(ToString(kind));
-  for (const Draw& draw : content.draws) hash.Update(&draw.weight, sizeof draw.weight);
-  for (size_t kind = 0; kind < content.kinds.size(); ++kind) {
-    for (const Draw& draw : content.draws) {
-      hash.UpdateInteger(static_cast<int64_t>(draw.theta[kind].size()));
-      hash.Update(draw.theta[kind].data(), draw.theta[kind].size() * sizeof(float));
-    }
-  }
-  return hash.Hex();
 }
 
 }  // namespace chainfleet

@@ -11,6 +11,10 @@
 
 #include "core/store/draw_codec/sha256.h"
 #include "core/store/state_store/record_json.h"
+#include "server/control/trace_table.h"
+#include "server/control/views.h"
+#include "server/predict/evaluation/evaluation.h"
+#include "server/predict/evaluation/row_reader.h"
 #include "tests/core/wire/mapped_messages.h"
 
 namespace chainfleet {
@@ -42,8 +46,20 @@ const std::map<std::string, std::string>& Digests() {
       {"ShardResult", "34edf2169abd5659e9db656fb81c50e1337e1e6cfe65492fd9e3a1270dc88ea9"},
       {"PredictResponse", "347f84f1fce1f50caf5bc30145fb64fe71530f28d7226046299aa3ecc7e0642f"},
       {"Evaluation", "e04cd4727cbee5ccd83f3bebffa96406c833e1050aa002d60a87fb26dbd5b98e"},
+      {"chainfleet.v1.Chain", "bb215dcad6945cc4468fb8c9b3cb9720819f31bb28e3cedb98e6760190017b61"},
+      {"chainfleet.v1.Traces.Chain", "bb7ef65e07bc19d52807f4ba761fe096be65b5f1a2ae33c4be8d539b508694a7"},
+      {"chainfleet.v1.Job.Diagnostic", "e8aa83479cfba3acbac13064cd1f52ca22b036801caf1a52fb00a875960640fa"},
+      {"chainfleet.v1.DatasetRowValues", "59788519d88ee89e6915495ad22a7b1af86fb50e7c418f3b6ecce9ebf6727eee"},
+      {"chainfleet.v1.DrawSelection", "48b50a56e9f985236991c18bbcac464aa8742ced94ad9971688a1287d8458d31"},
+      {"chainfleet.v1.EvaluateRequest", "b2b95e3d054922b7674c0ebe8ebab65f938f6e4357294fbf0060857845660c6b"},
   };
   return *digests;
+}
+
+void ExpectGolden(const std::string& name, const std::string& found) {
+  const auto golden = Digests().find(name);
+  ASSERT_NE(golden, Digests().end()) << "{\"" << name << "\", \"" << found << "\"},";
+  EXPECT_EQ(found, golden->second) << name;
 }
 
 std::string Bytes(const google::protobuf::Message& message) {
@@ -116,10 +132,55 @@ TYPED_TEST(GoldenCorpus, IsWhatItWas) {
     digest.UpdateString(Stored(*value));
   }
   EXPECT_LT(refused, kValues * 2 / 3);
-  const std::string name = TypeParam::descriptor()->name(), found = digest.Hex();
-  const auto golden = Digests().find(name);
-  ASSERT_NE(golden, Digests().end()) << "{\"" << name << "\", \"" << found << "\"},";
-  EXPECT_EQ(found, golden->second) << name;
+  ExpectGolden(TypeParam::descriptor()->name(), digest.Hex());
+}
+
+// A mapping of which the product has one direction, by the fields that its value lists.
+template <typename M, typename V>
+struct OneWay {
+  using Message = M;
+  using Value = V;
+};
+
+template <typename Mapping>
+class GoldenFields : public ::testing::Test {};
+using OneWays = ::testing::Types<OneWay<v1::Chain, ChainView>, OneWay<v1::Traces::Chain, TracedChain>,
+                                 OneWay<v1::Job::Diagnostic, Diagnostic>, OneWay<v1::DatasetRowValues, RowValues>,
+                                 OneWay<v1::DrawSelection, DrawQuery>, OneWay<v1::EvaluateRequest, EvaluateQuery>>;
+TYPED_TEST_SUITE(GoldenFields, OneWays);
+
+template <typename Value, typename Message>
+absl::StatusOr<Value> Read(const Message& message) {
+  if constexpr (!std::is_same_v<Value, RowValues>) {
+    return Parsed<Value>(message);
+  } else {
+    RowValues rows{.shape = {message.shape().begin(), message.shape().end()}, .inputs = message.inputs()};
+    if (message.shape_size() % 2 == 0) {
+      rows.targets = std::vector<int32_t>(message.labels().begin(), message.labels().end());
+    } else {
+      rows.targets = std::vector<float>(message.targets().begin(), message.targets().end());
+    }
+    return rows;
+  }
+}
+
+TYPED_TEST(GoldenFields, AreWhatTheyWere) {
+  using Message = typename TypeParam::Message;
+  Sha256 digest;
+  for (uint64_t seed = 1; seed <= kValues; ++seed) {
+    RandomMessage random(seed);
+    auto message = random.Make<Message>();
+    if (seed % 2 == 0) Thin(&message, &random);
+    const auto value = Read<typename TypeParam::Value>(message);
+    if (!value.ok()) {
+      digest.UpdateString("refused");
+      continue;
+    }
+    const auto mapped = Written<Message>(*value);
+    digest.UpdateString(Bytes(mapped));
+    digest.UpdateString(Json(mapped));
+  }
+  ExpectGolden(Message::descriptor()->full_name(), digest.Hex());
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ TEST_F(DrawUploaderTest, PutsTheBytesThatTheRecordNames) {
   EXPECT_EQ(Sha256Hex(bytes), segment.object.sha256);
   const auto content = DecodeSegment(bytes);
   ASSERT_TRUE(content.ok()) << content.status();
-  EXPECT_EQ(SegmentDigest(*content), segment.digest);
+  EXPECT_EQ(content->segment.digest, segment.digest);
   EXPECT_EQ(content->draws[2].theta[1][0], 3.0f);
 }
 

@@ -7,25 +7,6 @@
 #include "core/store/draw_codec/sha256.h"
 
 namespace chainfleet {
-namespace {
-
-Segment DescribeSegment(const SegmentContent& content, const EncodedSegment& encoded, const SegmentPlace& place) {
-  Segment segment;
-  segment.first_index = content.first_index;
-  for (const Draw& draw : content.draws) {
-    segment.steps.push_back(draw.step);
-    segment.weights.push_back(draw.weight);
-  }
-  segment.kinds = content.kinds;
-  segment.digest = encoded.digest;
-  segment.parent_digest = content.parent_digest;
-  segment.object = {SegmentObjectName(place.store_incarnation, place.lease.chain, place.lease.epoch, encoded.digest),
-                    static_cast<int64_t>(encoded.bytes.size()), Sha256Hex(encoded.bytes)};
-  return segment;
-}
-
-}  // namespace
-
 int64_t ProgressUpload::size_bytes() const {
   size_t bytes = commit.resume_point.inline_bytes.size();
   for (const Draw& draw : draws) {
@@ -50,11 +31,14 @@ ProgressUpload EncodeUpload(const SegmentPlace& place, ProgressUpload upload) {
     upload.resume_bytes = std::make_shared<const std::string>(std::exchange(point.inline_bytes, {}));
   }
   if (upload.draws.empty()) return upload;
-  SegmentContent content{commit.chain, place.first_index, place.parent_digest, place.kinds,
-                         std::exchange(upload.draws, {})};
-  EncodedSegment segment = EncodeSegment(content, place.parameters);
-  commit.segment = DescribeSegment(content, segment, place);
-  upload.segment_bytes = std::make_shared<const std::string>(std::move(segment.bytes));
+  Segment& segment = commit.segment.emplace();
+  segment.first_index = place.first_index;
+  segment.kinds = place.kinds;
+  segment.parent_digest = place.parent_digest;
+  std::string bytes = EncodeSegment(commit.chain, std::exchange(upload.draws, {}), place.parameters, &segment);
+  segment.object = {SegmentObjectName(place.store_incarnation, commit.chain, commit.lease_epoch, segment.digest),
+                    static_cast<int64_t>(bytes.size()), Sha256Hex(bytes)};
+  upload.segment_bytes = std::make_shared<const std::string>(std::move(bytes));
   return upload;
 }
 

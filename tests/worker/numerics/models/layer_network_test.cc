@@ -64,13 +64,14 @@ SegmentContent TwoDraws(const std::shared_ptr<const ResidentDataset>& data) {
   CHAINFLEET_CHECK(batch->AddChain(2, std::nullopt).ok());
   SegmentContent content;
   content.chain = {"layers-aaaaaa", 2};
-  content.kinds = {DrawKind::kTheta, DrawKind::kThetaA};
+  content.segment.kinds = {DrawKind::kTheta, DrawKind::kThetaA};
   for (int i = 0; i < 2; ++i) {
     Advance(*batch, 3);
     const Draw draw = batch->TakeDraw(2);
     content.draws.push_back({draw.step, 1.0 + i, draw.theta});
   }
-  const auto decoded = DecodeSegment(EncodeSegment(content, batch->parameters()).bytes);
+  const auto decoded =
+      DecodeSegment(EncodeSegment(content.chain, content.draws, batch->parameters(), &content.segment));
   CHAINFLEET_CHECK(decoded.ok()) << decoded.status().ToString();
   return *decoded;
 }

@@ -6,7 +6,6 @@
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <numbers>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -23,8 +22,11 @@
 #include "client/lib/draw_reader.h"
 #include "core/base/limits.h"
 #include "core/domain/prediction.h"
+#include "core/domain/step_size_schedule.h"
+#include "core/domain/sweep_points.h"
 #include "core/formats/streamed_array.h"
 #include "core/formats/zarr.h"
+#include "core/wire/jobs_wire.h"
 
 namespace chainfleet {
 namespace {
@@ -272,21 +274,16 @@ absl::StatusOr<Likelihood> LikelihoodOf(Client* client, v1::PredictRequest reque
   return likelihood;
 }
 
-// alpha of the step before each draw, of a constant or a cyclical schedule; empty for others.
-std::vector<double> StepSizes(const v1::JobSpec& spec, const v1::Job::Report& report, int64_t total_steps,
-                              const std::vector<int64_t>& steps) {
-  const bool of_mean = spec.has_learning_rate();
-  const v1::JobSpec::Schedule& schedule = of_mean ? spec.learning_rate() : spec.step_size();
-  std::vector<double> sizes(steps.size(), report.step_size());
-  if (schedule.kind_case() == v1::JobSpec::Schedule::kConstant) return sizes;
-  const v1::JobSpec::Sampler& sampler = spec.sampler();
-  if (!schedule.has_cyclical() || sampler.has_swag() || sampler.has_mc_dropout() || sampler.has_laplace()) return {};
-  const double last = schedule.cyclical().final() / (of_mean ? static_cast<double>(report.num_examples()) : 1);
-  const int64_t cycle = std::max<int64_t>(1, total_steps / std::max<int64_t>(1, schedule.cyclical().cycles()));
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const double phase = static_cast<double>((steps[i] - 1) % cycle) / static_cast<double>(cycle);
-    sizes[i] = last + 0.5 * (report.step_size() - last) * (std::cos(std::numbers::pi * phase) + 1);
-  }
+// alpha of the step before each draw; empty where draws are no steps of a chain, as SWAG's.
+std::vector<double> StepSizes(const v1::Job& job, const Source& source, const std::vector<int64_t>& steps) {
+  absl::StatusOr<JobSpec> spec = FromProto(job.spec());
+  if (!spec.ok()) return {};  // of a newer server
+  *spec = SpecAt(*spec, source.chains.begin()->second->point());
+  const StepPlan plan = PlanSteps(*spec, source.report.num_examples());
+  if (plan.training_steps < plan.total_steps) return {};
+  const StepSizeSchedule schedule(*spec, plan, source.report.num_examples());
+  std::vector<double> sizes;
+  for (const int64_t step : steps) sizes.push_back(schedule.StepSize(step - 1));
   return sizes;
 }
 
@@ -339,8 +336,7 @@ absl::StatusOr<Arrays> SampleStats(Client* client, const v1::Job& job, const Sou
     add("lp", ArrayType::kFloat64, energies);
   }
   if (acceptance.size() == steps.size()) add("acceptance_rate", ArrayType::kFloat64, acceptance);
-  const int64_t total_steps = source.chains.at(weights.begin()->first)->total_steps();
-  add("step_size", ArrayType::kFloat64, StepSizes(job.spec(), source.report, total_steps, steps));
+  add("step_size", ArrayType::kFloat64, StepSizes(job, source, steps));
   return stats;
 }
 

@@ -115,6 +115,17 @@ class Arviz(ConnectedFleet):
         self.assertFalse(stats["diverging"].values.any())
         self.assertNotIn("acceptance_rate", stats)
 
+    def test_each_schedule_says_the_step_size_before_each_draw(self):
+        for rate in (0.1, cf.schedules.Linear(initial=0.2, final=0.1), cf.schedules.Exponential(initial=0.2, final=0.1), cf.schedules.Step(initial=0.2, factor=0.5, at=0.25),
+                     cf.schedules.SWAG(initial=0.2, final=0.1, start_epoch=4), cf.schedules.Polynomial(initial=0.2, offset=10.0)):
+            job = self.network(learning_rate=rate, chains=1, steps=40, collect=cf.Collect(every_steps=1), trace_every=1, batch_size=8)
+            made = job.to_arviz(log_likelihood=False)
+            sizes = made["sample_stats"]["step_size"].values
+            self.assertEqual(sizes.shape, (1, 40))
+            numpy.testing.assert_allclose(sizes[0, -1], job.describe().chains[0].stats.step_size, rtol=1e-12)
+            self.assertEqual(len(numpy.unique(sizes)) > 1, not isinstance(rate, float), rate)
+            self.assert_command_line_writes(made, job, "--no-log-likelihood")
+
     def test_weighted_draws_have_the_mean_of_the_chain_or_are_refused(self):
         job = self.metropolis()
         made = job.to_arviz()

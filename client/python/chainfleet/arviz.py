@@ -194,17 +194,38 @@ def _energy(job: Job, steps: Mapping[int, Array]) -> Array | None:
 def _step_sizes(
     spec: job_spec_pb2.JobSpec, report: jobs_pb2.Job.Report, total_steps: int, steps: Array
 ) -> Array | None:
-    """alpha of the step before each draw, of a constant or a cyclical schedule; None of others."""
+    """alpha of the step before each draw; None where draws are no steps of a chain, as SWAG's.
+
+    Formulas: the schedules of chainfleet.schedules.
+    """
     of_mean = spec.HasField("learning_rate")
-    schedule = spec.learning_rate if of_mean else spec.step_size
-    if schedule.WhichOneof("kind") == "constant":
-        return np.full(steps.shape, report.step_size)
-    if schedule.WhichOneof("kind") != "cyclical" or spec.sampler.WhichOneof("kind") in _DRAWN_AFTER_TRAINING:
+    of_job = spec.learning_rate if of_mean else spec.step_size
+    kind = of_job.WhichOneof("kind")
+    if kind is None or spec.sampler.WhichOneof("kind") in _DRAWN_AFTER_TRAINING:
         return None
-    final = schedule.cyclical.final / (report.num_examples if of_mean else 1)
-    cycle = max(1, total_steps // max(1, schedule.cyclical.cycles))
-    phase = ((steps - 1) % cycle) / cycle
-    made: Array = final + 0.5 * (report.step_size - final) * (np.cos(np.pi * phase) + 1)
+    schedule: Any = getattr(of_job, kind)
+    first = report.step_size
+    last = getattr(schedule, "final", first) / (report.num_examples if of_mean else 1)
+    t = steps - 1
+    match kind:
+        case "constant":
+            made = np.full(steps.shape, first)
+        case "linear":
+            made = first + (last - first) * t / total_steps
+        case "exponential":
+            made = first * (last / first) ** (t / total_steps)
+        case "step":
+            made = np.where(t < schedule.at * total_steps, first, first * schedule.factor)
+        case "cyclical":
+            cycle = total_steps // schedule.cycles
+            made = last + 0.5 * (first - last) * (np.cos(np.pi * (t % cycle) / cycle) + 1)
+        case "swag":
+            epoch = t // max(1, report.num_examples // spec.batch_size)
+            made = first + (last - first) * (np.clip(epoch / schedule.start_epoch, 0.5, 0.9) - 0.5) / 0.4
+        case "polynomial":
+            made = first * (1 + t / schedule.offset) ** -schedule.power
+        case _:  # of a newer server
+            return None
     return made
 
 

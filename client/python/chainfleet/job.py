@@ -204,8 +204,8 @@ class Job:
         sample_stats, each [chain, draw]: step, after which the draw was taken (int64); energy (U in nats, on the
         mini-batch and before the move of that step) and lp = -energy, NaN where that step was not traced
         (JobSpec.trace_every=1 traces all), both left out if none was and for theta_a; acceptance_rate of Metropolis
-        chains, the mean over the chain; step_size (alpha) of constant and cyclical schedules; diverging, True in chains
-        that the server ended DIVERGED.
+        chains, the mean over the chain; step_size (alpha of that step), left out where draws are no steps (SWAG, MC
+        dropout, Laplace); diverging, True in chains that the server ended DIVERGED.
         log_likelihood: y [chain, draw, row], log p(y given x, draw) in nats and the targets' own units; a probability
         that float32 cannot hold counts as 1.4e-45. observed_data: y [row]. Both are of the training rows, or of `data`:
         (x, y), or the name of a data set. Jobs without a data set have neither.

@@ -18,7 +18,7 @@
 #include "worker/numerics/batch/start_point.h"
 #include "worker/numerics/potentials/minibatch.h"
 #include "worker/numerics/samplers/kernel.h"
-#include "worker/numerics/samplers/step_size_schedule.h"
+#include "core/domain/step_size_schedule.h"
 #include "worker/numerics/tensors/torch_errors.h"
 #include "worker/numerics/tracing/chain_reporter.h"
 #include "worker/numerics/tracing/chain_tracer.h"

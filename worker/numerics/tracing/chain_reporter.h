@@ -16,7 +16,7 @@
 
 #include "core/domain/job_spec.h"
 #include "worker/numerics/samplers/sampler_state.h"
-#include "worker/numerics/samplers/step_size_schedule.h"
+#include "core/domain/step_size_schedule.h"
 
 namespace chainfleet {
 

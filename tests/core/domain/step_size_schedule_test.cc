@@ -1,4 +1,4 @@
-#include "worker/numerics/samplers/step_size_schedule.h"
+#include "core/domain/step_size_schedule.h"
 
 #include <gtest/gtest.h>
 

@@ -2,8 +2,10 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "chainfleet/v1/jobs.pb.h"
 #include "core/base/limits.h"
 
 namespace chainfleet {
@@ -17,34 +19,42 @@ const char* ExtensionOf(const std::string& file) {
   return file.starts_with("PK") ? ".npz" : file.starts_with("\x93NUMPY") ? ".npy" : ".csv";
 }
 
+// The messages before the bytes of the file.
+std::vector<v1::PutDatasetRequest> Opening(v1::PutDatasetRequest::Header header, const std::string& file) {
+  header.set_num_files(1);
+  std::vector<v1::PutDatasetRequest> parts(2);
+  parts[1].mutable_file()->set_file_name(absl::StrCat(header.name(), ExtensionOf(file)));
+  parts[1].mutable_file()->set_size_bytes(static_cast<int64_t>(file.size()));
+  *parts[0].mutable_header() = std::move(header);
+  return parts;
+}
+std::vector<v1::PutModelRequest> Opening(v1::PutModelRequest::Header header, const std::string& file) {
+  header.set_size_bytes(static_cast<int64_t>(file.size()));
+  std::vector<v1::PutModelRequest> parts(1);
+  *parts[0].mutable_header() = std::move(header);
+  return parts;
+}
+
 // It deletes itself.
+template <typename Request>
 class FileUpload final : public grpc::ClientBidiReactor<Message, Message> {
  public:
-  FileUpload(v1::PutDatasetRequest::Header header, std::string file, std::function<void(const grpc::Status&)> done)
-      : file_(std::move(file)), done_(std::move(done)) {
-    header.set_num_files(1);
-    *part_.mutable_header() = std::move(header);
-  }
+  FileUpload(typename Request::Header header, std::string file, std::function<void(const grpc::Status&)> done)
+      : opening_(Opening(std::move(header), file)), file_(std::move(file)), done_(std::move(done)) {}
 
-  void Start(Message* reply) {
-    StartWrite(&part_);
+  void Start(MessageStub* stub, grpc::ClientContext* context, const std::string& method, Message* reply) {
+    stub->PrepareBidiStreamingCall(context, method, {}, this);
+    StartWrite(&opening_[0]);
     StartRead(reply);
     StartCall();
   }
 
   void OnWriteDone(bool ok) override {
     if (!ok) return;  // the server has refused the upload
-    if (part_.has_header()) {
-      v1::PutDatasetRequest::FileStart start;
-      start.set_file_name(absl::StrCat(part_.header().name(), ExtensionOf(file_)));
-      start.set_size_bytes(static_cast<int64_t>(file_.size()));
-      *part_.mutable_file() = std::move(start);
-    } else if (sent_ < file_.size()) {
-      part_.set_data(file_.substr(sent_, kChunkBytes));
-      sent_ += part_.data().size();
-    } else {
-      return StartWritesDone();
-    }
+    if (++opened_ < opening_.size()) return StartWrite(&opening_[opened_]);
+    if (sent_ == file_.size()) return StartWritesDone();
+    part_.set_data(file_.substr(sent_, kChunkBytes));
+    sent_ += part_.data().size();
     StartWrite(&part_);
   }
 
@@ -54,19 +64,25 @@ class FileUpload final : public grpc::ClientBidiReactor<Message, Message> {
   }
 
  private:
+  const std::vector<Request> opening_;
   const std::string file_;
   const std::function<void(const grpc::Status&)> done_;
-  v1::PutDatasetRequest part_;
-  size_t sent_ = 0;
+  Request part_;
+  size_t opened_ = 0, sent_ = 0;
 };
 
 }  // namespace
 
-void UploadFile(MessageStub* stub, grpc::ClientContext* context, v1::PutDatasetRequest::Header header, std::string file,
+void UploadFile(MessageStub* stub, grpc::ClientContext* context, const Message& header, std::string file,
                 Message* reply, std::function<void(const grpc::Status&)> done) {
-  auto* const upload = new FileUpload(std::move(header), std::move(file), std::move(done));
-  stub->PrepareBidiStreamingCall(context, "/chainfleet.v1.JobService/PutDataset", {}, upload);
-  upload->Start(reply);
+  const auto upload = [&]<typename Request>(const char* method, const Request&) {
+    const auto& own = static_cast<const typename Request::Header&>(header);
+    (new FileUpload<Request>(own, std::move(file), std::move(done)))->Start(stub, context, method, reply);
+  };
+  if (header.GetDescriptor() == v1::PutModelRequest::Header::descriptor()) {
+    return upload("/chainfleet.v1.JobService/PutModel", v1::PutModelRequest());
+  }
+  upload("/chainfleet.v1.JobService/PutDataset", v1::PutDatasetRequest());
 }
 
 }  // namespace chainfleet

@@ -1,4 +1,4 @@
-// The body of a request as the only file of a new data set.
+// The body of a request as a file: of a new data set, or of a new model.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -8,15 +8,13 @@
 #include <functional>
 #include <string>
 
-#include "chainfleet/v1/jobs.pb.h"
-
 namespace chainfleet {
 
 using MessageStub = grpc::TemplatedGenericStub<google::protobuf::Message, google::protobuf::Message>;
 
-// Sends PutDataset through `stub`; the content of `file` decides the format. Calls `done` once. `context` and `reply`
-// live until then.
-void UploadFile(MessageStub* stub, grpc::ClientContext* context, v1::PutDatasetRequest::Header header, std::string file,
-                google::protobuf::Message* reply, std::function<void(const grpc::Status&)> done);
+// Sends PutDataset or PutModel, whichever `header` belongs to, through `stub`; the content of a data set's file decides
+// its format. Calls `done` once. `context` and `reply` live until then.
+void UploadFile(MessageStub* stub, grpc::ClientContext* context, const google::protobuf::Message& header,
+                std::string file, google::protobuf::Message* reply, std::function<void(const grpc::Status&)> done);
 
 }  // namespace chainfleet

@@ -233,8 +233,7 @@ void Gateway::Start(const std::shared_ptr<Call>& call) {
     RunSized(static_cast<int64_t>(call->reply->ByteSizeLong()), [this, call, status] { End(call, status); });
   };
   if (method != nullptr && method->client_streaming()) {
-    return UploadFile(&stub_, &call->context, static_cast<const v1::PutDatasetRequest::Header&>(*call->message),
-                      std::move(call->request.body), call->reply.get(), end);
+    return UploadFile(&stub_, &call->context, *call->message, std::move(call->request.body), call->reply.get(), end);
   }
   stub_.UnaryCall(&call->context, call->method, {}, call->message.get(), call->reply.get(), end);
 }

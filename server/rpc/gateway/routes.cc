@@ -56,6 +56,7 @@ constexpr Route kRoutes[] = {
     {"DELETE", "/v1/datasets/{name}", "chainfleet.v1.JobService.DeleteDataset", MakeMessageTranslation},
     {"POST", "/v1/datasets/{dataset}/rows", "chainfleet.v1.JobService.ReadRows", MakeMessageTranslation},
     {"GET", "/v1/models", "chainfleet.v1.JobService.ListModels", MakeMessageTranslation},
+    {"PUT", "/v1/models/{name}", "chainfleet.v1.JobService.PutModel", MakeMessageTranslation},
     {"DELETE", "/v1/models/{name}", "chainfleet.v1.JobService.DeleteModel", MakeMessageTranslation},
     {"GET", "/v1/workers", "chainfleet.v1.JobService.ListWorkers", MakeMessageTranslation},
     {"POST", "/v1/workers/{worker}/drain", "chainfleet.v1.JobService.DrainWorker", MakeMessageTranslation},

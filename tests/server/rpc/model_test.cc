@@ -2,22 +2,13 @@
 #include <string>
 #include <vector>
 
-#include "core/formats/npz.h"
 #include "tests/server/rpc/running_server.h"
+#include "tests/server/rpc/torch_script_archive.h"
 
 namespace chainfleet {
 namespace {
 
 using testing::HasSubstr;
-
-// An archive with the members of a TorchScript file; `salt` tells two apart.
-std::string Archive(int64_t salt) {
-  const Array none{ArrayType::kInt64, {1}, std::string(reinterpret_cast<const char*>(&salt), 8)};
-  std::string bytes = *WriteNpz({{"m/data", none}, {"m/code/m", none}});
-  // Member names of the same length: WriteNpz ends them with ".npy".
-  for (size_t at = 0; (at = bytes.find("m/data.npy", at)) != std::string::npos;) bytes.replace(at, 10, "m/data.pkl");
-  return bytes;
-}
 
 class ModelTest : public RunningServer {
  protected:
@@ -53,7 +44,7 @@ class ModelTest : public RunningServer {
 };
 
 TEST_F(ModelTest, IsStoredByItsContentListedAndReadByWorkers) {
-  const std::string mine = Archive(1), yours = Archive(2);  // an archive tells when it was made
+  const std::string mine = TorchScriptArchive(1), yours = TorchScriptArchive(2);  // an archive tells when it was made
   const auto model = Put("mine", mine);
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_TRUE(Put("mine", mine).ok()) << "the same again";
@@ -76,7 +67,7 @@ class ModulesOff : public ModelTest {
 
 // A module is a program: a server that was not told to take any neither stores nor samples one.
 TEST_F(ModulesOff, ATorchScriptFileIsNeitherStoredNorSampled) {
-  EXPECT_EQ(ReasonOf(Put("mine", Archive(1)).status()), "MODULES_OFF");
+  EXPECT_EQ(ReasonOf(Put("mine", TorchScriptArchive(1)).status()), "MODULES_OFF");
   v1::JobSpec spec = SoftmaxJob("scripted");
   spec.mutable_model()->set_torchscript("mine");
   EXPECT_EQ(ReasonOf(CreateJob(spec).status()), "MODULES_OFF");
@@ -86,20 +77,20 @@ TEST_F(ModelTest, WaitsForOtherUploads) {
   {
     UploadShare others(&upload_budget_);
     ASSERT_TRUE(others.Add(limits::kMaxUploadsBytes - 1).ok());
-    EXPECT_EQ(ReasonOf(Put("mine", Archive(1)).status()), "UPLOADS_FULL");
+    EXPECT_EQ(ReasonOf(Put("mine", TorchScriptArchive(1)).status()), "UPLOADS_FULL");
   }
-  EXPECT_TRUE(Put("mine", Archive(1)).ok());
+  EXPECT_TRUE(Put("mine", TorchScriptArchive(1)).ok());
 }
 
 TEST_F(ModelTest, RefusesWhatIsNoModule) {
   EXPECT_THAT(std::string(Put("mine", "import os").status().message()), HasSubstr("model mine: not a TorchScript"));
-  std::string damaged = Archive(1);
+  std::string damaged = TorchScriptArchive(1);
   damaged.resize(damaged.size() / 2);
   EXPECT_EQ(Put("mine", damaged).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(Put("mine", Archive(1), 1'000'000).status().message()), HasSubstr("broke off"));
-  EXPECT_THAT(std::string(Put("mine", Archive(1), 10).status().message()), HasSubstr("more bytes"));
-  EXPECT_EQ(Put("mine", Archive(1), int64_t{1} << 40).status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(Put("No Good", Archive(1)).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Put("mine", TorchScriptArchive(1), 1'000'000).status().message()), HasSubstr("broke off"));
+  EXPECT_THAT(std::string(Put("mine", TorchScriptArchive(1), 10).status().message()), HasSubstr("more bytes"));
+  EXPECT_EQ(Put("mine", TorchScriptArchive(1), int64_t{1} << 40).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Put("No Good", TorchScriptArchive(1)).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(Names(), testing::IsEmpty());
 }
 
@@ -120,7 +111,7 @@ TEST_F(ModelTest, AJobNeedsOneThatIsThereAndHoldsIt) {
   ASSERT_TRUE((*put.Get()).ok());
   const auto without = CreateJob(spec);
   EXPECT_EQ(ReasonOf(without.status()), "MODEL_NOT_FOUND") << without.status();
-  ASSERT_TRUE(Put("mine", Archive(1)).ok());
+  ASSERT_TRUE(Put("mine", TorchScriptArchive(1)).ok());
   const auto job = CreateJob(spec);
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_EQ(job->spec().model().torchscript(), "mine");

@@ -9,6 +9,7 @@
 #include "core/formats/npz.h"
 #include "server/rpc/gateway/routes.h"
 #include "tests/server/rpc/gateway/http_before_server.h"
+#include "tests/server/rpc/torch_script_archive.h"
 
 namespace chainfleet {
 namespace {
@@ -21,14 +22,14 @@ constexpr char kSpec[] =
 
 class JobApiTest : public HttpBeforeServer {};
 
-TEST_F(JobApiTest, EveryUnaryCallOfUsersHasAPath) {
+TEST_F(JobApiTest, EveryCallOfUsersWithOneAnswerHasAPath) {
   std::set<std::string> served;
   for (const Route& route : Routes()) served.insert(route.method);
   for (const auto* service : {v1::Job::descriptor()->file()->FindServiceByName("JobService"),
                               v1::PredictRequest::descriptor()->file()->FindServiceByName("PredictService")}) {
     for (int i = 0; i < service->method_count(); ++i) {
       const google::protobuf::MethodDescriptor& method = *service->method(i);
-      if (method.client_streaming() || method.server_streaming()) continue;
+      if (method.server_streaming()) continue;
       EXPECT_TRUE(served.contains(method.full_name())) << method.full_name();
     }
   }
@@ -97,6 +98,17 @@ TEST_F(JobApiTest, ABodyThatIsNoDatasetIsRefused) {
   ExpectError(Put("/v1/datasets/bad?class_names=one", "1,0\n2,1\n"), 400, "class_names");
   ExpectError(Put("/v1/datasets/%20", "1,0\n"), 400, "name");
   EXPECT_EQ(Parsed(Ask(Get("/v1/datasets")))["datasets"].size(), 0u);
+}
+
+TEST_F(JobApiTest, ABodyBecomesAModel) {
+  const std::string file = TorchScriptArchive(1);
+  const PeerReply put = Ask(Put("/v1/models/net", file));
+  ASSERT_EQ(put.code, 200) << put.body;
+  EXPECT_EQ(Parsed(put)["object"]["size_bytes"], std::to_string(file.size()));
+  EXPECT_EQ(Ask(Put("/v1/models/net?size_bytes=1", file)).code, 200) << "the same content again; the body has its size";
+  ExpectError(Put("/v1/models/net", TorchScriptArchive(2)), 409, "net");
+  ExpectError(Put("/v1/models/bad", "PK"), 400, "bad");
+  EXPECT_EQ(Parsed(Ask(Get("/v1/models")))["models"].size(), 1u);
 }
 
 TEST_F(JobApiTest, WrongFieldsAreNamed) {

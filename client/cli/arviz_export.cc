@@ -274,7 +274,7 @@ absl::StatusOr<Likelihood> LikelihoodOf(Client* client, v1::PredictRequest reque
   return likelihood;
 }
 
-// alpha of the step before each draw; empty where draws are no steps of a chain, as SWAG's.
+// Returns alpha of the step before each draw, or nothing where draws are no steps of a chain (SWAG).
 std::vector<double> StepSizes(const v1::Job& job, const Source& source, const std::vector<int64_t>& steps) {
   absl::StatusOr<JobSpec> spec = FromProto(job.spec());
   if (!spec.ok()) return {};  // of a newer server

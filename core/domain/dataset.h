@@ -63,6 +63,7 @@ struct Dataset {
   Normalisation normalisation;           // for this data set's rows; a job records that of its training set
   TargetUnits target_units;              // likewise
   std::vector<std::string> class_names;  // names of classes 0, 1, ...; empty: unnamed
+  std::vector<std::string> warnings;     // likely mistakes in the content, for people
   std::vector<DatasetShard> shards;
   absl::Time created_at;
   std::string tenant = kDefaultTenant;  // whoever put it first owns it; not on the wire
@@ -76,6 +77,7 @@ struct Dataset {
     visit("normalisation", self.normalisation, Required());
     visit("target_units", self.target_units, OrDefault());
     visit("class_names", self.class_names, IfAny());
+    visit("warnings", self.warnings, IfAny());
     visit("shards", self.shards, Required());
     visit("created_at", self.created_at);
   }

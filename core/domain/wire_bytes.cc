@@ -68,7 +68,9 @@ int64_t WireBytes(const JobSpec& spec) {
 int64_t WireBytes(const Dataset& dataset) {
   const size_t channels = dataset.normalisation.mean.size() + dataset.normalisation.stddev.size();
   int64_t names = 0;
-  for (const std::string& name : dataset.class_names) names += kMessage + static_cast<int64_t>(name.size());
+  for (const auto* list : {&dataset.class_names, &dataset.warnings}) {
+    for (const std::string& text : *list) names += kMessage + static_cast<int64_t>(text.size());
+  }
   return kRest + names + kInList * static_cast<int64_t>(channels + dataset.input_shape.size()) +
          kObject * static_cast<int64_t>(dataset.shards.size());
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/ids.h"
 #include "core/base/limits.h"
 #include "core/store/draw_codec/object_names.h"
@@ -69,6 +70,34 @@ TargetUnits Measure(const std::vector<float>& targets) {
   Moments moments;
   for (const float target : targets) moments.Add(target);
   return {moments.mean(), moments.stddev()};
+}
+
+void WarnOfChannelsLast(const std::vector<int64_t>& shape, std::vector<std::string>* warnings) {
+  const auto is_channels = [](int64_t size) { return size == 1 || size == 3 || size == 4; };
+  if (shape.size() != 3 || is_channels(shape[0]) || !is_channels(shape[2])) return;
+  warnings->push_back(absl::StrCat("inputs of shape [", absl::StrJoin(shape, ", "),
+                                   "] look like images whose channels come last, but networks take [channels, height, "
+                                   "width]: put x.transpose(0, 3, 1, 2)"));
+}
+
+void WarnOfEmptyClasses(const std::vector<int32_t>& labels, int64_t num_classes, std::vector<std::string>* warnings) {
+  std::vector<bool> has_row(static_cast<size_t>(num_classes));
+  for (const int32_t label : labels) has_row[static_cast<size_t>(label)] = true;
+  const int64_t empty = std::ranges::count(has_row, false);
+  if (empty == 0) return;
+  const auto first = std::ranges::find(has_row, false) - has_row.begin();
+  warnings->push_back(absl::StrCat("no row has ", empty == 1 ? "label " : absl::StrCat(empty, " of the labels, as "),
+                                   first, ", but a network learns ", num_classes,
+                                   " classes: number them 0, 1, ... without gaps"));
+}
+
+std::vector<std::string> WarningsOf(const DecodedDataset& data) {
+  std::vector<std::string> warnings;
+  WarnOfChannelsLast(data.input_shape, &warnings);
+  if (const auto* labels = std::get_if<std::vector<int32_t>>(&data.targets)) {
+    WarnOfEmptyClasses(*labels, data.num_classes, &warnings);
+  }
+  return warnings;
 }
 
 template <typename T>
@@ -205,7 +234,8 @@ absl::StatusOr<CutDataset> Cut(const DatasetUpload& upload, const std::string& s
                                                                                  : Classes{data.num_classes},
              .normalisation = Measure(data),
              .target_units = std::visit([](const auto& targets) { return Measure(targets); }, data.targets),
-             .class_names = upload.class_names()};
+             .class_names = upload.class_names(),
+             .warnings = WarningsOf(data)};
   CHAINFLEET_RETURN_IF_ERROR(CheckClassNames(dataset.class_names, dataset.targets));
   const int64_t row_bytes =
       ValuesPerRow(dataset.input_shape) * ItemBytes(dataset.input_type) + static_cast<int64_t>(sizeof(int32_t));

@@ -108,6 +108,14 @@ class BadInput(Refusals):
             f.write(struct.pack(">IIII", 2051, 10, 28, 28) + b"\0" * 100)
         self.refused(1, "broken-images-idx3-ubyte", arguments=["dataset", "put", "broken", path])
 
+    def test_data_that_looks_wrong_is_stored_with_a_warning(self):
+        x, y = self.fleet.path("last.npy"), self.fleet.path("labels.npy")
+        fleets.write_npy(x, "|u1", (3, 8, 8, 3), b"\1" * 3 * 192)
+        fleets.write_npy(y, "|u1", (3,), b"\0\1\3")
+        done = self.fleet.run("dataset", "put", "last", x, y, check=True)
+        self.assertRegex(done.stderr, "warning: inputs of shape .8, 8, 3. look like images whose channels come last.*\nwarning: no row has label 2, but")
+        self.fleet.run("delete", "dataset", "last", check=True)
+
     def test_data_set_with_a_size_of_zero(self):
         x, y = self.fleet.path("x.npy"), self.fleet.path("y.npy")
         fleets.write_npy(y, "<i8", (5,), b"\0" * 40)

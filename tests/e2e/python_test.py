@@ -115,6 +115,13 @@ class Package(ConnectedFleet):
                 numpy.testing.assert_array_equal(columns[quantity][of_chain], trace.values)
                 self.assertEqual([float(row[quantity]) for row in rows if row["chain"] == str(trace.chain)], trace.values.tolist())
 
+    def test_data_that_looks_wrong_is_stored_with_a_warning(self):
+        images = numpy.zeros((4, 8, 8, 3), numpy.uint8)
+        with self.assertWarnsRegex(UserWarning, "data set last: .*channels come last"), self.assertWarnsRegex(UserWarning, "label 1, but"):
+            self.fleet.put_dataset("last", images, numpy.array([0, 2, 0, 2]), progress=False)
+        [stored] = [dataset for dataset in self.fleet.datasets() if dataset.name == "last"]
+        self.assertEqual(len(stored.warnings), 2)
+
     def test_class_names_go_from_the_data_set_to_every_answer(self):
         names, renamed = ("no", 'a "yes", or so'), ("lower", "upper")
         with self.assertRaisesRegex(cf.errors.InvalidArgument, "class_names: there are 3 names, and 2 classes"):

@@ -14,6 +14,7 @@
 #include "client/cli/terminal.h"
 #include "client/cli/views/resource_view.h"
 #include "client/cli/views/table.h"
+#include "core/base/escaped.h"
 
 namespace chainfleet {
 
@@ -30,6 +31,9 @@ absl::Status PutNamed(Invocation* run, const std::string& what, const std::strin
   text.Clear();
   CHAINFLEET_RETURN_IF_ERROR(item.status());
   PrintOne(std::cout, run->format, *item, item->name(), [&] { return table({*item}).Render(); });
+  if constexpr (requires { item->warnings(); }) {
+    for (const std::string& warning : item->warnings()) std::cerr << "warning: " << Escaped(warning) << "\n";
+  }
   return absl::OkStatus();
 }
 

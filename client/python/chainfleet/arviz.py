@@ -194,7 +194,7 @@ def _energy(job: Job, steps: Mapping[int, Array]) -> Array | None:
 def _step_sizes(
     spec: job_spec_pb2.JobSpec, report: jobs_pb2.Job.Report, total_steps: int, steps: Array
 ) -> Array | None:
-    """alpha of the step before each draw; None where draws are no steps of a chain, as SWAG's.
+    """Returns alpha of the step before each draw; None where draws are no steps of a chain, as SWAG's.
 
     Formulas: the schedules of chainfleet.schedules.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -183,17 +184,23 @@ class Resources:
     ) -> types_pb2.Dataset:
         """Uploads checked arrays, or files, as the data set `name`."""
         with text.line(progress) as line:
-            if isinstance(data, Data):
-                return uploads.put_data(self.connection, name, data, line.show_bytes, class_names)
-            try:
-                numbers = bool(data.numbers)
-                return uploads.put_files(
-                    self.connection, name, data.files, data.target, numbers, line.show_bytes, class_names
-                )
-            except InvalidArgument as error:  # the server decodes files
-                if not error.reason:
-                    error.reason, error.hint = "INVALID_DATA", "formats of files: docs/guides/own_data.md"
-                raise
+            stored = self._send(name, data, line.show_bytes, class_names)
+        for warning in stored.warnings:
+            warnings.warn(f"data set {name}: {warning}", stacklevel=2)
+        return stored
+
+    def _send(
+        self, name: str, data: Data | Files, on_sent: uploads.OnSent, class_names: Sequence[str]
+    ) -> types_pb2.Dataset:
+        if isinstance(data, Data):
+            return uploads.put_data(self.connection, name, data, on_sent, class_names)
+        try:
+            numbers = bool(data.numbers)
+            return uploads.put_files(self.connection, name, data.files, data.target, numbers, on_sent, class_names)
+        except InvalidArgument as error:  # the server decodes files
+            if not error.reason:
+                error.reason, error.hint = "INVALID_DATA", "formats of files: docs/guides/own_data.md"
+            raise
 
     def upload_model(self, name: str, content: bytes, progress: bool) -> types_pb2.StoredModel:
         """Uploads the bytes of a TorchScript file."""

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/formats/npy.h"
 #include "core/store/draw_codec/safetensors.h"
 #include "tests/server/rpc/running_server.h"
 #include "tests/support/scrape.h"
@@ -204,6 +205,27 @@ TEST_F(DatasetTest, ACsvBecomesFloat32TargetsAndColumnsOfAScaleOfTheirOwn) {
   ASSERT_EQ(targets->size_bytes, 8);
   std::memcpy(values, targets->data, 8);
   EXPECT_THAT(values, testing::ElementsAre(2.5f, -4));
+}
+
+TEST_F(DatasetTest, WarnsOfChannelsThatComeLastAndOfClassesWithoutARow) {
+  const auto put = [&](const std::string& name, const std::vector<int64_t>& shape, const std::string& labels) {
+    const Array x{ArrayType::kUint8, shape,
+                  std::string(static_cast<size_t>(shape[0] * shape[1] * shape[2] * shape[3]), 1)};
+    const Array y{ArrayType::kUint8, {shape[0]}, labels};
+    const auto stored = Put(name, {{"x.npy", WriteNpy(x)}, {"y.npy", WriteNpy(y)}});
+    EXPECT_TRUE(stored.ok()) << stored.status();
+    return std::vector<std::string>(stored->warnings().begin(), stored->warnings().end());
+  };
+  EXPECT_THAT(put("first", {2, 3, 8, 8}, std::string("\0\1", 2)), testing::IsEmpty());
+  EXPECT_THAT(put("tiny", {2, 1, 1, 1}, std::string("\0\1", 2)), testing::IsEmpty());
+  EXPECT_THAT(put("last", {2, 8, 8, 3}, std::string("\0\1", 2)),
+              testing::ElementsAre(HasSubstr("[8, 8, 3] look like images whose channels come last")));
+  EXPECT_THAT(
+      put("gap", {3, 1, 2, 2}, std::string("\0\1\3", 3)),
+      testing::ElementsAre("no row has label 2, but a network learns 4 classes: number them 0, 1, ... without gaps"));
+  EXPECT_THAT(put("from_one", {2, 1, 2, 2}, "\5\6"),
+              testing::ElementsAre(HasSubstr("5 of the labels, as 0, but a network learns 7 ")));
+  EXPECT_THAT(put("gap", {3, 1, 2, 2}, std::string("\0\1\3", 3)), testing::SizeIs(1)) << "the same again";
 }
 
 TEST_F(DatasetTest, SaysWhichFileIsBroken) {

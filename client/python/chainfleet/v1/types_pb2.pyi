@@ -62,7 +62,7 @@ class ChainStats(_message.Message):
     def __init__(self, energy: _Optional[float] = ..., step_size: _Optional[float] = ..., temperature: _Optional[float] = ..., steps_per_second: _Optional[float] = ..., anchor_distance: _Optional[float] = ..., metropolis: _Optional[_Union[MetropolisStats, _Mapping]] = ..., report: _Optional[_Union[RunReport, _Mapping]] = ..., device_bytes: _Optional[int] = ...) -> None: ...
 
 class Dataset(_message.Message):
-    __slots__ = ["class_names", "created_at", "digest", "input_shape", "input_type", "name", "normalisation", "num_classes", "num_rows", "shards", "target_type", "target_units"]
+    __slots__ = ["class_names", "created_at", "digest", "input_shape", "input_type", "name", "normalisation", "num_classes", "num_rows", "shards", "target_type", "target_units", "warnings"]
     CLASS_NAMES_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
@@ -75,6 +75,7 @@ class Dataset(_message.Message):
     SHARDS_FIELD_NUMBER: _ClassVar[int]
     TARGET_TYPE_FIELD_NUMBER: _ClassVar[int]
     TARGET_UNITS_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
     class_names: _containers.RepeatedScalarFieldContainer[str]
     created_at: _timestamp_pb2.Timestamp
     digest: str
@@ -87,7 +88,8 @@ class Dataset(_message.Message):
     shards: _containers.RepeatedCompositeFieldContainer[DatasetShard]
     target_type: TargetType
     target_units: TargetUnits
-    def __init__(self, name: _Optional[str] = ..., digest: _Optional[str] = ..., input_type: _Optional[_Union[InputType, str]] = ..., input_shape: _Optional[_Iterable[int]] = ..., num_rows: _Optional[int] = ..., num_classes: _Optional[int] = ..., normalisation: _Optional[_Union[Normalisation, _Mapping]] = ..., shards: _Optional[_Iterable[_Union[DatasetShard, _Mapping]]] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., target_type: _Optional[_Union[TargetType, str]] = ..., target_units: _Optional[_Union[TargetUnits, _Mapping]] = ..., class_names: _Optional[_Iterable[str]] = ...) -> None: ...
+    warnings: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., digest: _Optional[str] = ..., input_type: _Optional[_Union[InputType, str]] = ..., input_shape: _Optional[_Iterable[int]] = ..., num_rows: _Optional[int] = ..., num_classes: _Optional[int] = ..., normalisation: _Optional[_Union[Normalisation, _Mapping]] = ..., shards: _Optional[_Iterable[_Union[DatasetShard, _Mapping]]] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., target_type: _Optional[_Union[TargetType, str]] = ..., target_units: _Optional[_Union[TargetUnits, _Mapping]] = ..., class_names: _Optional[_Iterable[str]] = ..., warnings: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class DatasetShard(_message.Message):
     __slots__ = ["first_row", "num_rows", "object"]

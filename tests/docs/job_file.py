@@ -166,7 +166,6 @@ def rows(specs, message, struct, prefix="", scopes=()):
         one_of = inner.fields and all(f.oneof for f in inner.fields)
         again = message.name in ("Residual", "Concat")
         kind = "layers" if inner.name == "Layer" else "one of its keys" if one_of else "group" if inner.fields else "`{}`"
-        words = words if field.words or not again else "As `model.layers`."
         yield path, listed + kind, "", "", "; ".join(filter(None, (_words(words, "").rstrip("." if beside else ""), beside)))
         if not again:
             own = own or specs.structs.get(STRUCTS.get(inner.name, inner.name + "Spec")) or specs.structs.get(inner.name)

@@ -18,7 +18,7 @@ class Layer(Spec):
 class Conv(Layer):
     """Convolves with square windows and zero padding. Tensors: weight, bias.
 
-    out_channels: channels of the output; allowed: 1 to 65,536.
+    out_channels: channels of the output; allowed: 1 to 65,536; required.
     kernel: side of the window in pixels; allowed: 1 to 64; default: 3.
     stride: pixels between windows; allowed: 1 to 64; default: 1.
     padding: rows and columns of zeros on each side; allowed: 0 to 64; default: 0.
@@ -51,10 +51,13 @@ class Linear(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class BatchNorm(Layer):
-    """Batch norm (Ioffe & Szegedy, ICML 2015), per channel: batch statistics while sampling, the draw's own in
-    predictions. Tensors: scale, shift; statistics: mean, variance.
+    """Batch norm, per channel: m and v are of the batch while sampling, and the draw's own in predictions. Tensors:
+    scale, shift; statistics: mean, variance.
 
-    epsilon: added to the variance; allowed: above 0; default: 1e-05.
+    Formula: scale (x - m) / sqrt(v + epsilon) + shift.
+    Source: Ioffe & Szegedy, ICML 2015.
+
+    epsilon: added to the variance, in squared units of the input; allowed: above 0; default: 1e-05.
     """
 
     kind: ClassVar[str] = "batch_norm"
@@ -63,10 +66,12 @@ class BatchNorm(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class FRN(Layer):
-    """Filter response norm (Singh & Krishnan, CVPR 2020): x / sqrt(mean over pixels of x^2 + epsilon), scaled and
-    shifted, then max(., tau) with a learned threshold tau per channel. Tensors: scale, shift, threshold.
+    """Filter response norm, per channel. Tensors: scale, shift, threshold tau.
 
-    epsilon: added to the mean square; allowed: above 0; default: 1e-06.
+    Formula: max(scale x / sqrt(mean over pixels of x^2 + epsilon) + shift, tau).
+    Source: Singh & Krishnan, CVPR 2020.
+
+    epsilon: added to the mean square, in squared units of the input; allowed: above 0; default: 1e-06.
     threshold: learn the threshold; false: no threshold; default: true.
     """
 
@@ -77,14 +82,14 @@ class FRN(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class ReLU(Layer):
-    """ReLU."""
+    """Formula: max(x, 0)."""
 
     kind: ClassVar[str] = "relu"
 
 
 @dataclass(frozen=True, kw_only=True)
 class MaxPool(Layer):
-    """Drops windows that reach over the far edge. Without stride the windows do not overlap.
+    """Maximum of each window. Drops windows that reach over the far edge. Without stride the windows do not overlap.
 
     size: side of the window in pixels; allowed: 1 to 64; default: 2.
     stride: pixels between windows; default: size; allowed: 1 to 64.
@@ -99,7 +104,7 @@ class MaxPool(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class AvgPool(Layer):
-    """AvgPool.
+    """Mean of each window. Drops windows that reach over the far edge. Without stride the windows do not overlap.
 
     size: side of the window in pixels; allowed: 1 to 64; default: 2.
     stride: pixels between windows; default: size; allowed: 1 to 64.
@@ -119,7 +124,7 @@ class GlobalAvgPool(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class Flatten(Layer):
-    """Flatten."""
+    """Maps [channels, height, width] to one axis."""
 
     kind: ClassVar[str] = "flatten"
 
@@ -140,8 +145,8 @@ class Dropout(Layer):
 class Residual(Layer):
     """Computes branch(x) + shortcut(x); an empty shortcut is x itself.
 
-    branch: As model.layers.
-    shortcut: default: the input itself.
+    branch: as model.layers; required.
+    shortcut: as model.layers; default: the input itself.
     """
 
     kind: ClassVar[str] = "residual"
@@ -153,7 +158,7 @@ class Residual(Layer):
 class Concat(Layer):
     """Concatenates the channels of x and of branch(x).
 
-    branch: As model.layers.
+    branch: as model.layers; required.
     """
 
     kind: ClassVar[str] = "concat"
@@ -162,35 +167,40 @@ class Concat(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class GELU(Layer):
-    """x Phi(x), Phi the standard normal distribution function (Hendrycks & Gimpel 2016): the exact form."""
+    """Formula: x Phi(x), Phi the standard normal distribution function; the exact form.
+    Source: Hendrycks & Gimpel 2016.
+    """
 
     kind: ClassVar[str] = "gelu"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SiLU(Layer):
-    """x / (1 + exp(-x)) (Elfwing et al. 2018)."""
+    """Formula: x / (1 + exp(-x)).
+    Source: Elfwing et al. 2018.
+    """
 
     kind: ClassVar[str] = "silu"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tanh(Layer):
-    """Tanh."""
+    """Formula: tanh(x)."""
 
     kind: ClassVar[str] = "tanh"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Softplus(Layer):
-    """log(1 + exp(x))."""
+    """Formula: log(1 + exp(x))."""
 
     kind: ClassVar[str] = "softplus"
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeakyReLU(Layer):
-    """x where x > 0, else slope * x (Maas et al. 2013).
+    """Formula: x where x > 0, else slope * x.
+    Source: Maas et al. 2013.
 
     slope: factor of negative inputs; allowed: 0 to 1; default: 0.01.
     """
@@ -201,9 +211,12 @@ class LeakyReLU(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class LayerNorm(Layer):
-    """Layer norm (Ba et al. 2016) of flat inputs: over all values of an example. Tensors: scale, shift.
+    """Layer norm of flat inputs: m and v are over all values of an example. Tensors: scale, shift.
 
-    epsilon: added to the variance; allowed: above 0; default: 1e-05.
+    Formula: scale (x - m) / sqrt(v + epsilon) + shift.
+    Source: Ba et al. 2016.
+
+    epsilon: added to the variance, in squared units of the input; allowed: above 0; default: 1e-05.
     """
 
     kind: ClassVar[str] = "layer_norm"
@@ -212,11 +225,13 @@ class LayerNorm(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupNorm(Layer):
-    """Group norm (Wu & He, ECCV 2018) of images: over the channels and pixels of each group. Tensors, per channel:
-    scale, shift.
+    """Group norm of images: m and v are over the channels and pixels of a group. Tensors, per channel: scale, shift.
 
-    groups: groups of channels; allowed: 1 to 65,536.
-    epsilon: added to the variance; allowed: above 0; default: 1e-05.
+    Formula: scale (x - m) / sqrt(v + epsilon) + shift.
+    Source: Wu & He, ECCV 2018.
+
+    groups: groups of channels; allowed: 1 to 65,536; required.
+    epsilon: added to the variance, in squared units of the input; allowed: above 0; default: 1e-05.
     """
 
     kind: ClassVar[str] = "group_norm"

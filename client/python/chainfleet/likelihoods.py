@@ -15,17 +15,23 @@ class Likelihood(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class Categorical(Likelihood):
-    """Labels: softmax of one output per class."""
+    """Labels, one output per class.
+
+    Formula: p(y) = exp(f_y) / sum_k exp(f_k), f the outputs.
+    """
 
     kind: ClassVar[str] = "categorical"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(Likelihood):
-    """Float32 targets: N(output, variance). The variance is given or learned: its logarithm is then the parameter
-    likelihood.log_variance, which starts at 0 and has the job's prior (layers: {likelihood: ...} overrides it).
+    """Float32 targets, one output f.
 
-    variance: fixed variance; give this or learned; allowed: above 0.
+    Formula: y ~ N(f, variance); learned: the variance is exp(likelihood.log_variance), a parameter that starts at
+      0 and has the job's prior (layers: {likelihood: ...} overrides it).
+
+    variance: fixed variance, in squared units of the target; give this or learned; allowed: above 0; default:
+      none.
     learned: sample the logarithm of the variance; give this or variance; default: false.
     """
 
@@ -36,13 +42,19 @@ class Gaussian(Likelihood):
 
 @dataclass(frozen=True, kw_only=True)
 class HeteroscedasticGaussian(Likelihood):
-    """Float32 targets: N(output 0, exp(output 1))."""
+    """Float32 targets, two outputs.
+
+    Formula: y ~ N(f_0, exp(f_1)), f the outputs.
+    """
 
     kind: ClassVar[str] = "heteroscedastic_gaussian"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bernoulli(Likelihood):
-    """Labels of two classes: P(label = 1) = 1 / (1 + exp(-output))."""
+    """Labels of two classes, one output f.
+
+    Formula: P(y = 1) = 1 / (1 + exp(-f)).
+    """
 
     kind: ClassVar[str] = "bernoulli"

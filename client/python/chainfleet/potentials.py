@@ -16,13 +16,14 @@ class Potential(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(Potential):
-    """U = (theta - mean)' covariance^-1 (theta - mean) / 2. Without a covariance the coordinates are independent and
-    share a precision, so that a few draws of a large dimension give 10^5 values.
+    """A normal law; without a covariance the coordinates are independent.
+
+    Formula: U = (theta - mean)' covariance^-1 (theta - mean) / 2.
 
     dimension: number of coordinates; allowed: 1 to 2,147,483,648; default: 1.
     precision: 1 / variance of each coordinate, default 1; excludes a covariance; allowed: above 0.
-    covariance: dimension x dimension, row by row.
-    mean: one number for all coordinates, or dimension numbers; default 0.
+    covariance: dimension x dimension, row by row, in squared units of theta; default: I / precision.
+    mean: one number for all coordinates, or dimension numbers, in units of theta; default 0.
     """
 
     kind: ClassVar[str] = "gaussian"
@@ -34,13 +35,16 @@ class Gaussian(Potential):
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianMixture(Potential):
-    """U = -log sum_k weight_k N(theta; mean_k, stddev_k^2 I). K means: dimension independent coordinates, each of
-    which follows the one-dimensional mixture. K * dimension means: one mixture of the whole vector, mean_k in row
-    k.
+    """A mixture of normal laws.
 
-    weights: relative weights of the components; allowed: above 0.
-    means: one for each weight (independent coordinates), or weights x dimension.
-    stddev: one for each weight, or one for all; default 1; allowed: above 0.
+    Formula: U = -log sum_k weight_k N(theta; mean_k, stddev_k^2 I). K means: each of dimension independent
+      coordinates follows the one-dimensional mixture. K x dimension means: one mixture of the whole vector,
+      mean_k in row k.
+
+    weights: relative weights of the components; allowed: above 0; default: none.
+    means: one for each weight (independent coordinates), or weights x dimension, in units of theta; default:
+      none.
+    stddev: one for each weight, or one for all, in units of theta; default 1; allowed: above 0.
     dimension: number of coordinates; allowed: 1 to 2,147,483,648; default: 1.
     """
 
@@ -53,9 +57,12 @@ class GaussianMixture(Potential):
 
 @dataclass(frozen=True, kw_only=True)
 class LinearRegression(Potential):
-    """target ~ N(weights . x + intercept, noise_variance) over a data set of float32 targets, with the job's prior.
+    """Float32 targets; theta is weights and intercept, with the job's prior.
 
-    noise_variance: variance of a target around its prediction; allowed: above 0; default: 1.
+    Formula: y ~ N(weights . x + intercept, noise_variance).
+
+    noise_variance: variance of a target around its prediction, in squared units of the target; allowed: above
+      0; default: 1.
     intercept: add a constant to each prediction; default: true.
     """
 
@@ -66,7 +73,9 @@ class LinearRegression(Potential):
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticRegression(Potential):
-    """P(label = 1) = 1 / (1 + exp(-(weights . x + intercept))) over a data set of two classes, with the job's prior.
+    """Labels of two classes; theta is weights and intercept, with the job's prior.
+
+    Formula: P(y = 1) = 1 / (1 + exp(-(weights . x + intercept))).
 
     intercept: add a constant to each logit; default: true.
     """

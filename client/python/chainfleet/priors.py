@@ -16,10 +16,10 @@ class Prior(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(Prior):
-    """Normal with variance 1 / precision; 0 is flat. layers sets a different precision for a layer (conv1, fc2).
+    """Formula: -log p(x) = precision x^2 / 2 + constant, for each parameter x.
 
-    precision: 1 / variance; 0 is flat; allowed: at least 0; default: 0.
-    layers: precision of single layers by name, for example conv1 or fc2; allowed: at least 0.
+    precision: 1 / variance, per squared unit of a parameter; 0 is flat; allowed: at least 0; default: 0.
+    layers: precision of single layers by name, for example conv1 or fc2; allowed: at least 0; default: none.
     """
 
     kind: ClassVar[str] = "gaussian"
@@ -29,9 +29,9 @@ class Gaussian(Prior):
 
 @dataclass(frozen=True, kw_only=True)
 class Laplace(Prior):
-    """Density exp(-|x| / scale) / (2 scale).
+    """Formula: p(x) = exp(-|x| / scale) / (2 scale), for each parameter x.
 
-    scale: scale of the density; allowed: above 0; default: 1.
+    scale: scale of the density, in units of a parameter; allowed: above 0; default: 1.
     """
 
     kind: ClassVar[str] = "laplace"
@@ -40,10 +40,10 @@ class Laplace(Prior):
 
 @dataclass(frozen=True, kw_only=True)
 class StudentT(Prior):
-    """Density proportional to (1 + (x / scale)^2 / nu)^(-(nu + 1) / 2).
+    """Formula: p(x) proportional to (1 + (x / scale)^2 / nu)^(-(nu + 1) / 2), for each parameter x.
 
-    degrees_of_freedom: nu in the density; allowed: above 0; default: 3.
-    scale: scale of the density; allowed: above 0; default: 1.
+    degrees_of_freedom: nu in the formula; allowed: above 0; default: 3.
+    scale: scale of the density, in units of a parameter; allowed: above 0; default: 1.
     """
 
     kind: ClassVar[str] = "student_t"

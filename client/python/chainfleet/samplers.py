@@ -10,15 +10,25 @@ from .spec import Spec
 
 
 class Sampler(Spec):
-    """One of the classes of this module."""
+    """One of the classes of this module.
+
+    Symbols: U is -log density of the posterior, grad U its gradient on a mini-batch (on all data where the
+      sampler says so), T the temperature, N the number of examples, alpha the step size, h = alpha N the learning
+      rate, z standard normal noise.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class SGLD(Sampler):
-    """theta -= alpha grad U + sqrt(2 alpha T) z. gradient_noise is V, the variance of the mini-batch gradient of U:
-    the injected noise then has variance 2 alpha T - alpha^2 V. 0: no correction.
+    """Stochastic-gradient Langevin dynamics.
 
-    gradient_noise: V, variance of the mini-batch gradient of U; allowed: at least 0; default: 0.
+    Formula: theta <- theta - alpha grad U + sqrt(2 alpha T) z; with gradient_noise V the variance of the noise is
+      2 alpha T - alpha^2 V.
+    Source: Welling & Teh, ICML 2011.
+    Symbols: help(chainfleet.samplers.Sampler).
+
+    gradient_noise: V, variance of a coordinate of the mini-batch gradient of U; 0: no correction; allowed: at
+      least 0; default: 0.
     noise_free_fraction: noise-free share of each cycle, from the cycle's start; allowed: at least 0, below 1;
       default: 0.
     """
@@ -30,11 +40,15 @@ class SGLD(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class EMCMC(Sampler):
-    """Entropy-MCMC, joint form (Li & Zhang): theta and its anchor theta_a are coupled with variance eta; both
-    updates use the old values. anchor_decay: the prior acts on theta_a too, as in the official code.
+    """Entropy-MCMC, joint form: an anchor theta_a draws theta to flat regions. Both updates use the old values.
 
-    eta: variance of theta_a around theta; allowed: above 0; default: 0.0004.
-    anchor_decay: the prior acts on theta_a, too; default: false.
+    Formula: theta <- theta - alpha (grad U + (theta - theta_a) / eta) + sqrt(2 alpha T) z1; theta_a <- theta_a -
+      alpha (theta_a - theta) / eta + sqrt(2 alpha T) z2.
+    Source: Li & Zhang, ICLR 2024.
+    Symbols: help(chainfleet.samplers.Sampler).
+
+    eta: variance of theta_a around theta, in squared units of theta; allowed: above 0; default: 0.0004.
+    anchor_decay: the prior acts on theta_a, too, as in the official code; default: false.
     noise_free_fraction: noise-free share of each cycle, from the cycle's start; allowed: at least 0, below 1;
       default: 0.
     """
@@ -47,7 +61,11 @@ class EMCMC(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class SGD(Sampler):
-    """Stochastic gradient descent with heavy-ball momentum; no noise.
+    """Stochastic gradient descent with heavy-ball momentum, without noise. Several chains are a deep ensemble.
+
+    Formula: v <- momentum v + grad U; theta <- theta - alpha v.
+    Source: Polyak 1964 (momentum); Lakshminarayanan et al., NeurIPS 2017 (deep ensembles).
+    Symbols: help(chainfleet.samplers.Sampler).
 
     momentum: coefficient of the heavy-ball momentum; allowed: at least 0, below 1; default: 0.9.
     """
@@ -58,10 +76,16 @@ class SGD(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class SGHMC(Sampler):
-    """Stochastic-gradient Hamiltonian Monte Carlo with friction a in (0, 1].
+    """Stochastic-gradient Hamiltonian Monte Carlo.
 
-    friction: a, share of the momentum that a step loses; allowed: above 0, at most 1; default: 0.1.
-    scheme: allowed: friction, baoa; default: friction.
+    Formula: v <- (1 - friction) v - alpha grad U + sqrt(2 friction alpha T) z; theta <- theta + v. Scheme baoa,
+      with e = sqrt(alpha) and c = 1 - friction: p <- p - e grad U; theta <- theta + e p / 2; p <- c p + sqrt(T (1
+      - c^2)) z; theta <- theta + e p / 2.
+    Source: Chen, Fox & Guestrin, ICML 2014; baoa is a splitting as in Leimkuhler & Matthews 2013.
+    Symbols: help(chainfleet.samplers.Sampler).
+
+    friction: share of the momentum that a step loses; allowed: above 0, at most 1; default: 0.1.
+    scheme: discretisation: the first of the formulas, or baoa; allowed: friction, baoa; default: friction.
     noise_free_fraction: noise-free share of each cycle, from the cycle's start; allowed: at least 0, below 1;
       default: 0.
     """
@@ -74,9 +98,15 @@ class SGHMC(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class EMCMCGibbs(Sampler):
-    """Entropy-MCMC, Gibbs-like: theta_a ~ N(theta, eta T I) before every inner_steps steps of theta.
+    """Entropy-MCMC, Gibbs-like form.
 
-    eta: variance of theta_a around theta at T = 1; allowed: above 0; default: 0.0004.
+    Formula: before every inner_steps steps theta_a ~ N(theta, eta T I); each step theta <- theta - alpha (grad U
+      + (theta - theta_a) / eta) + sqrt(2 alpha T) z.
+    Source: Li & Zhang, ICLR 2024, appendix.
+    Symbols: help(chainfleet.samplers.Sampler).
+
+    eta: variance of theta_a around theta at T = 1, in squared units of theta; allowed: above 0; default:
+      0.0004.
     inner_steps: steps of theta between two draws of theta_a; allowed: 1 to 1,000,000; default: 1.
     """
 
@@ -87,11 +117,18 @@ class EMCMCGibbs(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class EntropySGD(Sampler):
-    """Entropy-SGD (Chaudhari et al., ICLR 2017): theta follows the running mean of an inner chain every inner_steps.
+    """Entropy-SGD: an inner chain s explores around theta, and its running mean m becomes theta.
 
-    eta: variance of the inner chain around theta; allowed: above 0; default: 0.0004.
+    Formula: s <- s - alpha (grad U(s) + (s - theta) / eta) + sqrt(2 alpha T) z; m <- averaging m + (1 -
+      averaging) s; after every inner_steps steps theta <- m and m <- s.
+    Source: Chaudhari et al., ICLR 2017.
+    Symbols: help(chainfleet.samplers.Sampler).
+
+    eta: variance of the inner chain around theta, in squared units of theta; allowed: above 0; default:
+      0.0004.
     inner_steps: steps of the inner chain for each step of theta; allowed: 1 to 1,000,000; default: 20.
-    averaging: weight of the old mean in the running mean; allowed: at least 0, below 1; default: 0.75.
+    averaging: weight of the old mean in the running mean, at each step; allowed: at least 0, below 1;
+      default: 0.75.
     """
 
     kind: ClassVar[str] = "entropy_sgd"
@@ -102,11 +139,17 @@ class EntropySGD(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class EntropySGLD(Sampler):
-    """Entropy-SGD with noise sqrt(h eta) z on theta.
+    """Entropy-SGLD: Entropy-SGD with noise on theta.
 
-    eta: variance of the inner chain around theta; allowed: above 0; default: 0.0004.
+    Formula: s and m as in Entropy-SGD; after every inner_steps steps theta <- m + sqrt(h eta) z and m <- s.
+    Source: Dziugaite & Roy, ICML 2018.
+    Symbols: help(chainfleet.samplers.Sampler).
+
+    eta: variance of the inner chain around theta, in squared units of theta; allowed: above 0; default:
+      0.0004.
     inner_steps: steps of the inner chain for each step of theta; allowed: 1 to 1,000,000; default: 20.
-    averaging: weight of the old mean in the running mean; allowed: at least 0, below 1; default: 0.75.
+    averaging: weight of the old mean in the running mean, at each step; allowed: at least 0, below 1;
+      default: 0.75.
     """
 
     kind: ClassVar[str] = "entropy_sgld"
@@ -117,9 +160,14 @@ class EntropySGLD(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class SAM(Sampler):
-    """Sharpness-aware minimisation (Foret et al., ICLR 2021).
+    """Sharpness-aware minimisation.
 
-    rho: radius of the perturbation of theta; allowed: above 0; default: 0.05.
+    Formula: theta' = theta + rho g / (|g| + 1e-12), g the gradient of the mean loss; v <- momentum v + N
+      g(theta') + prior's gradient; theta <- theta - alpha v.
+    Source: Foret et al., ICLR 2021.
+    Symbols: help(chainfleet.samplers.Sampler).
+
+    rho: radius of the perturbation of theta, in units of theta; allowed: above 0; default: 0.05.
     momentum: coefficient of the heavy-ball momentum; allowed: at least 0, below 1; default: 0.9.
     """
 
@@ -130,15 +178,22 @@ class SAM(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class BSAM(Sampler):
-    """Bayesian SAM (Möllenhoff & Khan, ICLR 2023). The method has its own prior.
+    """Bayesian SAM, with a prior of its own. Each part of the mini-batch has gradients g and g2 of its mean loss.
 
-    beta1: decay of the momentum; allowed: at least 0, below 1; default: 0.9.
-    beta2: decay of the scale; allowed: at least 0, below 1; default: 0.999.
-    prior_precision: precision of the method's own prior; allowed: above 0; default: 40.
-    rho: radius of the perturbation of theta; allowed: at least 0; default: 0.01.
-    damping: added to the scale at each step; allowed: at least 0; default: 0.1.
-    initial_scale: scale at the start; allowed: above 0; default: 1.
-    data_multiplier: N of the method over N stored; the official script uses 4; allowed: above 0; default: 1.
+    Formula: N' = data_multiplier N, d = prior_precision / N'; g at theta + z / sqrt(N' s); g2 at theta + rho g /
+      s; m <- beta1 m + (1 - beta1) (mean g2 + d theta); theta <- theta - h m / s; s <- beta2 s + (1 - beta2)
+      (mean sqrt(s) |g| + damping + d), by coordinate.
+    Source: Möllenhoff & Khan, ICLR 2023.
+    Symbols: help(chainfleet.samplers.Sampler).
+
+    beta1: decay of the momentum m in a step; allowed: at least 0, below 1; default: 0.9.
+    beta2: decay of the scale s in a step; allowed: at least 0, below 1; default: 0.999.
+    prior_precision: precision of the method's own prior, per squared unit of theta; allowed: above 0;
+      default: 40.
+    rho: factor of the perturbation g / s of theta; allowed: at least 0; default: 0.01.
+    damping: added to the scale s at each step; allowed: at least 0; default: 0.1.
+    initial_scale: scale s at the start; allowed: above 0; default: 1.
+    data_multiplier: N' over N; the official script uses 4; allowed: above 0; default: 1.
     parts: parts of each mini-batch; each part has a noise sample of its own; allowed: 1 to 1,024; default: 8.
     """
 
@@ -155,12 +210,17 @@ class BSAM(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class GradientUncertainty(Sampler):
-    """Sampling with gradient uncertainty (Park et al.): adds noise where the gradients of a batch disagree. Without
-    a threshold, uses the quantile of the values seen in burn-in. scale_free divides the value by sum |X_i|^2.
+    """Sampling with gradient uncertainty: keeps draws and adds noise where the gradients X_i of a mini-batch's
+    losses disagree.
 
-    threshold: steps below it have noise and are draws; default: from quantile.
-    quantile: share of burn-in values below the threshold; allowed: above 0, below 1; default: 0.5.
-    scale_free: divide the uncertainty by sum |X_i|^2; default: true.
+    Formula: GU = |sum X_i|^2 - sum |X_i|^2, divided by sum |X_i|^2 if scale_free. GU below threshold: theta is a
+      draw, and theta <- theta - alpha grad U + sqrt(2 alpha T) z. Otherwise theta <- theta - alpha grad U.
+    Source: Park et al., "Sampling-based Bayesian inference with gradient uncertainty".
+    Symbols: help(chainfleet.samplers.Sampler).
+
+    threshold: bound of GU; default: the quantile of burn-in, which is noise-free.
+    quantile: share of burn-in values of GU below the threshold; allowed: above 0, below 1; default: 0.5.
+    scale_free: divide GU by sum |X_i|^2; default: true.
     """
 
     kind: ClassVar[str] = "gradient_uncertainty"
@@ -171,21 +231,37 @@ class GradientUncertainty(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class RandomWalk(Sampler):
-    """Random-walk Metropolis on the full data; the schedule is the proposal's standard deviation."""
+    """Random-walk Metropolis on the full data; alpha is the proposal's standard deviation.
+
+    Formula: theta' = theta + alpha z, accepted with probability min(1, exp(-(U(theta') - U(theta)) / T)).
+    Source: Metropolis et al., J. Chem. Phys. 1953.
+    Symbols: help(chainfleet.samplers.Sampler).
+    """
 
     kind: ClassVar[str] = "random_walk"
 
 
 @dataclass(frozen=True, kw_only=True)
 class MALA(Sampler):
-    """Metropolis-adjusted Langevin on the full data: q = N(theta - alpha grad U, 2 alpha T)."""
+    """Metropolis-adjusted Langevin algorithm on the full data.
+
+    Formula: theta' = theta - alpha grad U + sqrt(2 alpha T) z, a draw of q(theta' | theta), accepted with
+      probability min(1, exp(-(U(theta') - U(theta)) / T) q(theta | theta') / q(theta' | theta)).
+    Source: Roberts & Tweedie, Bernoulli 1996.
+    Symbols: help(chainfleet.samplers.Sampler).
+    """
 
     kind: ClassVar[str] = "mala"
 
 
 @dataclass(frozen=True, kw_only=True)
 class HMC(Sampler):
-    """Hamiltonian Monte Carlo on the full data; the schedule is the leapfrog step.
+    """Hamiltonian Monte Carlo on the full data; alpha is the leapfrog step.
+
+    Formula: p ~ N(0, T I), then leapfrog_steps times p <- p - alpha/2 grad U; theta <- theta + alpha p; p <- p -
+      alpha/2 grad U; accepted with probability min(1, exp(-(H' - H) / T)), H = U + |p|^2 / 2.
+    Source: Duane et al., Physics Letters B 1987.
+    Symbols: help(chainfleet.samplers.Sampler).
 
     leapfrog_steps: leapfrog steps of one proposal; allowed: 1 to 10,000; default: 10.
     """
@@ -196,12 +272,19 @@ class HMC(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class PenaltyMH(Sampler):
-    """Penalty Metropolis-Hastings (Ceperley & Dewing 1999; Kawasaki & Holzmann): estimates the energy difference on
-    num_batches disjoint mini-batches. The likelihood counts as effective_data_size examples; default N.
+    """Penalty Metropolis-Hastings: compares energies on M = num_batches disjoint mini-batches and penalises the
+    noise.
 
-    proposal: allowed: random_walk, langevin; default: random_walk.
+    Formula: accepts with probability min(1, exp(-delta / T - u)); delta is the mean difference of U, x its
+      estimated variance / T^2; u = x / 2 + x^2 / (4 (M + 1)) + x^3 / (3 (M + 1) (M + 3)), or x / 2 if plain.
+    Source: Ceperley & Dewing, J. Chem. Phys. 1999; Kawasaki et al., arXiv 2210.09141 (2022).
+    Symbols: help(chainfleet.samplers.Sampler).
+
+    proposal: random_walk: theta' = theta + alpha z; langevin: theta' = theta - alpha grad U + sqrt(2 alpha T)
+      z, corrected as in MALA; allowed: random_walk, langevin; default: random_walk.
     num_batches: disjoint mini-batches of one energy comparison; allowed: 3 to 100,000; default: 20.
-    penalty: allowed: corrected, plain; default: corrected.
+    penalty: u in the formula: corrected for an estimated variance, or plain; allowed: corrected, plain;
+      default: corrected.
     effective_data_size: examples that the likelihood counts as; default N; allowed: above 0.
     """
 
@@ -214,9 +297,15 @@ class PenaltyMH(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class BatchedMH(Sampler):
-    """Penalty Metropolis-Hastings without the penalty: biased, for comparison.
+    """Metropolis-Hastings on mini-batches without a penalty: biased, for comparison.
 
-    proposal: allowed: random_walk, langevin; default: random_walk.
+    Formula: accepts with probability min(1, exp(-delta / T)), delta the mean difference of U over the
+      mini-batches.
+    Source: Kawasaki et al., arXiv 2210.09141 (2022).
+    Symbols: help(chainfleet.samplers.Sampler).
+
+    proposal: random_walk: theta' = theta + alpha z; langevin: theta' = theta - alpha grad U + sqrt(2 alpha T)
+      z, corrected as in MALA; allowed: random_walk, langevin; default: random_walk.
     num_batches: disjoint mini-batches of one energy comparison; allowed: 1 to 100,000; default: 1.
     """
 
@@ -227,9 +316,13 @@ class BatchedMH(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class TemperedMH(Sampler):
-    """Random-walk Metropolis on the full data with the likelihood to the power data_size / N, for comparison.
+    """Random-walk Metropolis on the full data with a weaker likelihood, for comparison.
 
-    data_size: examples that the likelihood counts as; allowed: above 0.
+    Formula: as the random walk, with U = -log prior - (data_size / N) log likelihood.
+    Source: Kawasaki et al., arXiv 2210.09141 (2022).
+    Symbols: help(chainfleet.samplers.Sampler).
+
+    data_size: examples that the likelihood counts as; allowed: above 0; required.
     """
 
     kind: ClassVar[str] = "tempered_mh"
@@ -238,10 +331,15 @@ class TemperedMH(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class BarkerMH(Sampler):
-    """Barker's acceptance with the noise of the mini-batch difference corrected towards the logistic law (Seita et
-    al.).
+    """Barker's acceptance on mini-batches: completes their noise to a logistic variable.
 
-    proposal: allowed: random_walk, langevin; default: random_walk.
+    Formula: accepts if -delta / T + N(0, 4 K^2 - x) > 0, K of Kolmogorov's law, delta and x as in penalty MH. The
+      probability is 1 / (1 + exp((U(theta') - U(theta)) / T)).
+    Source: Barker 1965; Seita et al., UAI 2017.
+    Symbols: help(chainfleet.samplers.Sampler).
+
+    proposal: random_walk: theta' = theta + alpha z; langevin: theta' = theta - alpha grad U + sqrt(2 alpha T)
+      z, corrected as in MALA; allowed: random_walk, langevin; default: random_walk.
     num_batches: disjoint mini-batches of one energy comparison; allowed: 3 to 100,000; default: 20.
     """
 
@@ -252,7 +350,11 @@ class BarkerMH(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class SWA(Sampler):
-    """Stochastic weight averaging (Izmailov et al., UAI 2018): the draw is the mean of the snapshots.
+    """Stochastic weight averaging: heavy-ball SGD, then one draw.
+
+    Formula: draw = mean of the snapshots of theta at the end of each data epoch from start_epoch on.
+    Source: Izmailov et al., UAI 2018.
+    Symbols: help(chainfleet.samplers.Sampler).
 
     momentum: coefficient of the heavy-ball momentum; allowed: at least 0, below 1; default: 0.9.
     start_epoch: data epoch of the first snapshot; allowed: 0 to 1,000,000; default: 1.
@@ -265,14 +367,19 @@ class SWA(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class SWAG(Sampler):
-    """SWAG (Maddox et al., NeurIPS 2019): a Gaussian from the SGD iterates, one snapshot a data epoch from
-    start_epoch.
+    """SWA-Gaussian: heavy-ball SGD, then draws from a Gaussian of the snapshots of theta at the end of each data
+    epoch.
+
+    Formula: draw = mean + sqrt(scale) (sqrt(variance) z1 + D z2 / sqrt(K - 1)); D has the last K = max_rank
+      deviations of a snapshot from the mean; diagonal: no D.
+    Source: Maddox et al., NeurIPS 2019.
+    Symbols: help(chainfleet.samplers.Sampler).
 
     momentum: coefficient of the heavy-ball momentum; allowed: at least 0, below 1; default: 0.9.
     start_epoch: data epoch of the first snapshot; allowed: 0 to 1,000,000; default: 1.
     diagonal: use only the diagonal of the covariance; default: false.
-    max_rank: columns of the deviation matrix; allowed: 2 to 1,000; default: 20.
-    scale: factor on the covariance; default 0.5, with diagonal 1; allowed: above 0.
+    max_rank: K, columns of the deviation matrix; allowed: 2 to 1,000; default: 20.
+    scale: factor of the covariance; default 0.5, with diagonal 1; allowed: above 0.
     draws: networks sampled after the training steps; allowed: 1 to 1,000,000; default: 30.
     """
 
@@ -287,8 +394,12 @@ class SWAG(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class MCDropout(Sampler):
-    """MC dropout (Gal & Ghahramani, ICML 2016), on weights: each input unit of a linear or convolution layer except
-    the first is dropped with probability rate for a whole step, and for a whole draw.
+    """MC dropout on weights: heavy-ball SGD, then draws. The first layer keeps all its inputs.
+
+    Formula: draw = W diag(z) for each linear or convolution layer, z_j = 0 with probability rate, else 1 / (1 -
+      rate); a training step uses one z, too.
+    Source: Gal & Ghahramani, ICML 2016.
+    Symbols: help(chainfleet.samplers.Sampler).
 
     rate: probability of dropping an input unit; allowed: above 0, below 1; default: 0.05.
     momentum: coefficient of the heavy-ball momentum; allowed: at least 0, below 1; default: 0.9.
@@ -303,10 +414,15 @@ class MCDropout(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class Laplace(Sampler):
-    """Laplace's approximation (MacKay 1992): a Gaussian around the end point of SGD. Its precision is the Gauss-
-    Newton matrix over all data plus the precision of the prior.
+    """Laplace's approximation: heavy-ball SGD to theta*, then draws from a Gaussian.
 
-    structure: allowed: kronecker, diagonal, full; default: kronecker.
+    Formula: draw ~ N(theta*, T (H + Lambda)^-1), H the Gauss-Newton matrix over all data, Lambda the precision of
+      the prior.
+    Source: MacKay, Neural Computation 1992; Martens & Grosse, ICML 2015 (kronecker).
+    Symbols: help(chainfleet.samplers.Sampler).
+
+    structure: kept part of H: one Kronecker product a layer, the diagonal, or all; allowed: kronecker,
+      diagonal, full; default: kronecker.
     momentum: coefficient of the heavy-ball momentum; allowed: at least 0, below 1; default: 0.9.
     draws: networks sampled after the training steps; allowed: 1 to 1,000,000; default: 30.
     """

@@ -10,15 +10,19 @@ from .spec import Spec
 
 
 class Schedule(Spec):
-    """One of the classes of this module."""
+    """One of the classes of this module.
+
+    Symbols: t counts training steps from 0, total is their number in the run.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cyclical(Schedule):
-    """final + (initial - final)/2 (cos(pi (t mod c)/c) + 1), c = total steps / cycles, which must divide (Zhang et
-    al., "Cyclical stochastic gradient MCMC for Bayesian deep learning", ICLR 2020).
+    """Formula: final + (initial - final)/2 (cos(pi (t mod c)/c) + 1), c = total / cycles, which must divide.
+    Source: Zhang et al., ICLR 2020.
+    Symbols: help(chainfleet.schedules.Schedule).
 
-    initial: value at the start of each cycle; allowed: above 0.
+    initial: value at the start of each cycle; allowed: above 0; required.
     final: value at the end of each cycle; allowed: at least 0; default: 0.
     cycles: cycles of the run; they must divide the steps; allowed: 1 to 1,000,000; default: 1.
     """
@@ -31,9 +35,10 @@ class Cyclical(Schedule):
 
 @dataclass(frozen=True, kw_only=True)
 class Linear(Schedule):
-    """initial + (final - initial) t / total.
+    """Formula: initial + (final - initial) t / total.
+    Symbols: help(chainfleet.schedules.Schedule).
 
-    initial: value at the start; allowed: above 0.
+    initial: value at the start; allowed: above 0; required.
     final: value at the end; allowed: at least 0; default: 0.
     """
 
@@ -44,10 +49,11 @@ class Linear(Schedule):
 
 @dataclass(frozen=True, kw_only=True)
 class Exponential(Schedule):
-    """initial (final / initial)^(t / total).
+    """Formula: initial (final / initial)^(t / total).
+    Symbols: help(chainfleet.schedules.Schedule).
 
-    initial: value at the start; allowed: above 0.
-    final: value at the end; allowed: above 0.
+    initial: value at the start; allowed: above 0; required.
+    final: value at the end; allowed: above 0; required.
     """
 
     kind: ClassVar[str] = "exponential"
@@ -57,11 +63,12 @@ class Exponential(Schedule):
 
 @dataclass(frozen=True, kw_only=True)
 class Step(Schedule):
-    """initial up to the share at of the run, then initial * factor.
+    """Formula: initial while t < at total, then initial * factor.
+    Symbols: help(chainfleet.schedules.Schedule).
 
-    initial: value at the start; allowed: above 0.
-    factor: factor of the step; allowed: above 0; default: 0.1.
-    at: share of the run before the step; allowed: above 0, below 1; default: 0.5.
+    initial: value at the start; allowed: above 0; required.
+    factor: factor of the value after the step; allowed: above 0; default: 0.1.
+    at: share of the run's steps before the step; allowed: above 0, below 1; default: 0.5.
     """
 
     kind: ClassVar[str] = "step"
@@ -72,12 +79,13 @@ class Step(Schedule):
 
 @dataclass(frozen=True, kw_only=True)
 class SWAG(Schedule):
-    """SWAG's schedule. s is the share of the way to data epoch start_epoch: initial until s = 0.5, linear to final
-    at s = 0.9, then final (Maddox et al., "A simple baseline for Bayesian uncertainty in deep learning", NeurIPS
-    2019).
+    """Formula: with s = data epoch / start_epoch, initial until s = 0.5, then linear to final at s = 0.9, then
+      final.
+    Source: Maddox et al., NeurIPS 2019.
+    Symbols: help(chainfleet.schedules.Schedule).
 
-    initial: value at the start; allowed: above 0.
-    final: value from s = 0.9 on; allowed: above 0.
+    initial: value at the start; allowed: above 0; required.
+    final: value from s = 0.9 on; allowed: above 0; required.
     start_epoch: data epoch at which s = 1; allowed: 1 to 1,000,000; default: 1.
     """
 
@@ -89,11 +97,12 @@ class SWAG(Schedule):
 
 @dataclass(frozen=True, kw_only=True)
 class Polynomial(Schedule):
-    """initial (1 + t / offset)^-power: the decreasing steps a (b + t)^-gamma of Welling & Teh, "Bayesian learning
-    via stochastic gradient Langevin dynamics" (ICML 2011), with a = initial offset^power, b = offset in steps,
-    gamma = power. Their conditions for convergence hold for a power in (0.5, 1].
+    """Formula: initial (1 + t / offset)^-power, which is a (b + t)^-gamma with a = initial offset^power, b = offset,
+      gamma = power. The conditions of the source for convergence hold for a power in (0.5, 1].
+    Source: Welling & Teh, ICML 2011.
+    Symbols: help(chainfleet.schedules.Schedule).
 
-    initial: value at the start; allowed: above 0.
+    initial: value at the start; allowed: above 0; required.
     offset: b in the formula, in steps; allowed: above 0; default: 1.
     power: exponent of the decrease; allowed: above 0; default: 0.55.
     """

@@ -14,12 +14,14 @@ from .spec import Spec
 @dataclass(frozen=True, kw_only=True)
 class Until(Spec):
     """Stops a point of a sweep, or the job, early: when all given conditions of the first two hold, or when
-    max_draws are committed. The conditions are checked when each chain has 100 traced values.
+    max_draws are committed. The conditions are checked when each chain has 100 traced values. By default, chains
+    run all their steps.
 
     rhat_below: bound on the largest R-hat of the deciding quantities; needs two chains or more; allowed:
-      above 1.
-    ess_above: bound on the smallest bulk or tail effective sample size of these quantities; allowed: above 0.
-    max_draws: draws of all chains of the point together; allowed: at least 1.
+      above 1; default: none.
+    ess_above: bound on the smallest bulk or tail effective sample size of these quantities, in draws;
+      allowed: above 0; default: none.
+    max_draws: draws of all chains of the point together; allowed: at least 1; default: none.
     """
 
     rhat_below: float | None = None
@@ -29,8 +31,10 @@ class Until(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class Standardize(Spec):
-    """Standardises with the mean and deviation of the training set. Predictions are reported in the units of the
-    targets.
+    """Standardises by the mean m and deviation d of the training set. Predictions are in the units of the targets.
+    Both settings are true by default.
+
+    Formula: (x - m) / d.
 
     inputs: false: inputs as stored, uint8 as x / 255; default: true.
     targets: false: float32 targets are learned in their own units; default: true.
@@ -44,9 +48,10 @@ class Standardize(Spec):
 class Init(Spec):
     """Sets where chains start, instead of a network's random start or of 0.
 
-    theta: one number for all, D numbers, or K x D by row: chain i starts at row i mod K.
-    perturb: standard deviation of normal noise that each chain adds to its start; allowed: at least 0;
-      default: 0.
+    theta: one number for all, D numbers, or K x D by row: chain i starts at row i mod K; default: the model's
+      start.
+    perturb: standard deviation of normal noise that each chain adds to its start, in units of theta; allowed:
+      at least 0; default: 0.
     """
 
     theta: Sequence[float] | None = None
@@ -59,8 +64,9 @@ class Retention(Spec):
     says so; its record stays as a tombstone. Draws of a version with an alias, or of a running prediction, are
     never deleted.
 
-    keep_last: newest draws of each chain to keep; allowed: at least 1.
-    ttl_seconds: seconds after its commit at which a draw is deleted; allowed: above 0.
+    keep_last: newest draws of each chain to keep; allowed: at least 1; default: none.
+    ttl_seconds: age since its commit, in seconds, at which a draw is deleted; allowed: above 0; default:
+      none.
     """
 
     keep_last: int | None = None
@@ -72,8 +78,8 @@ class Snapshots(Spec):
     """Makes versions of the committed draws while chains run; the end of the job makes one, too. By default each
     prediction of the newest version makes a version if there are new draws.
 
-    every_draws: draws of all chains together since the last version; allowed: at least 1.
-    every_seconds: seconds since the last version, if there are new draws; allowed: at least 1.
+    every_draws: draws of all chains together since the last version; allowed: at least 1; default: none.
+    every_seconds: seconds since the last version, if there are new draws; allowed: at least 1; default: none.
     """
 
     every_draws: int | None = None
@@ -82,11 +88,12 @@ class Snapshots(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class Scheduling(Spec):
-    """The job's tier, and how many of its chains must succeed.
+    """The job's tier (default normal), and how many of its chains must succeed (default all).
 
     priority: low, normal or high; chains of a higher tier are granted first and preempt lower ones; allowed:
       low, normal, high; default: normal.
-    success_chains: chains of each point that must succeed; then the others end early; allowed: 1 to 4,096.
+    success_chains: chains of each point that must succeed; then the others end early; default all; allowed: 1
+      to 4,096.
     """
 
     priority: Literal["low", "normal", "high"] | None = None
@@ -95,16 +102,19 @@ class Scheduling(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class Model(Spec):
-    """The sampled network or potential.
+    """The sampled network or potential; required.
 
-    builtin: name of a built-in network (docs/reference/networks.md); not beside potential, torchscript.
-    potential: Regressions need a data set and a prior, as networks do; not beside builtin, torchscript.
-    torchscript: name of a stored module (PutModel); not beside builtin, potential.
-    hidden: mlp: widths of the hidden layers, default 200, 200; allowed: 1 to 65,536.
+    builtin: name of a built-in network (docs/reference/networks.md); not beside potential, torchscript;
+      default: none.
+    potential: A density of closed form, without a network; default none. Regressions need a data set and a
+      prior, as networks do; not beside builtin, torchscript.
+    torchscript: name of a stored module (PutModel); not beside builtin, potential; default: none.
+    hidden: mlp: widths of the hidden layers, in outputs; default 200, 200; allowed: 1 to 65,536.
     width: builtin: factor on every hidden layer's channels or outputs; allowed: above 0, at most 64; default:
       1.
-    stem: allowed: cifar, imagenet; default: cifar.
-    layers: a network of your own layers; excludes builtin, potential and torchscript.
+    stem: builtin: first layers for small images (cifar) or large ones (imagenet); allowed: cifar, imagenet;
+      default: cifar.
+    layers: a network of your own layers; excludes builtin, potential and torchscript; default none.
     """
 
     builtin: str | None = None
@@ -118,9 +128,9 @@ class Model(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetRef(Spec):
-    """The training data; none for analytic potentials.
+    """The training data; default none, for analytic potentials.
 
-    name: name of a stored data set; leave it out for analytic potentials.
+    name: name of a stored data set; leave it out for analytic potentials; default: none.
     """
 
     name: str | None = None
@@ -128,7 +138,8 @@ class DatasetRef(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class Augmentation(Spec):
-    """Changes the images of a mini-batch at random. Formulas: core/domain/augmentation_spec.h.
+    """Changes the images of a mini-batch at random, after they are standardised. By default, images stay as they
+    are.
 
     crop_padding: largest shift in pixels; zeros fill the gap; allowed: 0 to 64; default: 0.
     flip: mirror each image left to right with probability 1/2; default: false.
@@ -140,16 +151,16 @@ class Augmentation(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep(Spec):
-    """Gives a list of values for each swept number; for a schedule, its initial value. Points count from 0 in the
-    order of the values, and the last list changes fastest: core/domain/sweep_spec.h.
+    """Gives a list of values for each swept number; for a schedule, its initial value. Without a list, the job's own
+    value holds. Points count from 0 in the order of the values, and the last list changes fastest.
 
-    step_size: values of alpha at the start.
-    learning_rate: values of h at the start.
-    temperature: values of T.
-    prior_precision: values of the prior's precision.
-    eta: values of the sampler's eta.
-    friction: values of the sampler's friction.
-    rho: values of the sampler's rho.
+    step_size: values of alpha at the start; default: none.
+    learning_rate: values of h at the start; default: none.
+    temperature: values of T; default: none.
+    prior_precision: values of the prior's precision (of bsam: its own); default: none.
+    eta: values of the sampler's eta; default: none.
+    friction: values of the sampler's friction; default: none.
+    rho: values of the sampler's rho; default: none.
     """
 
     step_size: Sequence[float] | None = None
@@ -165,9 +176,9 @@ class Sweep(Spec):
 class BurnIn(Spec):
     """Start of the run without draws and traces; default none.
 
-    cycles: length in cycles of the schedule; allowed: 0 to 1,000,000.
-    epochs: length in passes over the data; allowed: 0 to 1,000,000.
-    steps: length in steps; allowed: 0 to 1,000,000,000,000,000.
+    cycles: length in cycles of the schedule; allowed: 0 to 1,000,000; default: none.
+    epochs: length in passes over the data; allowed: 0 to 1,000,000; default: none.
+    steps: length in steps; allowed: 0 to 1,000,000,000,000,000; default: none.
     """
 
     cycles: int | None = None
@@ -180,10 +191,10 @@ class Collect(Spec):
     """Which steps are kept as draws; default every step.
 
     last_epochs_of_cycle: a draw at the end of each of the last k data epochs of every cycle; not beside
-      every_steps; allowed: 1 to 1,000,000.
+      every_steps; allowed: 1 to 1,000,000; default: none.
     every_steps: steps between draws (thinning); default 1; not beside last_epochs_of_cycle; allowed: 1 to
       1,000,000,000,000,000.
-    kinds: "theta", "theta_a"; empty: all kinds that the sampler has.
+    kinds: "theta", "theta_a"; default: all kinds that the sampler has.
     segment_draws: draws that close a segment; 0: only size and age close it; allowed: at least 0; default: 0.
     """
 
@@ -197,19 +208,23 @@ class Collect(Spec):
 class JobSpec(Spec):
     """A job, as a job file says it.
 
-    name: 1-63 of a-z, 0-9 and '-', starting with a letter.
-    model: The sampled network or potential.
-    dataset: The training data; none for analytic potentials.
+    name: 1-63 of a-z, 0-9 and '-', starting with a letter; required.
+    model: The sampled network or potential; required.
+    dataset: The training data; default none, for analytic potentials.
     prior: Density of the parameters before the data; default flat.
-    sampler: How chains move.
-    learning_rate: Initial or constant h on the mean loss; the step size is alpha = h / N; not beside
-      step_size.
-    step_size: Initial or constant alpha on the full-data potential U; not beside learning_rate.
-    temperature: T of the sampled density exp(-U / T); allowed: at least 0; default: 1.
+    sampler: How chains move; required unless a preset sets it.
+    learning_rate: Initial or constant h on the mean loss; the step size is alpha = h / N; required without
+      step_size, unless a preset sets it; not beside step_size.
+    step_size: Initial or constant alpha on the full-data potential U; required without learning_rate, unless
+      a preset sets it; not beside learning_rate.
+    temperature: T of the sampled density exp(-U / T), U in nats; allowed: at least 0; default: 1.
     batch_size: examples of one mini-batch; allowed: at least 1; default: 128.
-    minibatches: allowed: reshuffle, independent; default: reshuffle.
-    num_epochs: length of the run in passes over the data; give this or num_steps; allowed: 1 to 1,000,000.
-    num_steps: length of the run in steps; give this or num_epochs; allowed: 1 to 1,000,000,000,000,000.
+    minibatches: reshuffle: one permutation of the data per epoch; independent: rows drawn with replacement;
+      allowed: reshuffle, independent; default: reshuffle.
+    num_epochs: length of the run in passes over the data; give this or num_steps; allowed: 1 to 1,000,000;
+      default: none.
+    num_steps: length of the run in steps; give this or num_epochs; allowed: 1 to 1,000,000,000,000,000;
+      default: none.
     burn_in: Start of the run without draws and traces; default none.
     chains: number of chains, of each point if the job has a sweep; allowed: at least 1, at most 4,096;
       default: 1.
@@ -217,15 +232,16 @@ class JobSpec(Spec):
     seed: key of all random numbers of the job; default: 0.
     resume_point_every_steps: steps between resume points; 0: the worker chooses by time; allowed: at least 0;
       default: 0.
-    sweep: Each combination of these values is a point with a posterior of its own.
+    sweep: Each combination of these values is a point with a posterior of its own; default none.
     likelihood: Likelihood of a network's outputs; default categorical.
-    scheduling: The job's tier, and how many of its chains must succeed.
+    scheduling: The job's tier (default normal), and how many of its chains must succeed (default all).
     preset: The settings of a published script by name (docs/explanation/sampling.md#presets); keys of this
-      file override them.
-    augmentation: Changes the images of a mini-batch at random.
-    precision: allowed: float32, tf32; default: float32.
-    standardize: Standardises with the mean and deviation of the training set. Predictions are reported in the
-      units of the targets.
+      file override them; default: none.
+    augmentation: Changes the images of a mini-batch at random, after they are standardised. By default,
+      images stay as they are.
+    precision: precision of products and convolutions on a GPU; allowed: float32, tf32; default: float32.
+    standardize: Standardises by the mean m and deviation d of the training set. Predictions are in the units
+      of the targets. Both settings are true by default. Formula: (x - m) / d.
     init: Start of the chains; default: random for networks, 0 for analytic potentials.
     retention: Deletes committed draws; by default all are kept until the job is deleted. A draw is deleted if
       either rule says so; its record stays as a tombstone. Draws of a version with an alias, or of a running
@@ -233,7 +249,8 @@ class JobSpec(Spec):
     snapshots: Makes versions of the committed draws while chains run; the end of the job makes one, too. By
       default each prediction of the newest version makes a version if there are new draws.
     until: Stops a point of a sweep, or the job, early: when all given conditions of the first two hold, or
-      when max_draws are committed. The conditions are checked when each chain has 100 traced values.
+      when max_draws are committed. The conditions are checked when each chain has 100 traced values. By
+      default, chains run all their steps.
     trace_every: steps between traced values; by default 1,000 values cover the whole run; allowed: 1 to
       1,000,000,000,000,000.
     """

@@ -1,12 +1,14 @@
 """The generated files of the Python package are those of the .proto files, and every call of the service has a method."""
 import ast
 import dataclasses
+import inspect
 import os
+import re
 import unittest
 
 import python_package  # first: it says where the next ones are
 import generate
-from chainfleet import prediction, specs
+from chainfleet import layers, likelihoods, potentials, prediction, priors, samplers, schedules, specs
 from chainfleet.v1 import job_spec_pb2, jobs_pb2, predict_pb2
 
 
@@ -31,6 +33,34 @@ class Generated(unittest.TestCase):
     def test_each_score_is_a_property(self):
         for name in predict_pb2.PredictiveScores.DESCRIPTOR.fields_by_name:
             self.assertIsInstance(getattr(prediction.Prediction, name, None), property, name)
+
+
+def spec_docs(*modules):
+    """(name, class, its docstring) of the specs in `modules`."""
+    for module in modules:
+        for name, kind in inspect.getmembers(module, dataclasses.is_dataclass):
+            if kind.__module__ == module.__name__:
+                yield f"{module.__name__}.{name}", kind, inspect.getdoc(kind)
+
+
+class Docstrings(unittest.TestCase):
+    def test_each_sampler_has_a_formula_and_a_source(self):
+        docs = list(spec_docs(samplers))
+        self.assertEqual(len(docs), len(job_spec_pb2.JobSpec.Sampler.DESCRIPTOR.fields))
+        for name, _, doc in docs:
+            self.assertRegex(doc, r"(?m)^Formula: .*[=~<(]", name)
+            self.assertRegex(doc, r'(?m)^Source: [A-Z](?:.|\n )*(?:\b(?:19|20)\d\d\b|"\w)', f"{name}: authors, and a year or a title")
+
+    def test_each_law_has_a_formula(self):
+        for name, _, doc in spec_docs(schedules, priors, likelihoods, potentials):
+            self.assertRegex(doc, r"(?m)^Formula: ", name)
+
+    def test_each_field_says_its_default_or_that_it_is_required(self):
+        for name, kind, doc in spec_docs(specs, samplers, schedules, priors, likelihoods, potentials, layers):
+            for field in dataclasses.fields(kind):
+                said = re.search(rf"^{field.name}: (?:.|\n )*", doc, re.M)
+                self.assertIsNotNone(said, f"{name}.{field.name}")
+                self.assertRegex(said.group(), "default|required", f"{name}.{field.name}")
 
 
 class Calls(unittest.TestCase):

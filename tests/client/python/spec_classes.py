@@ -1,5 +1,6 @@
 """The dataclasses of the Python package that say what a job is, from job_spec.proto and the specs of core/domain."""
 
+import re
 import textwrap
 
 import job_file
@@ -51,29 +52,43 @@ def _type(field, inner, key, module):
     return f"{kind} | float | None" if name == "Schedule" else f"{kind} | None", True
 
 
-def _described(field, key):
-    """Returns the docstring's line about a field."""
-    default = key.default if key.default not in ("", "required") else ""
+def _described(field, key, inner):
+    """Returns the docstring's line about a field: words, bounds, default. A group's words say its default."""
+    default = key.default or ("" if inner or re.search("default|required", key.words) else "none")
     words = "" if "(default)" in key.words else key.words.replace("`", "")
-    parts = [words, key.allowed and f"allowed: {key.allowed}", default and f"default: {default}"]
-    text = "; ".join(part.rstrip(".") for part in parts if part)
-    return f"{field.name}: {text}." if text else f"{field.name}."
+    said = default if default in ("", "required") else f"default: {default}"
+    parts = [words, key.allowed and f"allowed: {key.allowed}", said]
+    return f"{field.name}: " + "; ".join(part.rstrip(".") for part in parts if part) + "."
+
+
+def _paragraphs(words):
+    """Returns the lines of a docstring: what a class is, then its formula, source and symbols, each on a line of its own."""
+    about, *rest = re.split(r"\b(?=(?:Formula|Source|Symbols): )", words.replace("`", "").replace("\\", ""))
+    lines = textwrap.wrap(about.rstrip(" .") + ".", WIDTH - 8, break_on_hyphens=False) if about else []
+    lines += [""] if about and rest else []
+    for part in rest:
+        lines += textwrap.wrap(part.rstrip(" .") + ".", WIDTH - 8, subsequent_indent="  ", break_on_hyphens=False)
+    return lines
+
+
+def _docstring_body(lines):
+    """Returns what follows the opening quotes of a class's docstring."""
+    body = "\n".join(f"    {line}" if line else "" for line in lines).strip()
+    return body + ('"""' if len(lines) == 1 else '\n    """')
 
 
 def _class(name, base, message, words, keys, prefix, scopes, module, extra=""):
     """The text of one dataclass."""
-    words = (words or f"{name}.").replace("`", "").replace("\\", "")
-    doc = textwrap.wrap(words.rstrip(".") + ".", WIDTH - 8)
+    doc = _paragraphs(words or f"{name}.")
     fields, about = [], []
     for field in message.fields:
         key = keys.get(prefix + field.name, Key("", "", "", ""))
-        annotation, optional = _type(field, _inner(field, (*scopes, message)), key, module)
+        inner = _inner(field, (*scopes, message))
+        annotation, optional = _type(field, inner, key, module)
         fields.append(f"    {field.name}: {annotation}" + (" = None" if optional else ""))
-        about += textwrap.wrap(_described(field, key), WIDTH - 8, initial_indent="    ", subsequent_indent="      ")
-    body = "\n".join(f"    {line}" if line else "" for line in [*doc, *([""] + [a[4:] for a in about] if about else [])])
-    body = body.strip()
-    closing = '"""' if "\n" not in body else '\n    """'
-    text = f'@dataclass(frozen=True, kw_only=True)\nclass {name}({base}):\n    """{body}{closing}\n'
+        about += textwrap.wrap(_described(field, key, inner), WIDTH - 8, initial_indent="    ", subsequent_indent="      ")
+    doc += ["", *(line[4:] for line in about)] if about else []
+    text = f'@dataclass(frozen=True, kw_only=True)\nclass {name}({base}):\n    """' + _docstring_body(doc) + "\n"
     return text + "".join(f"\n{line}" for line in [extra, *fields] if line).replace("\n\n", "\n") + ("\n" if extra or fields else "")
 
 
@@ -81,13 +96,16 @@ def _choice_module(choice, module, keys, root):
     """The module with a class for each message of a choice."""
     message = root.messages[choice]
     prefix = {"Layer": "model.layers[].", "Potential": "model.potential.", "Schedule": "learning_rate."}.get(choice, choice.lower() + ".")
-    text = f'\n\nclass {choice}(Spec):\n    """One of the classes of this module."""\n'
+    symbols = message.words.partition("Symbols: ")[2].partition(". ")[0]
+    doc = _paragraphs("One of the classes of this module." + (f" Symbols: {symbols}" if symbols else ""))
+    text = f'\n\nclass {choice}(Spec):\n    """' + _docstring_body(doc) + "\n"
+    see = f" Symbols: help(chainfleet.{module}.{choice})." if symbols else ""
     for field in message.fields:
         inner = _inner(field, (root, message))
         if inner is None:
             continue  # a schedule's constant is a plain number
         key = keys[prefix + field.name]
-        text += "\n\n" + _class(camel(field.name), choice, inner, key.words, keys, prefix + field.name + ".", (root, message), module,
+        text += "\n\n" + _class(camel(field.name), choice, inner, key.words + see, keys, prefix + field.name + ".", (root, message), module,
                                 f'    kind: ClassVar[str] = "{field.name}"')
     return _imports(text, ABOUT[module], [])
 

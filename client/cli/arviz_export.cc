@@ -277,7 +277,7 @@ absl::StatusOr<Likelihood> LikelihoodOf(Client* client, v1::PredictRequest reque
 // Returns alpha of the step before each draw, or nothing where draws are no steps of a chain (SWAG).
 std::vector<double> StepSizes(const v1::Job& job, const Source& source, const std::vector<int64_t>& steps) {
   absl::StatusOr<JobSpec> spec = FromProto(job.spec());
-  if (!spec.ok()) return {};  // of a newer server
+  if (!spec.ok()) return {};  // from a newer server
   *spec = SpecAt(*spec, source.chains.begin()->second->point());
   const StepPlan plan = PlanSteps(*spec, source.report.num_examples());
   if (plan.training_steps < plan.total_steps) return {};

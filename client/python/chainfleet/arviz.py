@@ -224,7 +224,7 @@ def _step_sizes(
             made = first + (last - first) * (np.clip(epoch / schedule.start_epoch, 0.5, 0.9) - 0.5) / 0.4
         case "polynomial":
             made = first * (1 + t / schedule.offset) ** -schedule.power
-        case _:  # of a newer server
+        case _:  # from a newer server
             return None
     return made
 

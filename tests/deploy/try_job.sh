@@ -18,11 +18,14 @@ likelihood: {gaussian: {learned: true}}
 sampler: {sghmc: {friction: 0.1}}
 step_size: {constant: 1.0e-5}
 batch_size: 64
-num_epochs: 50
-burn_in: {epochs: 40}
+num_epochs: 1000
+burn_in: {epochs: 800}
 chains: 2
 seed: 1
 JOB
 chainfleet submit -f sine.yaml --follow
-chainfleet predict sine --input new.csv
+chainfleet predict sine --input new.csv --output sine_prediction.csv
+cat sine_prediction.csv
+awk -F, 'NR > 1 { rows += 1; error = $2 - sin(NR - 1.5); wrong += $2 !~ /^-?[0-9.]+$/ || error * error > 0.04 || !($4 > 0) }
+         END { exit rows != 2 || wrong }' sine_prediction.csv || { echo "try_job: these are no predictions of sin(x)" >&2; exit 1; }
 echo "try_job: passed"

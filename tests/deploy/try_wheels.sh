@@ -26,7 +26,9 @@ print(p.mean_probability, p.mutual_information, p.error("mutual_information"))
 numpy.save("x.npy", x[:3])
 open("address", "w").write(",".join(fleet.connection.addresses))
 PYTHON
-say "from pip install to a prediction from Python: $SECONDS s"
+took=$SECONDS
+say "from pip install to a prediction from Python: $took s"
+[ "$took" -lt 180 ] || { say "failed: that has to be below 180 s" >&2; exit 1; }
 CHAINFLEET_ADDRESS=$(cat address) chainfleet get jobs
 CHAINFLEET_ADDRESS=$(cat address) chainfleet predict first --input x.npy
 CHAINFLEET_ADDRESS=$(cat address) chainfleet doctor

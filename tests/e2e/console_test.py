@@ -45,7 +45,42 @@ new Promise(done => {
 """
 
 
-class Console(unittest.TestCase):
+class InABrowser(unittest.TestCase):
+    def setUp(self):
+        self.browser = Chromium(width=1400, reaches="127.0.0.1")
+        self.addCleanup(self.browser.close)
+
+    def keep(self, name):
+        folder = os.environ.get("CHAINFLEET_KEEP_PICTURES")  # to look at them
+        if folder:
+            with open(os.path.join(folder, f"console-{name}.png"), "wb") as f:
+                f.write(self.browser.picture())
+
+    def check_fit(self, width, scheme):
+        """The page is no wider than the screen, and its background is that of the scheme."""
+        self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), width)
+        page = pixels(self.browser.picture({"x": 0, "y": 200, "width": 40, "height": 40}))
+        self.assertEqual(sum(page[20][5]) < 200, scheme == "dark")
+
+    def screen(self, width, scheme):
+        self.browser.media(prefers_color_scheme=scheme)
+        self.browser.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+
+    def press(self, key, code, text=None):
+        for kind in ("keyDown" if text else "rawKeyDown", "keyUp"):
+            self.browser.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code,
+                              **({"text": text} if text and kind == "keyDown" else {}))
+
+    def tab_to(self, text):
+        """Presses Tab until the element whose text, placeholder or label begins so has the focus."""
+        for _ in range(60):
+            self.press("Tab", 9)
+            if self.browser.evaluate("(e => (e.placeholder || e.labels?.[0]?.textContent || e.textContent).trim())(document.activeElement)").startswith(text):
+                return
+        self.fail(f"no Tab leads to {text}")
+
+
+class Console(InABrowser):
     @classmethod
     def setUpClass(cls):
         cls.fleet = fleets.Fleet(workers=1)
@@ -60,20 +95,10 @@ class Console(unittest.TestCase):
         cls.views = {"#/jobs": cls.job, "#/jobs/" + cls.job: "Convergence", "#/workers": "worker-0", "#/data": "champion",
                      "#/evaluations": cls.evaluation, "#/evaluations/" + cls.evaluation: "single theta"}
 
-    def setUp(self):
-        self.browser = Chromium(width=1400, reaches="127.0.0.1")
-        self.addCleanup(self.browser.close)
-
     def show(self, view, text):
         self.browser.open("about:blank")
         self.browser.open(f"http://{self.fleet.http_address}/{view}")
         self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % text))
-
-    def keep(self, name):
-        folder = os.environ.get("CHAINFLEET_KEEP_PICTURES")  # to look at them
-        if folder:
-            with open(os.path.join(folder, f"console-{name}.png"), "wb") as f:
-                f.write(self.browser.picture())
 
     def test_every_view_is_drawn_from_this_server_alone(self):
         for view, text in self.views.items():
@@ -89,14 +114,11 @@ class Console(unittest.TestCase):
     def test_every_view_fits_desk_and_phone_by_day_and_night(self):
         for width in (1400, 400):
             for scheme in ("light", "dark"):
-                self.browser.media(prefers_color_scheme=scheme)
-                self.browser.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+                self.screen(width, scheme)
                 for view, text in self.views.items():
                     with self.subTest(view=view, width=width, scheme=scheme):
                         self.show(view, text)
-                        self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), width)
-                        page = pixels(self.browser.picture({"x": 0, "y": 200, "width": 40, "height": 40}))
-                        self.assertEqual(sum(page[20][5]) < 200, scheme == "dark")
+                        self.check_fit(width, scheme)
                         self.keep(f"{width}-{scheme}-" + view.strip("#/").split("/")[0] + ("-one" if view.count("/") > 1 else ""))
 
     def test_charts_are_drawn(self):
@@ -143,19 +165,6 @@ class Console(unittest.TestCase):
                 self.assertEqual(self.browser.evaluate("document.scripts.length"), 2)
                 self.assertEqual(self.browser.evaluate("document.querySelectorAll('main img').length"), 0)
 
-    def press(self, key, code, text=None):
-        for kind in ("keyDown" if text else "rawKeyDown", "keyUp"):
-            self.browser.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code,
-                              **({"text": text} if text and kind == "keyDown" else {}))
-
-    def tab_to(self, text):
-        """Presses Tab until the element with this text, or this beginning of a placeholder, has the focus."""
-        for _ in range(60):
-            self.press("Tab", 9)
-            if self.browser.evaluate("(e => (e.placeholder || e.textContent).trim())(document.activeElement)").startswith(text):
-                return
-        self.fail(f"no Tab leads to {text}")
-
     def test_a_keyboard_is_enough(self):
         self.show("#/workers", "worker-0")
         for view, text in (("Data", "champion"), ("Evaluations", self.evaluation), ("Workers", "worker-0"), ("Jobs", self.job)):
@@ -201,24 +210,35 @@ class Console(unittest.TestCase):
         self.assertGreater(size, 100_000)
 
 
-class Tokens(unittest.TestCase):
+class Tokens(InABrowser):
     def test_views_need_the_token_and_log_out_forgets_it(self):
+        """On a desk and a phone, by day and night, by keyboard."""
         with tempfile.NamedTemporaryFile("w", suffix=".tokens") as tokens:
             tokens.write(TOKEN + "\n")
             tokens.flush()
             fleet = fleets.Fleet(workers=1, environment={"CHAINFLEET_TOKEN_FILE": tokens.name})
             self.addCleanup(fleet.close)
             fleet.up()
-        browser = Chromium(reaches="127.0.0.1")
-        self.addCleanup(browser.close)
-        browser.open(f"http://{fleet.http_address}/#/workers")
-        self.assertTrue(browser.evaluate(UNTIL_SHOWN % "Log in"))
-        self.assertNotIn("worker-0", browser.evaluate("document.body.innerText"))
-        browser.evaluate(f"""{{ const field = document.querySelector('input'); field.value = {TOKEN!r}; field.form.requestSubmit(); }}""")
-        self.assertTrue(browser.evaluate(UNTIL_SHOWN % "worker-0"))
-        browser.evaluate("document.getElementById('leave').click()")
-        self.assertTrue(browser.evaluate(UNTIL_SHOWN % "The token stays in this tab"))
-        self.assertIsNone(browser.evaluate("sessionStorage.getItem('token')"))
+        for width, scheme in ((1400, "light"), (400, "dark")):
+            with self.subTest(width=width, scheme=scheme):
+                self.screen(width, scheme)
+                self.browser.open("about:blank")
+                self.browser.open(f"http://{fleet.http_address}/#/workers")
+                self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "The token stays in this tab"))
+                self.assertNotIn("worker-0", self.browser.evaluate("document.body.innerText"))
+                self.check_fit(width, scheme)
+                self.keep(f"login-{width}-{scheme}")
+                self.tab_to("Token")
+                self.browser.call("Input.insertText", text=TOKEN)
+                self.assertNotIn(TOKEN, self.browser.evaluate("document.body.innerText"))
+                self.press("Enter", 13, "\r")
+                self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "worker-0"))
+                self.check_fit(width, scheme)
+                self.tab_to("Log out")
+                self.press("Enter", 13, "\r")
+                self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "The token stays in this tab"))
+                self.assertNotIn("Log out", self.browser.evaluate("document.body.innerText"))
+                self.assertIsNone(self.browser.evaluate("sessionStorage.getItem('token')"))
 
 
 if __name__ == "__main__":

@@ -404,6 +404,7 @@ function replace(path, parts) {
   const focus = again && main.contains(document.activeElement) ? key(document.activeElement) : null;
   main.dataset.path = path;
   main.replaceChildren(...parts);
+  document.getElementById("leave").hidden = !sessionStorage.getItem("token");
   if (!again) return;
   tables().forEach((one, i) => { one.scrollLeft = scrolled[i] || 0; });
   [...main.querySelectorAll("a, button, input, textarea, select, [tabindex]")].find(one => key(one) === focus)?.focus({preventScroll: true});
@@ -435,7 +436,6 @@ async function draw() {
     if (error.code === 401) { sessionStorage.removeItem("token"); replace("login", login()); tell(null); return; }
     tell(error);
   }
-  document.getElementById("leave").hidden = !sessionStorage.getItem("token");
   timer = setTimeout(refresh, stream ? 5 * REFRESH_MS : REFRESH_MS);
 }
 

@@ -134,6 +134,43 @@ class Http(bad_input_test.Refusals):
         self.assertEqual(reply["scores"]["mean_probability"], self.by_grpc.as_numpy("mean_probability").ravel().tolist())
         self.assertIn("/v1/jobs/{name}", self.ask("GET", "/openapi.json")[2]["paths"])
 
+    @contextlib.contextmanager
+    def watch(self, job):
+        """Yields the events of a job as they come: the name, "" of a message, and the data."""
+        with contextlib.closing(http.client.HTTPConnection(self.fleet.http_address, timeout=60)) as connection:
+            connection.request("GET", f"/v1/jobs/{job}/watch?min_interval_seconds=0.01")
+            reply = connection.getresponse()
+            self.assertEqual((reply.status, reply.headers["Content-Type"]), (200, "text/event-stream"))
+
+            def events():
+                name = ""
+                for line in reply:
+                    if line.startswith(b"event: "):
+                        name = line[7:].strip().decode()
+                    elif line.startswith(b"data: "):
+                        yield name, json.loads(line[6:])
+
+            yield events()
+
+    def test_server_sent_events_show_progress_to_the_end(self):
+        spec = {"name": "watched", "model": {"potential": {"gaussian": {"dimension": 2}}}, "sampler": {"sgld": {}},
+                "step_size": {"constant": 0.1}, "batch_size": 1, "num_steps": 1_000_000_000, "collect": {"every_steps": 100_000_000}}
+        job = self.ask("POST", "/v1/jobs", json.dumps({"spec": spec}))[2]["id"]
+        self.addCleanup(self.fleet.run, "cancel", job)
+        steps = [-1]
+        with self.watch(job) as events:
+            while len(set(steps)) < 5:
+                name, message = next(events)
+                self.assertEqual((name, message["id"]), ("", job))
+                steps.append(int(message["steps_done"]))
+        self.assertEqual(steps, sorted(steps))
+        with self.watch(job) as events:  # a client that was cut off asks again: an event is all that the job is by now
+            _, message = next(events)
+            self.assertGreaterEqual(int(message["steps_done"]), steps[-1])
+            self.fleet.run("cancel", job, check=True)
+            *messages, end = events
+        self.assertEqual((end, messages[-1][1]["state"]), (("end", {}), "CANCELLED"))
+
     def put(self, name, content, query=""):
         """Returns the server's answer to a file that curl puts."""
         path = self.fleet.path("given")

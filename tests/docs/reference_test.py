@@ -3,6 +3,7 @@
 import glob
 import os
 import re
+import subprocess
 import unittest
 
 import generate
@@ -48,6 +49,12 @@ class Commands(unittest.TestCase):
     def test_the_page_has_the_help_of_every_command(self):
         self.assertEqual(generate.generated(job_file.read("docs/reference/cli.md")),
                          generate.cli(os.environ["CHAINFLEET_BIN"]).strip("\n"), "run tests/docs/generate.py")
+
+    def test_each_program_says_the_version(self):
+        version = re.search(r'kVersion\[\] = "(.+)"', job_file.read("core/base/version.h")).group(1)
+        programs = glob.glob(os.environ["CHAINFLEET_BIN"] + "/chainfleet*")
+        said = {program: subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60).stdout for program in programs}
+        self.assertEqual(said, dict.fromkeys(programs, version + "\n"))
 
 
 class Reasons(unittest.TestCase):

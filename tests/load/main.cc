@@ -16,6 +16,7 @@
 #include "client/lib/client.h"
 #include "core/base/random_bits.h"
 #include "core/base/thread_pool.h"
+#include "core/base/version.h"
 #include "tests/load/load_worker.h"
 #include "worker/rpc/coordinator_client.h"
 
@@ -198,6 +199,7 @@ absl::Status Run(const Options& options) {
 int Main(int argc, char** argv) {
   Options options;
   CLI::App app("Loads a chainfleet server with workers that only synchronize and commit.");
+  app.set_version_flag("--version", kVersion);
   app.add_option("--address", options.address, "HOST:PORT of the server")->capture_default_str();
   app.add_option("--workers", options.workers, "Number of workers")
       ->check(CLI::Range(1, 100'000))

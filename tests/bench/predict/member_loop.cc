@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "core/base/version.h"
 
 namespace {
 
@@ -122,6 +123,7 @@ void Run(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App app("A loop over the members of a Bayesian model average in LibTorch; a line of JSON for each batch size");
+  app.set_version_flag("--version", chainfleet::kVersion);
   app.add_option("--model", options.model)->check(CLI::IsMember({"lenet5", "mlp"}));
   app.add_option("--draws", options.draws, "float32 [members, parameters]")->required()->check(CLI::ExistingFile);
   app.add_option("--inputs", options.inputs, "float32 [rows, 784]")->required()->check(CLI::ExistingFile);

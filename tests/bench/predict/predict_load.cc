@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_format.h"
 #include "core/base/mutex.h"
+#include "core/base/version.h"
 #include "grpcpp/create_channel.h"
 #include "inference/grpc_service.grpc.pb.h"
 
@@ -178,6 +179,7 @@ void Run(const Options& options) {
 int main(int argc, char** argv) {
   chainfleet::Options options;
   CLI::App app("Sends ModelInfer calls to a running server; prints a line of JSON per concurrency");
+  app.set_version_flag("--version", chainfleet::kVersion);
   app.add_option("--address", options.address, "HOST:PORT of the server");
   app.add_option("--job", options.job, "Job id")->required();
   app.add_option("--inputs", options.inputs, "File of rows: values of the datatype, little-endian")

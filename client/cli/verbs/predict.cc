@@ -181,7 +181,7 @@ std::string PredictionTable(const PredictOptions& options, const Prediction& all
   std::string text = table.Render();
   if (all.num_rows > options.rows) {
     absl::StrAppend(&text, "... and ", all.num_rows - options.rows,
-                    " more rows: --rows, or --output FILE.npz for all\n");
+                    " more rows: --rows, or --output FILE.npz or FILE.csv for all\n");
   }
   return text;
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the wheels and installs them as a user does: into an empty virtual environment here, and in a bare Debian 12 that has
-# python3-venv and no build tools. pip downloads torch (2.6 GB) each time. The bare Debian needs root and 9 GB.
+# python3-venv, the data set of the guide and no build tools. pip downloads torch (2.6 GB) each time. The bare Debian needs root and 9 GB.
 #   tests/run_wheels.sh [here] [bare]     default: both
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,7 +17,7 @@ for place in "$@"; do
   echo "run_wheels: $place"
   case $place in
     here) env PATH=/usr/bin:/bin "$folder/try_wheels.sh" ;;
-    bare) tests/deploy/in_debian.sh python3-venv "$folder" try_wheels.sh ;;
+    bare) tests/deploy/in_debian.sh python3-venv,dataset-fashion-mnist "$folder" try_wheels.sh ;;
     *) sed -n '2,4p' "$0"; exit 2 ;;
   esac
 done

@@ -5,6 +5,7 @@ import doctest
 import io
 import json
 import os
+import re
 import socket
 import tempfile
 import unittest
@@ -233,6 +234,11 @@ class Guide(unittest.TestCase):
         from real_torch import torch  # noqa: F401  one block imports it
 
         self.follow("docs/guides/python.md", 40)
+        with open(os.path.join(python_package.ROOT, "docs/guides/first_job.md"), encoding="utf-8") as page, open("first.yaml", "w") as file:
+            file.write(re.search(r"<<'EOF'\n(.*?)^EOF$", page.read(), re.M | re.S)[1])
+        fleet = cf.local(progress=False)
+        twins = fleet.job("first").describe().spec, fleet.submit_file("first.yaml").describe().spec
+        self.assertEqual(*twins, "the guides of the command line and of Python run the same job")
 
     def test_coming_from_stan(self):
         self.follow("docs/guides/from_stan.md", 12)

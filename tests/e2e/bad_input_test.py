@@ -114,7 +114,7 @@ class BadInput(Refusals):
         fleets.write_npy(y, "|u1", (3,), b"\0\1\3")
         done = self.fleet.run("dataset", "put", "last", x, y, check=True)
         self.assertRegex(done.stderr, "warning: inputs of shape .8, 8, 3. look like images whose channels come last.*\nwarning: no row has label 2, but")
-        self.fleet.run("delete", "dataset", "last", check=True)
+        self.fleet.run("delete", "dataset", "last", "--yes", check=True)
 
     def test_data_set_with_a_size_of_zero(self):
         x, y = self.fleet.path("x.npy"), self.fleet.path("y.npy")

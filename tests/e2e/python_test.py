@@ -118,7 +118,7 @@ class Package(ConnectedFleet):
 
     def test_data_that_looks_wrong_is_stored_with_a_warning(self):
         images = numpy.zeros((4, 8, 8, 3), numpy.uint8)
-        with self.assertWarnsRegex(UserWarning, "data set last: .*channels come last"), self.assertWarnsRegex(UserWarning, "label 1, but"):
+        with self.assertWarnsRegex(UserWarning, "data set last: .*channels come last"):
             self.fleet.put_dataset("last", images, numpy.array([0, 2, 0, 2]), progress=False)
         [stored] = [dataset for dataset in self.fleet.datasets() if dataset.name == "last"]
         self.assertEqual(len(stored.warnings), 2)

@@ -223,7 +223,7 @@ TEST_F(DatasetTest, WarnsOfChannelsThatComeLastAndOfClassesWithoutARow) {
   EXPECT_THAT(
       put("gap", {3, 1, 2, 2}, std::string("\0\1\3", 3)),
       testing::ElementsAre("no row has label 2, but a network learns 4 classes: number them 0, 1, ... without gaps"));
-  EXPECT_THAT(put("from_one", {2, 1, 2, 2}, "\5\6"),
+  EXPECT_THAT(put("from-five", {2, 1, 2, 2}, "\5\6"),
               testing::ElementsAre(HasSubstr("5 of the labels, as 0, but a network learns 7 ")));
   EXPECT_THAT(put("gap", {3, 1, 2, 2}, std::string("\0\1\3", 3)), testing::SizeIs(1)) << "the same again";
 }

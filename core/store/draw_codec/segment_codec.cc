@@ -31,17 +31,16 @@ TensorView VectorTensor(const std::string& name, TensorType type, const std::vec
           static_cast<int64_t>(values.size() * sizeof(T))};
 }
 
-// Stacks one parameter of one kind: [draws, shape...].
-std::string StackParameter(const std::vector<Draw>& draws, size_t kind, int64_t offset, int64_t size) {
-  std::string stacked(draws.size() * static_cast<size_t>(size) * sizeof(float), '\0');
-  char* to = stacked.data();
+// Appends one parameter of one kind: [draws, shape...].
+void AppendParameter(const std::vector<Draw>& draws, size_t kind, const ParameterShape& parameter, std::string* bytes) {
+  const int64_t size = NumValues(parameter.shape, 0);
   for (const Draw& draw : draws) {
-    CHAINFLEET_CHECK(kind < draw.theta.size() && static_cast<int64_t>(draw.theta[kind].size()) >= offset + size)
+    CHAINFLEET_CHECK(kind < draw.theta.size() &&
+                     static_cast<int64_t>(draw.theta[kind].size()) >= parameter.offset + size)
         << "the draw at step " << draw.step << " lacks values";
-    std::memcpy(to, draw.theta[kind].data() + offset, static_cast<size_t>(size) * sizeof(float));
-    to += static_cast<size_t>(size) * sizeof(float);
+    bytes->append(reinterpret_cast<const char*>(draw.theta[kind].data() + parameter.offset),
+                  static_cast<size_t>(size) * sizeof(float));
   }
-  return stacked;
 }
 
 template <typename T>
@@ -135,23 +134,29 @@ std::string EncodeSegment(const ChainId& chain, const std::vector<Draw>& draws,
   }
   std::vector<TensorView> tensors = {VectorTensor("steps", TensorType::kInt64, segment->steps),
                                      VectorTensor("weights", TensorType::kFloat64, segment->weights)};
-  std::vector<std::string> stacked;  // keeps the bytes until they are written
-  stacked.reserve(segment->kinds.size() * parameters.size());
-  for (size_t kind = 0; kind < segment->kinds.size(); ++kind) {
+  const auto num_draws = static_cast<int64_t>(draws.size());
+  for (const DrawKind kind : segment->kinds) {
     for (const ParameterShape& p : parameters) {
-      stacked.push_back(StackParameter(draws, kind, p.offset, NumValues(p.shape, 0)));
       std::vector<int64_t> shape = p.shape;
-      shape.insert(shape.begin(), static_cast<int64_t>(draws.size()));
-      tensors.push_back({ToString(segment->kinds[kind]) + "/" + p.name, TensorType::kFloat32, std::move(shape),
-                         stacked.back().data(), static_cast<int64_t>(stacked.back().size())});
+      shape.insert(shape.begin(), num_draws);
+      const int64_t size_bytes = NumValues(shape, 0) * static_cast<int64_t>(sizeof(float));
+      tensors.push_back({ToString(kind) + "/" + p.name, TensorType::kFloat32, std::move(shape), nullptr, size_bytes});
     }
   }
+  std::string bytes = SafetensorsHeader(tensors, {{kFormatKey, absl::StrCat(kSegmentFormatVersion)},
+                                                  {"job", chain.job},
+                                                  {"chain", absl::StrCat(chain.index)},
+                                                  {"first_index", absl::StrCat(segment->first_index)},
+                                                  {"parent_digest", segment->parent_digest}});
+  size_t size = bytes.size();
+  for (const TensorView& tensor : tensors) size += static_cast<size_t>(tensor.size_bytes);
+  bytes.reserve(size);
+  for (size_t t = 0; t < 2; ++t) bytes.append(tensors[t].data, static_cast<size_t>(tensors[t].size_bytes));
+  for (size_t kind = 0; kind < segment->kinds.size(); ++kind) {  // without copies of the draws between
+    for (const ParameterShape& p : parameters) AppendParameter(draws, kind, p, &bytes);
+  }
   segment->digest = DigestOf(chain, *segment, draws);
-  return WriteSafetensors(tensors, {{kFormatKey, absl::StrCat(kSegmentFormatVersion)},
-                                    {"job", chain.job},
-                                    {"chain", absl::StrCat(chain.index)},
-                                    {"first_index", absl::StrCat(segment->first_index)},
-                                    {"parent_digest", segment->parent_digest}});
+  return bytes;
 }
 
 absl::StatusOr<SegmentContent> DecodeSegment(const std::string& bytes) {

@@ -41,6 +41,20 @@ TEST(SegmentCodec, RoundTripsAllKindsInLayoutOrder) {
   }
 }
 
+TEST(SegmentCodec, IsASafetensorsFileOfStackedDraws) {
+  SegmentContent content = Content();
+  const std::string bytes = Encode(&content);
+  const auto file = ParseSafetensors(bytes);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(WriteSafetensors(file->tensors, file->metadata), bytes);
+  const TensorView* const bias = file->Find("theta_a/fc.bias");
+  ASSERT_NE(bias, nullptr);
+  EXPECT_THAT(bias->shape, ::testing::ElementsAre(2, 2));
+  const float stacked[] = {-5, -6, -11, -12};
+  EXPECT_EQ(std::string(bias->data, static_cast<size_t>(bias->size_bytes)),
+            std::string(reinterpret_cast<const char*>(stacked), sizeof stacked));
+}
+
 TEST(SegmentCodec, TheDigestCoversEverythingThatMatters) {
   std::set<DigestHex> digests;
   const auto changed = [&](auto change) {

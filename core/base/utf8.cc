@@ -18,4 +18,10 @@ Character FirstCharacter(std::string_view text) {
   return {code, bytes};
 }
 
+std::string_view WholeCharacters(std::string_view text, size_t bytes) {
+  if (text.size() <= bytes) return text;
+  while (bytes > 0 && !BeginsCharacter(text[bytes])) --bytes;
+  return text.substr(0, bytes);
+}
+
 }  // namespace chainfleet

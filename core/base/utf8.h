@@ -16,4 +16,9 @@ struct Character {
 // Returns the first character of `text`. REQUIRES: `text` is not empty.
 Character FirstCharacter(std::string_view text);
 
+inline bool BeginsCharacter(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }
+
+// Returns the first characters of `text` that are whole within `bytes` bytes: all of it if it is no longer.
+std::string_view WholeCharacters(std::string_view text, size_t bytes);
+
 }  // namespace chainfleet

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/cord.h"
+#include "core/base/utf8.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 
@@ -21,9 +22,7 @@ constexpr size_t kMaxDetailsBytes = 3500;
 // A cut inside a UTF-8 sequence would make the proto string invalid.
 std::string Cut(const std::string& text) {
   if (text.size() <= kMaxMessageBytes) return text;
-  size_t end = kMaxMessageBytes;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  return text.substr(0, end) + "...";
+  return std::string(WholeCharacters(text, kMaxMessageBytes)) + "...";
 }
 
 google::rpc::BadRequest ToBadRequest(const std::vector<FieldViolation>& violations) {

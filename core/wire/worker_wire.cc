@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/utf8.h"
 #include "core/wire/field_wire.h"
 #include "core/wire/jobs_wire.h"
 
@@ -13,13 +14,7 @@ namespace chainfleet {
 namespace {
 
 // A reply may hold the reasons of all chains of a job, so each reason is cut.
-std::string Shortened(const std::string& reason) {
-  constexpr size_t kMostBytes = 1024;
-  if (reason.size() <= kMostBytes) return reason;
-  size_t end = kMostBytes;
-  while (end > 0 && (static_cast<unsigned char>(reason[end]) & 0xc0) == 0x80) --end;  // never cut inside a character
-  return reason.substr(0, end);
-}
+std::string Shortened(const std::string& reason) { return std::string(WholeCharacters(reason, 1024)); }
 
 }  // namespace
 

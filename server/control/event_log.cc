@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
+#include "core/base/utf8.h"
 
 namespace chainfleet {
 namespace {
@@ -18,14 +19,6 @@ struct Render {
   std::string operator()(int64_t v) const { return absl::StrCat(v); }
   std::string operator()(double v) const { return absl::StrCat(v); }
 };
-
-// Cuts between two characters of UTF-8.
-std::string Cut(std::string text, size_t bytes) {
-  if (text.size() <= bytes) return text;
-  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xc0) == 0x80) --bytes;
-  text.resize(bytes);
-  return text;
-}
 
 int64_t SizeOf(const JobEvent& event) {
   size_t bytes = event.message.size();
@@ -58,7 +51,7 @@ void EventLog::Add(LogLevel level, const std::string& message, const std::vector
     } else if (key == "chain") {
       event->chain = static_cast<int32_t>(std::get<int64_t>(field.value));
     } else if (key.size() < room) {
-      value = Cut(std::move(value), room - key.size());
+      value.resize(WholeCharacters(value, room - key.size()).size());
       room -= key.size() + value.size();
       event->fields.emplace(key, std::move(value));
     }

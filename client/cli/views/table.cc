@@ -8,11 +8,10 @@
 #include "absl/strings/str_format.h"
 #include "core/base/check.h"
 #include "core/base/escaped.h"
+#include "core/base/utf8.h"
 
 namespace chainfleet {
 namespace {
-
-bool BeginsCharacter(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }
 
 // Counts characters, as terminals show most of them, not bytes.
 size_t Width(const std::string& text) { return static_cast<size_t>(std::ranges::count_if(text, BeginsCharacter)); }

@@ -39,9 +39,10 @@ absl::StatusOr<NetworkShape> InferNetwork(const ModelSpec& model, const std::vec
   const int64_t outputs = NumOutputs(likelihood, num_classes);
   const bool categorical = std::holds_alternative<CategoricalLikelihood>(likelihood);
   if (outputs < (categorical ? 2 : 1) || input_shape.empty() || NumValues(input_shape) < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a network needs inputs and at least 2 classes, the data set has inputs [",
-                     absl::StrJoin(input_shape, ", "), "] and ", num_classes, " classes"));
+    return InvalidFields(
+        {{"dataset.name",
+          absl::StrCat("a network needs inputs and at least 2 classes, the data set has inputs [",
+                       absl::StrJoin(input_shape, ", "), "] and ", num_classes, " classes: name another data set")}});
   }
   if (!model.has_layers()) return NetworkShape{.input_shape = input_shape, .num_outputs = outputs};
   absl::StatusOr<NetworkShape> network = InferNetwork(LayersOf(model), input_shape, outputs, "model.layers");

@@ -417,7 +417,9 @@ absl::StatusOr<WorkerView> Dispatcher::DrainWorker(const std::string& worker, ab
     return absl::InvalidArgumentError("deadline_seconds: has to be 0 or more, for a time from now on");
   }
   if (!core->fleet.Drain(worker, core->now + limit)) {
-    return absl::NotFoundError(absl::StrCat("no worker ", worker, ": `get workers` lists those that are there"));
+    return WithReason(
+        absl::NotFoundError(absl::StrCat("no worker ", worker, ": `get workers` lists those that are there")),
+        "WORKER_NOT_FOUND");
   }
   core->BoundDrain(*core->fleet.Find(worker));
   core->EndLeases();

@@ -55,6 +55,7 @@ class FakeDraws final : public v1::JobService::Service {
   }
 
   grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest*, v1::Job* reply) override {
+    *reply = job;
     reply->set_id("toy-abcdef");
     reply->mutable_inputs()->add_shape(1);
     reply->mutable_inputs()->mutable_normalisation()->add_mean(72.9);
@@ -62,6 +63,7 @@ class FakeDraws final : public v1::JobService::Service {
     return grpc::Status::OK;
   }
 
+  v1::Job job;
   std::vector<v1::SegmentRecord> records;
   std::map<std::string, std::string> objects;
   std::map<std::string, int> reads;
@@ -238,6 +240,22 @@ TEST_F(ExportTest, SkipsNewlyDamagedObjectsWhenToldToAndReadsTheOthersOnce) {
 TEST_F(ExportTest, SkippingDoesNotHideABrokenChainOfRecords) {
   service_.records[3].mutable_segment()->set_parent_digest(FirstParentDigest());
   EXPECT_EQ(Export("--skip-corrupt"), kExitFailed);
+}
+
+TEST_F(ExportTest, SaysWhyAJobHasNoDraws) {
+  service_.records.clear();
+  service_.job.set_state(v1::Job::RUNNING);
+  EXPECT_EQ(Export(), kExitFailed);
+  EXPECT_THAT(failure_, HasSubstr("no committed draws yet: wait for them, `chainfleet watch toy-abcdef`"));
+  service_.job.set_state(v1::Job::CANCELLED);
+  Export();
+  EXPECT_THAT(failure_, AllOf(HasSubstr("ended CANCELLED without"), Not(HasSubstr("yet"))));
+  service_.job.set_state(v1::Job::FAILED);
+  service_.job.add_chains()->set_state(v1::DIVERGED);
+  service_.job.mutable_chains(0)->set_reason("energy is not finite");
+  Export();
+  EXPECT_THAT(failure_,
+              AllOf(HasSubstr("ended FAILED without"), HasSubstr("chain 0 DIVERGED: energy is not finite; submit")));
 }
 
 TEST_F(ExportTest, WritesNoFileWhenNoDrawIsReadable) {

@@ -21,6 +21,7 @@ from connected_fleet import ConnectedFleet
 from cutting_proxy import CuttingProxy
 
 TOKEN = "The-token-of-an-operator-of-this-test"
+WORKER_TOKEN = "The-token-of-the-workers-of-this-test"
 X = numpy.random.default_rng(7).normal(size=(600, 4)).astype(numpy.float32)
 Y = (X[:, 0] > 0).astype(int)
 NETWORK = cf.Model(builtin="mlp", hidden=[16])
@@ -169,6 +170,10 @@ class Refused(ConnectedFleet):
 
     TOKEN = TOKEN
 
+    @classmethod
+    def environment(cls, folder):
+        return {**super().environment(folder), "CHAINFLEET_WORKER_TOKEN": WORKER_TOKEN}
+
     def refused(self, kind, reason, **wrong):
         given = {"model": NETWORK, "data": (X, Y), "sampler": cf.SGLD(), "epochs": 1, "progress": False, **wrong}
         with self.assertRaises(cf.ChainfleetError) as caught:
@@ -217,6 +222,24 @@ class Refused(ConnectedFleet):
                 cf.connect(self.started.address, token)
             self.assertEqual(caught.exception.reason, "UNAUTHENTICATED")
             self.assertIn("token=", caught.exception.hint)
+
+    def test_a_token_that_lacks_the_right(self):
+        with self.assertRaises(cf.reasons.NotAllowed) as caught:
+            with cf.connect(self.started.address, WORKER_TOKEN) as fleet:
+                fleet.jobs()
+        self.assertIsInstance(caught.exception, cf.errors.PermissionDenied)
+        self.assertEqual(caught.exception.reason, "NOT_ALLOWED")
+        self.assertIn("use a token of the kind", caught.exception.hint)
+
+    def test_an_unknown_name_or_a_wrong_one(self):
+        for call, reason in ((lambda: self.fleet.delete_alias("nobody"), "ALIAS_NOT_FOUND"),
+                             (lambda: self.fleet.drain("nobody"), "WORKER_NOT_FOUND"),
+                             (lambda: self.fleet.put_dataset("No Name", X, Y), "INVALID_FIELD")):
+            with self.assertRaises(cf.ChainfleetError) as caught:
+                call()
+            self.assertEqual(caught.exception.reason, reason, str(caught.exception))
+            self.assertIn("what to do: ", str(caught.exception))
+        self.assertEqual([violation.path for violation in caught.exception.violations], ["name"])
 
     def test_programs_get_the_token(self):
         self.assertIn("data in", self.fleet.doctor())

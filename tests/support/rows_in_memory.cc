@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/mutex.h"
 #include "core/store/state_store/apply_change.h"
+#include "core/store/state_store/apply_versions.h"
 
 namespace chainfleet {
 namespace {
@@ -422,7 +423,7 @@ absl::StatusOr<Version> RowsInMemoryStore::FindVersion(const std::string& job, i
   MutexLock lock(&t.mutex);
   CHAINFLEET_ASSIGN_OR_RETURN(std::optional<Version> version, t.rows.FindVersion(job, number));
   if (version) return *std::move(version);
-  return absl::NotFoundError(absl::StrCat("job ", job, " has no version ", number));
+  return NoSuchVersion(job, number);
 }
 
 absl::StatusOr<std::vector<Version>> RowsInMemoryStore::ListVersions(const std::string& job, int64_t after,

@@ -17,6 +17,7 @@
 #include "client/cli/terminal.h"
 #include "client/cli/trace_file.h"
 #include "client/cli/verbs/verbs.h"
+#include "client/cli/views/job_view.h"
 #include "client/cli/views/table.h"
 #include "client/cli/zarr_folder.h"
 #include "client/lib/draw_reader.h"
@@ -191,6 +192,17 @@ absl::Status ToSafetensors(const ExportOptions& options, const Json& manifest, c
   return WriteOutputFile(options.output + "/" + kManifest, manifest.dump(2) + "\n");
 }
 
+// A job or one of its points has no draws.
+std::string WhyNoDraws(const v1::Job& job) {
+  if (!IsFinal(job.state())) {
+    return absl::StrCat("job ", job.id(), " has no committed draws yet: wait for them, `chainfleet watch ", job.id(),
+                        "` shows its chains");
+  }
+  const std::string why = WhyFailed(job);
+  return absl::StrCat("job ", job.id(), " ended ", v1::Job::State_Name(job.state()), " without the draws to export",
+                      why.empty() ? "" : ": ", why, "; submit its file again to sample anew");
+}
+
 absl::StatusOr<std::vector<v1::SegmentRecord>> ChosenSegments(Client* client, const ExportOptions& options) {
   v1::ListSegmentsRequest request;
   request.set_job(options.job);
@@ -207,8 +219,8 @@ absl::StatusOr<std::vector<v1::SegmentRecord>> ChosenSegments(Client* client, co
                   [&](const auto& record) { return std::ranges::count(options.chains, record.chain().index()) == 0; });
   }
   if (!segments.empty()) return segments;
-  return WithReason(absl::FailedPreconditionError(absl::StrCat("job ", options.job, " has no committed draws yet")),
-                    "NO_DRAWS");
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job job, client->GetJob(options.job));
+  return WithReason(absl::FailedPreconditionError(WhyNoDraws(job)), "NO_DRAWS");
 }
 
 absl::Status ForArviz(Client* client, const ExportOptions& options) {

@@ -12,9 +12,10 @@ absl::Status SetIntent(Invocation* run, const std::string& job, v1::Job::Intent 
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job changed, client.SetIntent(job, intent));
   if ((intent == v1::Job::RUN || intent == v1::Job::PAUSE) && IsFinal(changed.state())) {
-    return absl::FailedPreconditionError(absl::StrCat("job ", changed.id(), " has already ended (",
-                                                      v1::Job::State_Name(changed.state()), "): there is nothing to ",
-                                                      intent == v1::Job::RUN ? "resume" : "pause"));
+    return WithReason(absl::FailedPreconditionError(absl::StrCat(
+                          "job ", changed.id(), " has already ended (", v1::Job::State_Name(changed.state()),
+                          "): there is nothing to ", intent == v1::Job::RUN ? "resume" : "pause")),
+                      "JOB_ENDED");
   }
   PrintOne(std::cout, run->format, changed, changed.id(), [&] { return ProgressLine(changed) + "\n"; });
   return absl::OkStatus();

@@ -248,7 +248,7 @@ Table ChainTable(const v1::Job& job) {
   if (job.points_size() > 0) columns.push_back("POINT");
   for (const char* column : {"STATE", ">STEP", ">OF", ">DRAWS", ">ENERGY", ">STEPS/S"}) columns.push_back(column);
   if (metropolis) columns.push_back(">ACCEPTANCE");
-  for (const char* column : {"WORKER", "+>LEASE", "REASON"}) columns.push_back(column);
+  for (const char* column : {"WORKER", "+>ATTEMPTS", "REASON"}) columns.push_back(column);
   Table table(columns);
   Reasons reasons;
   for (const v1::Chain& chain : job.chains()) {
@@ -262,7 +262,7 @@ Table ChainTable(const v1::Job& job) {
     if (metropolis) {
       cells.push_back(chain.stats().has_metropolis() ? Fixed(chain.stats().metropolis().acceptance(), 3) : "");
     }
-    cells.insert(cells.end(), {chain.worker(), absl::StrCat(chain.lease_epoch()), reasons.Of(chain)});
+    cells.insert(cells.end(), {chain.worker(), absl::StrCat(chain.attempts()), reasons.Of(chain)});
     table.AddRow(cells);
   }
   return table;
@@ -311,8 +311,7 @@ Table DiagnosticTable(const v1::Job& job) {
 }
 
 Table SegmentTable(const std::vector<v1::SegmentRecord>& segments) {
-  Table table(
-      {">CHAIN", ">INDEX", ">DRAWS", "STEPS", "KINDS", ">SIZE", "+>LEASE", "WORKER", "DEVICE", "DIGEST", "NOTE"});
+  Table table({">CHAIN", ">INDEX", ">DRAWS", "STEPS", "KINDS", ">SIZE", "WORKER", "DEVICE", "DIGEST", "NOTE"});
   for (const v1::SegmentRecord& record : segments) {
     const v1::Segment& segment = record.segment();
     const std::string kinds = absl::StrJoin(segment.kinds(), ",", [](std::string* text, int kind) {
@@ -324,8 +323,7 @@ Table SegmentTable(const std::vector<v1::SegmentRecord>& segments) {
                                   : absl::StrCat(segment.steps(0), "..", *segment.steps().rbegin());
     table.AddRow({absl::StrCat(record.chain().index()), absl::StrCat(segment.first_index()),
                   absl::StrCat(segment.steps_size()), steps, kinds, FormatBytes(segment.object().size_bytes()),
-                  absl::StrCat(record.lease_epoch()), record.worker(), record.device_kind(),
-                  segment.digest().substr(0, 12),
+                  record.worker(), record.device_kind(), segment.digest().substr(0, 12),
                   record.deleted()   ? "deleted"
                   : record.corrupt() ? "CORRUPT"
                                      : ""});

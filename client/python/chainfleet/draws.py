@@ -12,7 +12,7 @@ import numpy as np
 
 from .arrays import Array
 from .connection import Connection
-from .errors import ChainfleetError, InvalidArgument, class_of
+from .errors import ChainfleetError, FieldViolation, InvalidArgument, class_of
 from .v1 import jobs_pb2, types_pb2
 
 if TYPE_CHECKING:
@@ -111,7 +111,12 @@ class Draws:
                 if total
                 else f"the chains with draws are {list(self.chains)}"
             )
-            raise InvalidArgument(f"there is no draw {draw} of chain {chain}: {there}")
+            raise class_of("INVALID_ARGUMENT", "INVALID_FIELD")(
+                f"there is no draw {draw} of chain {chain}: {there}",
+                reason="INVALID_FIELD",
+                violations=[FieldViolation("draw", there)],
+                hint="draws.chains has the chains, draws.steps(chain) has a number for each draw",
+            )
         for record in records:
             if position < len(record.segment.steps):
                 return self._draw(record, position)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from . import html, prediction, text
 from .arrays import Array
 from .draws import Draws
-from .errors import FailedPrecondition, InvalidArgument, JobFailed
+from .errors import InvalidArgument, JobFailed, class_of
 from .evaluation import Evaluation
 from .posterior import posterior_of
 from .traces import Traces
@@ -351,7 +351,9 @@ class Job:
         request = jobs_pb2.SetIntentRequest(name=self.id, intent=intent)
         job = self._connection.call("JobService/SetIntent", request, jobs_pb2.Job)
         if intent in (jobs_pb2.Job.RUN, jobs_pb2.Job.PAUSE) and job.state in text.FINAL:
-            raise FailedPrecondition(f"job {self.id} has already ended ({jobs_pb2.Job.State.Name(job.state)})")
+            raise class_of("FAILED_PRECONDITION", "JOB_ENDED")(
+                f"job {self.id} has already ended ({jobs_pb2.Job.State.Name(job.state)})", reason="JOB_ENDED"
+            )
 
     def _described(self) -> jobs_pb2.Job:
         """As describe(), remembered: only for what never changes."""

@@ -4,6 +4,12 @@
 from .errors import ChainfleetError
 
 
+class AliasNotFound(ChainfleetError):
+    """No alias of the caller's tenant has this name."""
+
+    hint = "list the aliases: fleet.aliases()"
+
+
 class BadPageToken(ChainfleetError):
     """The page token does not belong to a list call with these arguments."""
 
@@ -105,6 +111,12 @@ class InUse(ChainfleetError):
         "the message names the user: move or delete the alias, wait for or cancel the evaluation, delete the "
         "jobs, or stop the other process"
     )
+
+
+class JobEnded(ChainfleetError):
+    """The job has ended, so it cannot be paused, resumed, aborted or cancelled."""
+
+    hint = "nothing: its draws stay until job.delete()"
 
 
 class JobFile(ChainfleetError):
@@ -401,6 +413,12 @@ class VersionMismatch(ChainfleetError):
     hint = "run the same release on both sides (guides/upgrade.md)"
 
 
+class VersionNotFound(ChainfleetError):
+    """The job has no version of this number, or the version was deleted."""
+
+    hint = "list the versions: job.snapshots()"
+
+
 class WorkerFailed(ChainfleetError):
     """Every worker that was asked for a prediction failed by a fault of its own."""
 
@@ -413,7 +431,14 @@ class WorkerLost(ChainfleetError):
     hint = "repeat with backoff"
 
 
+class WorkerNotFound(ChainfleetError):
+    """No worker of this name is connected."""
+
+    hint = "list the workers: fleet.workers()"
+
+
 BY_REASON: dict[str, type[ChainfleetError]] = {
+    "ALIAS_NOT_FOUND": AliasNotFound,
     "BAD_PAGE_TOKEN": BadPageToken,
     "BAD_SHARD_RESULT": BadShardResult,
     "BEING_DELETED": BeingDeleted,
@@ -428,6 +453,7 @@ BY_REASON: dict[str, type[ChainfleetError]] = {
     "DRAWS_DELETED": DrawsDeleted,
     "INVALID_FIELD": InvalidField,
     "IN_USE": InUse,
+    "JOB_ENDED": JobEnded,
     "JOB_FILE": JobFile,
     "JOB_NOT_FOUND": JobNotFound,
     "LEASE_FENCED": LeaseFenced,
@@ -471,6 +497,8 @@ BY_REASON: dict[str, type[ChainfleetError]] = {
     "UPLOADS_FULL": UploadsFull,
     "USAGE": Usage,
     "VERSION_MISMATCH": VersionMismatch,
+    "VERSION_NOT_FOUND": VersionNotFound,
     "WORKER_FAILED": WorkerFailed,
     "WORKER_LOST": WorkerLost,
+    "WORKER_NOT_FOUND": WorkerNotFound,
 }

@@ -116,7 +116,9 @@ class Applier {
       return unchanged;
     }
     if (job->finished_at && c.intent != JobIntent::kDelete) {
-      return Refused(absl::FailedPreconditionError(absl::StrCat("job ", c.job, " has ended: it can only be deleted")));
+      return Refused(
+          WithReason(absl::FailedPreconditionError(absl::StrCat("job ", c.job, " has ended: it can only be deleted")),
+                     "JOB_ENDED"));
     }
     if (absl::Status moved = CheckIntentMove(job->intent, c.intent); !moved.ok()) {
       return Refused(Annotate(moved, absl::StrCat("job ", c.job)));

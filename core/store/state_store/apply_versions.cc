@@ -74,7 +74,9 @@ absl::StatusOr<ApplyResult> CheckUnused(const std::string& job, int64_t version,
 }  // namespace
 
 absl::Status NoSuchVersion(const std::string& job, int64_t number) {
-  return absl::NotFoundError(absl::StrCat("job ", job, " has no version ", number));
+  return WithReason(absl::NotFoundError(absl::StrCat("job ", job, " has no version ", number,
+                                                     ": list them with `chainfleet get versions ", job, "`")),
+                    "VERSION_NOT_FOUND");
 }
 
 absl::StatusOr<ApplyResult> ApplyToVersions(const change::CreateVersion& c, absl::Time wall, StateRows* rows) {
@@ -127,7 +129,10 @@ absl::StatusOr<ApplyResult> ApplyToVersions(const change::SetAlias& c, StateRows
 
 absl::StatusOr<ApplyResult> ApplyToVersions(const change::DeleteAlias& c, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const auto alias, rows->FindAlias(c.tenant, c.name));
-  if (!alias) return Refused(absl::NotFoundError(absl::StrCat("no alias ", c.name)));
+  if (!alias)
+    return Refused(
+        WithReason(absl::NotFoundError(absl::StrCat("no alias ", c.name, ": list them with `chainfleet get aliases`")),
+                   "ALIAS_NOT_FOUND"));
   CHAINFLEET_RETURN_IF_ERROR(rows->DeleteAlias(c.tenant, c.name));
   return ApplyResult();
 }

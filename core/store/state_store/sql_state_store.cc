@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/mutex.h"
 #include "core/store/state_store/apply_change.h"
+#include "core/store/state_store/apply_versions.h"
 #include "core/store/state_store/sql_group_rows.h"
 
 namespace chainfleet {
@@ -116,7 +117,7 @@ absl::StatusOr<SegmentRecord> SqlStateStore::FindSegment(const std::string& job,
 
 absl::StatusOr<Version> SqlStateStore::FindVersion(const std::string& job, int64_t number) {
   CHAINFLEET_ASSIGN_OR_RETURN(std::optional<Version> version, reader_->Read(&SqlRows::FindVersion, job, number));
-  if (!version) return absl::NotFoundError(absl::StrCat("job ", job, " has no version ", number));
+  if (!version) return NoSuchVersion(job, number);
   return *std::move(version);
 }
 

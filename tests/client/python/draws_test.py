@@ -110,7 +110,7 @@ class Read(unittest.TestCase):
         self.assertEqual((found.get(0, 1).index, found.get(0, -1).index, found.get(1, 0).chain), (1, 2, 1))
         self.assertEqual(self.store.read_names, ["0-0", "0-2", "1-0"], "one object for each draw")
         for chain, draw, words in ((0, 3, "draws 0 to 2"), (0, -4, "draws 0 to 2"), (5, 0, "with draws are \\[0, 1\\]")):
-            with self.assertRaisesRegex(cf.errors.InvalidArgument, words):
+            with self.assertRaisesRegex(cf.reasons.InvalidField, f"{words}\n  what to do: "):
                 found.get(chain, draw)
         with self.assertRaisesRegex(cf.errors.InvalidArgument, "it keeps theta, theta_a"):
             found["theta_b"]

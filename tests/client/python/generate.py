@@ -28,6 +28,8 @@ HINTS = {"MODULES_OFF": "on this machine: chainfleet.down(), then chainfleet.loc
          "DATASET_NOT_FOUND": "upload it with fleet.put_dataset", "MODEL_NOT_FOUND": "upload it with fleet.put_model",
          "UNAUTHENTICATED": "pass token= to connect, or set CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE",
          "NO_DRAWS": "wait for draws: job.wait(); or ask for a newer version. fleet.job(NAME) says why a FAILED job has none",
+         "ALIAS_NOT_FOUND": "list the aliases: fleet.aliases()", "WORKER_NOT_FOUND": "list the workers: fleet.workers()",
+         "VERSION_NOT_FOUND": "list the versions: job.snapshots()", "JOB_ENDED": "nothing: its draws stay until job.delete()",
          "JOB_NOT_FOUND": "list the jobs: fleet.jobs()",
          "NOT_SERVED": "job.draws() reads the draws of a cancelled job", "POINT_REQUIRED": "name a point with point="}
 

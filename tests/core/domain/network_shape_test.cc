@@ -53,6 +53,7 @@ TEST(NetworkShape, PlacesEveryLayerAndNamesItsTensors) {
 
 TEST(NetworkShape, AMisfitNamesTheLayerAndTheShapes) {
   const ConvLayer conv{.out_channels = 8};
+  EXPECT_EQ(Misfit({{LinearLayer{}}}, {4}, 1).path, "dataset.name") << "one class";
   const FieldViolation small = Misfit({{conv}, {conv}}, {1, 4, 4});
   EXPECT_EQ(small.path, "model.layers[1]");
   EXPECT_EQ(small.message, "conv2: a window of 3 by 3 with padding 0 does not fit inputs [8, 2, 2]");

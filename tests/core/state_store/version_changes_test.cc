@@ -61,8 +61,12 @@ TEST_P(VersionChanges, NumbersOfDeletedVersionsAreNotUsedAgain) {
   EXPECT_EQ(deleted.version->number, 1) << "the newest one left";
   store_ = harness_->Open();
   EXPECT_EQ(store_->Load()->jobs.at(0).newest_version->number, 1);
-  EXPECT_TRUE(absl::IsNotFound(store_->FindVersion("job-aaaaaa", 2).status()));
-  EXPECT_TRUE(absl::IsNotFound(Apply(change::DeleteVersion{"job-aaaaaa", 2}).status));
+  for (const absl::Status& unknown :
+       {store_->FindVersion("job-aaaaaa", 2).status(), Apply(change::DeleteVersion{"job-aaaaaa", 2}).status}) {
+    EXPECT_TRUE(absl::IsNotFound(unknown));
+    EXPECT_EQ(ReasonOf(unknown), "VERSION_NOT_FOUND");
+    EXPECT_NE(unknown.message().find("`chainfleet get versions job-aaaaaa`"), std::string::npos) << unknown;
+  }
   EXPECT_EQ(MakeVersion("job-aaaaaa"), 3) << "of the same draws";
   Apply(change::DeleteVersion{"job-aaaaaa", 1});
   EXPECT_FALSE(Apply(change::DeleteVersion{"job-aaaaaa", 3}).version.has_value());
@@ -144,9 +148,10 @@ TEST_P(VersionChanges, AliasMovesAndKeepsWhatItNames) {
   ASSERT_EQ(aliases.size(), 1u);
   EXPECT_EQ(aliases[0].alias, (Alias{kDefaultTenant, "champion", "job-aaaaaa", 3}));
   EXPECT_THAT(aliases[0].version.draws_of_chain, ElementsAre(2));
-  EXPECT_TRUE(absl::IsNotFound(Apply(change::DeleteAlias{"other", "champion"}).status)) << "of another tenant";
+  const absl::Status others = Apply(change::DeleteAlias{"other", "champion"}).status;
+  EXPECT_EQ(ReasonOf(others), "ALIAS_NOT_FOUND") << "of another tenant";
   EXPECT_TRUE(Apply(change::DeleteAlias{kDefaultTenant, "champion"}).status.ok());
-  EXPECT_TRUE(absl::IsNotFound(Apply(change::DeleteAlias{kDefaultTenant, "champion"}).status));
+  EXPECT_EQ(Apply(change::DeleteAlias{kDefaultTenant, "champion"}).status, others) << "as if there never was one";
   EXPECT_TRUE(Apply(change::SetIntent{"job-aaaaaa", JobIntent::kDelete}).status.ok());
   EXPECT_TRUE(absl::IsNotFound(SetAlias("champion", "job-aaaaaa", 3))) << "it is going";
 }

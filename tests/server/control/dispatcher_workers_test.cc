@@ -346,7 +346,7 @@ TEST_F(DispatcherWorkers, DrainingWorkerHandsBackForFreeAndGetsNothing) {
 TEST_F(DispatcherWorkers, AnOperatorDrainsAWorkerUntilItsProcessEnds) {
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);
-  EXPECT_TRUE(absl::IsNotFound(dispatcher_->DrainWorker("w2").status()));
+  EXPECT_EQ(ReasonOf(dispatcher_->DrainWorker("w2").status()), "WORKER_NOT_FOUND");
   const absl::StatusOr<WorkerView> drained = dispatcher_->DrainWorker("w1");
   ASSERT_TRUE(drained.ok()) << drained.status();
   EXPECT_TRUE(drained->draining);

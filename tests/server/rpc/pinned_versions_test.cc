@@ -146,7 +146,7 @@ TEST_F(PinnedVersionsTest, ADeletedVersionAndADeletedJobAreNotServed) {
   ASSERT_TRUE(Call(*jobs_, &v1::JobService::Stub::DeleteSnapshot, version).ok());
   v1::DrawSelection selection;
   selection.set_version(1);
-  EXPECT_EQ(Predict(selection).substr(0, 9), "NOT_FOUND");
+  EXPECT_EQ(Predict(selection), "VERSION_NOT_FOUND");
   EXPECT_EQ(Predict(), kFound) << "of version 2, with the same draws";
   ASSERT_TRUE(SetIntent(job_, v1::Job::DELETE).ok());
   const std::string gone = Predict({}, job_);

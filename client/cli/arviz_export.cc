@@ -21,6 +21,7 @@
 #include "client/cli/zarr_folder.h"
 #include "client/lib/draw_reader.h"
 #include "core/base/limits.h"
+#include "core/domain/no_such.h"
 #include "core/domain/prediction.h"
 #include "core/domain/step_size_schedule.h"
 #include "core/domain/sweep_points.h"
@@ -235,7 +236,7 @@ absl::StatusOr<v1::Dataset> DatasetNamed(Client* client, const std::string& name
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<v1::Dataset> datasets, client->ListDatasets());
   const auto found = std::ranges::find(datasets, name, &v1::Dataset::name);
   if (found != datasets.end() && found->num_rows() > 0) return *found;
-  return WithReason(absl::NotFoundError(absl::StrCat("there is no data set ", name)), "DATASET_NOT_FOUND");
+  return NoSuch("dataset", name);
 }
 
 // Predicts all rows of the data set by each draw of the version. Also returns their targets.

@@ -8,14 +8,15 @@ namespace chainfleet {
 
 std::string ToString(const ChainId& id) { return absl::StrCat(id.job, "/", id.index); }
 
-absl::Status CheckName(const std::string& what, const std::string& name) {
+absl::Status CheckName(const std::string& what, const std::string& name, const std::string& path) {
   const auto lower = [](char c) { return c >= 'a' && c <= 'z'; };
   const auto allowed = [&](char c) { return lower(c) || (c >= '0' && c <= '9') || c == '-'; };
   if (name.empty() || name.size() > 63 || !lower(name.front()) || name.back() == '-' ||
       !std::all_of(name.begin(), name.end(), allowed)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(what, " name \"", name,
-                     "\" is not allowed: use 1-63 of a-z, 0-9 and '-', starting with a letter, not ending in '-'"));
+    return InvalidFields(
+        {{path,
+          absl::StrCat(what, " name \"", name,
+                       "\" is not allowed: use 1-63 of a-z, 0-9 and '-', starting with a letter, not ending in '-'")}});
   }
   return absl::OkStatus();
 }

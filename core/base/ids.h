@@ -22,8 +22,9 @@ struct ChainId {
 // Returns "fashion-emcmc-a1b2c3/2", for messages and logs.
 std::string ToString(const ChainId& id);
 
-// INVALID_ARGUMENT unless `name` is 1-63 of [a-z0-9-], starting with a letter and not ending in '-'. `what`: "job", ...
-absl::Status CheckName(const std::string& what, const std::string& name);
+// INVALID_ARGUMENT / INVALID_FIELD, of the field `path`, unless `name` is 1-63 of [a-z0-9-], starting with a letter and
+// not ending in '-'. `what`: "job", ...
+absl::Status CheckName(const std::string& what, const std::string& name, const std::string& path = "name");
 
 // Returns `name` + "-" + 6 characters of base32 (a-z, 2-7) from the low 30 bits of `random_bits`.
 std::string MakeJobId(const std::string& name, uint64_t random_bits);

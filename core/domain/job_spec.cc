@@ -257,10 +257,8 @@ int64_t TotalSteps(const JobSpec& spec, int64_t steps_per_epoch) {
 }  // namespace
 
 std::vector<FieldViolation> Validate(const JobSpec& spec) {
-  Violations violations, of_model = Validate(spec.model);
+  Violations violations = FieldViolationsOf(CheckName("job", spec.name)), of_model = Validate(spec.model);
   const bool valid_model = of_model.empty();
-  if (const absl::Status status = CheckName("job", spec.name); !status.ok())
-    violations.push_back({"name", std::string(status.message())});
   Append(std::move(of_model), &violations);
   Append(ValidateBesidesModel(spec, valid_model), &violations);
   // ValidateSweep checks the values together with the rest of the job, so the rest must be valid.

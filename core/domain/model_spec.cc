@@ -80,8 +80,7 @@ std::vector<FieldViolation> Validate(const ModelSpec& model) {
   } else if (const auto* layered = std::get_if<LayeredModel>(&model.kind)) {
     violations = Validate(layered->layers, "model.layers");
   } else if (const auto* script = std::get_if<TorchScriptModel>(&model.kind)) {
-    const absl::Status named = CheckName("model", script->name);
-    if (!named.ok()) violations.push_back({"model.torchscript", std::string(named.message())});
+    violations = FieldViolationsOf(CheckName("model", script->name, "model.torchscript"));
   } else {
     violations = Validate(std::get<PotentialKind>(model.kind));
     if (model.likelihood) violations.push_back({"likelihood", "an analytic potential has its own: leave it out"});

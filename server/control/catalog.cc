@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
 #include "core/base/saturating.h"
+#include "core/domain/no_such.h"
 #include "core/domain/wire_bytes.h"
 #include "server/control/page_token.h"
 
@@ -12,10 +13,9 @@ namespace {
 struct Kind {
   const char* name;
   const char* plural;  // also the kind of the page tokens
-  const char* not_found;
 };
-constexpr Kind KindOf(const Dataset*) { return {"dataset", "datasets", "DATASET_NOT_FOUND"}; }
-constexpr Kind KindOf(const StoredModel*) { return {"model", "models", "MODEL_NOT_FOUND"}; }
+constexpr Kind KindOf(const Dataset*) { return {"dataset", "datasets"}; }
+constexpr Kind KindOf(const StoredModel*) { return {"model", "models"}; }
 
 int64_t MessageBytes(const Dataset& dataset) { return WireBytes(dataset); }
 int64_t MessageBytes(const StoredModel&) { return limits::kKiB; }
@@ -28,10 +28,7 @@ template <typename Item>
 absl::StatusOr<Item> Shelf<Item>::Get(const std::string& name) const {
   MutexLock lock(&mutex_);
   if (const auto found = items_.find(name); found != items_.end()) return found->second;
-  constexpr Kind kKind = KindOf(static_cast<const Item*>(nullptr));
-  return WithReason(absl::NotFoundError(
-                        absl::StrCat("no ", kKind.name, " ", name, ": put it with `chainfleet ", kKind.name, " put`")),
-                    kKind.not_found);
+  return NoSuch(KindOf(static_cast<const Item*>(nullptr)).name, name);
 }
 
 template <typename Item>

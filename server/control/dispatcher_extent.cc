@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/base/log.h"
+#include "core/domain/no_such.h"
 #include "server/control/dispatcher_impl.h"
 #include "server/control/stop_rule_check.h"
 
@@ -58,7 +59,7 @@ void Dispatcher::ScaleJob(const std::string& id, int32_t chains, Reply<JobView> 
   core->Change(change::ScaleJob{id, chains}, [id, done](Core& self, const ApplyResult& result) {
     if (!result.status.ok()) return self.Say<JobView>(done, result.status);
     const JobEntry* job = self.jobs.Find(id);
-    if (job == nullptr) return self.Say<JobView>(done, NoSuchJob(id));
+    if (job == nullptr) return self.Say<JobView>(done, NoSuch("job", id));
     if (!result.chains.empty()) self.NoteJob(LogLevel::kInfo, "chains added", id, {{"chains", job->chains.size()}});
     self.Say<JobView>(done, self.ViewOf(*job));
   });

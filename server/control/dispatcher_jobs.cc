@@ -3,6 +3,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/domain/chain_memory.h"
+#include "core/domain/no_such.h"
 #include "core/domain/wire_bytes.h"
 #include "server/control/dispatcher_impl.h"
 #include "server/control/page_token.h"
@@ -93,14 +94,14 @@ void Dispatcher::CreateJob(const std::string& tenant, const JobSpec& spec, const
 
 void Dispatcher::SetIntent(const std::string& id, JobIntent intent, Reply<JobView> done) {
   Entered core(impl_.get());
-  if (core->jobs.Find(id) == nullptr) return core->Say<JobView>(done, NoSuchJob(id));
+  if (core->jobs.Find(id) == nullptr) return core->Say<JobView>(done, NoSuch("job", id));
   // Write the intent even if the job has it, because another intent may be in flight.
   core->Change(change::SetIntent{id, intent}, [id, intent, done](Core& self, const ApplyResult& result) {
     if (!result.status.ok()) return self.Say<JobView>(done, result.status);
     if (intent == JobIntent::kDelete) self.SchedulePurge(id);
     self.policy_due = true;
     JobEntry* changed = self.jobs.Find(id);
-    if (changed == nullptr) return self.Say<JobView>(done, NoSuchJob(id));
+    if (changed == nullptr) return self.Say<JobView>(done, NoSuch("job", id));
     self.WaitFromNow(changed);
     self.StirHolders(*changed);
     self.Say<JobView>(done, self.ViewOf(*changed));
@@ -143,21 +144,21 @@ absl::Status Dispatcher::CheckTenantRoom(const std::string& tenant, int64_t byte
 absl::StatusOr<JobView> Dispatcher::GetJob(const std::string& id) {
   Entered core(impl_.get());
   const JobEntry* job = core->jobs.Find(id);
-  if (job == nullptr) return NoSuchJob(id);
+  if (job == nullptr) return NoSuch("job", id);
   return core->ViewOf(*job);
 }
 
 absl::StatusOr<JobBrief> Dispatcher::GetBrief(const std::string& id) {
   Entered core(impl_.get());
   const JobEntry* job = core->jobs.Find(id);
-  if (job == nullptr) return NoSuchJob(id);
+  if (job == nullptr) return NoSuch("job", id);
   return core->BriefOf(*job);
 }
 
 absl::StatusOr<std::vector<ChainState>> Dispatcher::GetChainStates(const std::string& id) {
   Entered core(impl_.get());
   const JobEntry* job = core->jobs.Find(id);
-  if (job == nullptr) return NoSuchJob(id);
+  if (job == nullptr) return NoSuch("job", id);
   std::vector<ChainState> states;
   for (const ChainEntry& chain : job->chains) states.push_back(chain.row.state);
   return states;
@@ -198,7 +199,7 @@ Dispatcher::WatchTicket Dispatcher::WatchJob(const std::string& id, uint64_t see
     return WatchTicket();
   };
   const JobEntry* job = core->jobs.Find(id);
-  if (job == nullptr) return answer(NoSuchJob(id));
+  if (job == nullptr) return answer(NoSuch("job", id));
   if (job->version > seen) return answer(Watched{core->ViewOf(*job), job->version});
   auto& watchers = core->watchers[job->row.id];
   if (watchers.size() >= kMaxWatchersPerJob) {

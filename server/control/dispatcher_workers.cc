@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/base/limits.h"
+#include "core/domain/no_such.h"
 #include "core/domain/wire_bytes.h"
 #include "server/control/commit_check.h"
 #include "server/control/dispatcher_impl.h"
@@ -417,9 +418,7 @@ absl::StatusOr<WorkerView> Dispatcher::DrainWorker(const std::string& worker, ab
     return absl::InvalidArgumentError("deadline_seconds: has to be 0 or more, for a time from now on");
   }
   if (!core->fleet.Drain(worker, core->now + limit)) {
-    return WithReason(
-        absl::NotFoundError(absl::StrCat("no worker ", worker, ": `get workers` lists those that are there")),
-        "WORKER_NOT_FOUND");
+    return NoSuch("worker", worker);
   }
   core->BoundDrain(*core->fleet.Find(worker));
   core->EndLeases();

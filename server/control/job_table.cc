@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/domain/chain_memory.h"
+#include "core/domain/no_such.h"
 
 namespace chainfleet {
 
@@ -151,17 +152,12 @@ absl::StatusOr<JobEntry*> JobTable::Resolve(const std::string& tenant, const std
                                                        " is an older one of this name: ask for it by its id")),
                       "JOB_NOT_FOUND");
   }
-  return NoSuchJob(name);
+  return NoSuch("job", name);
 }
 
 void JobTable::Retire(const RetiredName& name) {
   int64_t& newest = retired_[{name.tenant, name.name}];
   newest = std::max(newest, name.sequence);
-}
-
-absl::Status NoSuchJob(const std::string& name) {
-  return WithReason(absl::NotFoundError(absl::StrCat("no job ", name, ": list them with `chainfleet get jobs`")),
-                    "JOB_NOT_FOUND");
 }
 
 JobView ViewOf(const JobEntry& job, VersionNames versions) {

@@ -109,7 +109,6 @@ class JobTable {
   JobQueue suspect_queue_, surplus_queue_, running_;
 };
 
-absl::Status NoSuchJob(const std::string& name);
 JobView ViewOf(const JobEntry& job, VersionNames versions);
 
 }  // namespace chainfleet

@@ -7,16 +7,15 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
 #include "core/base/mutex.h"
+#include "core/domain/no_such.h"
 #include "server/control/page_token.h"
 
 namespace chainfleet {
 namespace {
 
 absl::Status CheckAlias(const Alias& alias) {
-  std::vector<FieldViolation> violations;
-  if (const absl::Status name = CheckName("alias", alias.name); !name.ok()) {
-    violations.push_back({"name", std::string(name.message())});
-  } else if (alias.name == "latest") {
+  std::vector<FieldViolation> violations = FieldViolationsOf(CheckName("alias", alias.name));
+  if (alias.name == "latest") {
     violations.push_back({"name", "must not be \"latest\": @latest is the newest job"});
   }
   if (alias.number < 0) violations.push_back({"version", "must be 0 (the newest) or a version number"});
@@ -143,7 +142,7 @@ struct Versions::State : std::enable_shared_from_this<State> {
   std::optional<absl::StatusOr<Version>> Known(const std::string& id, int64_t number, bool refresh) {
     MutexLock lock(&mutex);
     const JobVersions* job = Find(id);
-    if (job == nullptr) return absl::NotFoundError(absl::StrCat("no job ", id));
+    if (job == nullptr) return NoSuch("job", id);
     if (number > 0) return job->newest && job->newest->number == number ? job->newest : std::nullopt;
     // Draws only grow, so equal sums mean equal draws of each chain.
     const auto is_current = [job] { return job->newest->num_draws() == job->progress.num_draws; };

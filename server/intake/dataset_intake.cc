@@ -140,9 +140,7 @@ DigestHex ContentDigest(const Dataset& dataset) {
 absl::Status DatasetUpload::Begin(const std::string& name, int32_t num_files, const DecodeOptions& options,
                                   std::vector<std::string> class_names) {
   if (!name_.empty()) return absl::InvalidArgumentError("PutDataset has a second header");
-  if (const absl::Status named = CheckName("data set", name); !named.ok()) {
-    return InvalidFields({{"name", std::string(named.message())}});
-  }
+  CHAINFLEET_RETURN_IF_ERROR(CheckName("data set", name));
   if (num_files > limits::kMaxDatasetFiles) {
     return absl::InvalidArgumentError(absl::StrCat("data set ", name, " announces ", num_files, " files, at most ",
                                                    limits::kMaxDatasetFiles, " are taken: put them into fewer"));

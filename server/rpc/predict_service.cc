@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
 #include "core/domain/fields.h"
+#include "core/domain/no_such.h"
 #include "core/wire/predict_wire.h"
 #include "core/wire/stored_message.h"
 #include "core/wire/types_wire.h"
@@ -239,7 +240,7 @@ void PredictService::WithOwn(const Context& context, const std::string& id, cons
   evaluations_->Get(id, [id, tenant = *tenant, answer, then = std::move(then)](const absl::StatusOr<View>& view) {
     if (!view.ok()) return answer->Fail(view.status());
     if (view->row.tenant == tenant) return then(*view);
-    answer->Fail(absl::NotFoundError(absl::StrCat("no evaluation ", id)));
+    answer->Fail(NoSuch("evaluation", id));
   });
 }
 

@@ -234,7 +234,9 @@ class Refused(ConnectedFleet):
     def test_an_unknown_name_or_a_wrong_one(self):
         for call, reason in ((lambda: self.fleet.delete_alias("nobody"), "ALIAS_NOT_FOUND"),
                              (lambda: self.fleet.drain("nobody"), "WORKER_NOT_FOUND"),
-                             (lambda: self.fleet.put_dataset("No Name", X, Y), "INVALID_FIELD")):
+                             (lambda: self.fleet.evaluation("nobody"), "EVALUATION_NOT_FOUND"),
+                             (lambda: self.fleet.put_dataset("No Name", X, Y), "INVALID_FIELD"),
+                             (lambda: self.fleet.put_model("No Name", b"x"), "INVALID_FIELD")):
             with self.assertRaises(cf.ChainfleetError) as caught:
                 call()
             self.assertEqual(caught.exception.reason, reason, str(caught.exception))

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/mutex.h"
+#include "core/domain/no_such.h"
 #include "core/store/state_store/apply_change.h"
 #include "core/store/state_store/apply_versions.h"
 
@@ -496,7 +497,7 @@ absl::StatusOr<EvaluationRow> RowsInMemoryStore::FindEvaluation(const std::strin
   RowsInMemory::Tables& t = *database_->tables_;
   MutexLock lock(&t.mutex);
   CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<EvaluationRow> row, t.rows.FindEvaluation(id));
-  if (!row) return absl::NotFoundError(absl::StrCat("no evaluation ", id));
+  if (!row) return NoSuch("evaluation", id);
   return *row;
 }
 

@@ -13,6 +13,7 @@
 #include "client/cli/terminal.h"
 #include "client/cli/verbs/verbs.h"
 #include "client/cli/views/table.h"
+#include "core/domain/no_such.h"
 
 namespace chainfleet {
 namespace {
@@ -25,8 +26,7 @@ absl::StatusOr<v1::Dataset> StoredDataset(Client* client, const std::string& nam
   CHAINFLEET_ASSIGN_OR_RETURN(std::vector<v1::Dataset> datasets, client->ListDatasets());
   const auto found = std::ranges::find(datasets, name, &v1::Dataset::name);
   if (found != datasets.end()) return std::move(*found);
-  return WithReason(absl::NotFoundError(absl::StrCat("no data set ", name, ": `chainfleet dataset list` has all")),
-                    "DATASET_NOT_FOUND");
+  return NoSuch("dataset", name);
 }
 
 // Checks, as far as possible before there is data, that the file can be written.

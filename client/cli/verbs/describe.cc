@@ -8,6 +8,7 @@
 #include "client/cli/verbs/verbs.h"
 #include "client/cli/views/job_view.h"
 #include "client/cli/views/resource_view.h"
+#include "core/domain/no_such.h"
 
 namespace chainfleet {
 namespace {
@@ -28,7 +29,7 @@ absl::Status DescribeNamed(Invocation* run, absl::StatusOr<std::vector<Item>> (C
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<Item> items, (client.*list)());
   const auto found = std::ranges::find_if(items, [&](const Item& item) { return NameOf(item) == words[1]; });
-  if (found == items.end()) return absl::NotFoundError(absl::StrCat("there is no ", words[0], " ", words[1]));
+  if (found == items.end()) return NoSuch(words[0], words[1]);
   PrintOne(std::cout, run->format, *found, words[1], [&] { return ToYaml(*found); });
   return absl::OkStatus();
 }

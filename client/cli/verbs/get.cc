@@ -32,14 +32,14 @@ absl::Status GetJobs(Invocation* run, const GetOptions& options) {
     PrintOne(*run->out, run->format, found, found.id(), [&] { return table({found}).Render(); });
     return absl::OkStatus();
   }
-  CHAINFLEET_ASSIGN_OR_RETURN(auto jobs, client.ListJobs(absl::AsciiStrToUpper(options.state)));
-  return PrintItems<v1::Job>(run, "jobs", std::move(jobs), "", table);
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto jobs, client.ListJobs(absl::AsciiStrToUpper(options.state)));
+  return PrintItems<v1::Job>(run, "jobs", jobs, table);
 }
 
 absl::Status GetChains(Invocation* run, const GetOptions& options) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job found, client.GetJob(options.job));
-  return PrintItems<v1::Chain>(run, "chains", {found.chains().begin(), found.chains().end()}, "",
+  return PrintItems<v1::Chain>(run, "chains", {found.chains().begin(), found.chains().end()},
                                [&](const auto&) { return ChainTable(found); });
 }
 
@@ -49,33 +49,32 @@ absl::Status GetDraws(Invocation* run, const GetOptions& options) {
   request.set_job(options.job);
   if (options.chain) request.set_chain(*options.chain);
   request.set_point(options.point);
-  CHAINFLEET_ASSIGN_OR_RETURN(auto segments, client.ListSegments(request));
-  return PrintItems<v1::SegmentRecord>(run, "segments", std::move(segments), "", SegmentTable);
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto segments, client.ListSegments(request));
+  return PrintItems<v1::SegmentRecord>(run, "segments", segments, SegmentTable);
 }
 
 absl::Status GetVersions(Invocation* run, const GetOptions& options) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
-  CHAINFLEET_ASSIGN_OR_RETURN(auto versions, client.ListSnapshots(options.job));
-  return PrintItems<v1::Snapshot>(run, "snapshots", std::move(versions), "",
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto versions, client.ListSnapshots(options.job));
+  return PrintItems<v1::Snapshot>(run, "snapshots", versions,
                                   [&](const auto& items) { return SnapshotTable(items, run->clock.Wall()); });
 }
 
 absl::Status GetEvaluations(Invocation* run, const GetOptions& options) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
-  CHAINFLEET_ASSIGN_OR_RETURN(auto evaluations, client.ListEvaluations(options.job));
-  return PrintItems<v1::EvaluationOperation>(run, "evaluations", std::move(evaluations), "", [&](const auto& items) {
-    return OperationTable(items, run->clock.Wall());
-  });
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto evaluations, client.ListEvaluations(options.job));
+  return PrintItems<v1::EvaluationOperation>(
+      run, "evaluations", evaluations, [&](const auto& items) { return OperationTable(items, run->clock.Wall()); });
 }
 
 absl::Status GetTraces(Invocation* run, const GetOptions& options) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
-  CHAINFLEET_ASSIGN_OR_RETURN(std::vector<v1::Traces> traces, ReadTraces(&client, options.job, options.quantity));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<v1::Traces> traces, ReadTraces(&client, options.job, options.quantity));
   if (run->format == OutputFormat::kCsv) {
     *run->out << TracesCsv(traces) << std::flush;
     return absl::OkStatus();
   }
-  return PrintItems<v1::Traces>(run, "traces", std::move(traces), "", TraceTable);
+  return PrintItems<v1::Traces>(run, "traces", traces, TraceTable);
 }
 
 // Calls `print` every kBetweenPrints until it fails or the user interrupts. A terminal shows the newest output only; a
@@ -102,7 +101,7 @@ CLI::App* AddKind(CLI::App* get, Invocation* run, const SharedOptions& options, 
   CLI::App* verb = AddVerb(get, run, plural, description, examples, [run, options, body = std::move(body)] {
     return options->watch ? WatchOutput(run, body) : body();
   });
-  verb->alias(plural.substr(0, plural.size() - (plural == "aliases" ? 2 : 1)));
+  verb->alias(Singular(plural));
   verb->add_flag("-w,--watch", options->watch, "Print again when something changes, until interrupted");
   AddServerOptions(verb, run);
   AddOutputOption(verb, run, plural == "traces");

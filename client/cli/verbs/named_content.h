@@ -6,7 +6,6 @@
 #include <functional>
 #include <iostream>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +14,7 @@
 #include "client/cli/views/resource_view.h"
 #include "client/cli/views/table.h"
 #include "core/base/escaped.h"
+#include "core/domain/no_such.h"
 
 namespace chainfleet {
 
@@ -37,14 +37,9 @@ absl::Status PutNamed(Invocation* run, const std::string& what, const std::strin
   return absl::OkStatus();
 }
 
-// Prints the items, or only the one called `name` if it is not empty. NOT_FOUND.
 template <typename Item>
-absl::Status PrintItems(Invocation* run, const std::string& key, std::vector<Item> items, const std::string& name,
+absl::Status PrintItems(Invocation* run, const std::string& key, const std::vector<Item>& items,
                         const std::function<Table(const std::vector<Item>&)>& table) {
-  if (!name.empty()) {
-    std::erase_if(items, [&](const Item& item) { return NameOf(item) != name; });
-    if (items.empty()) return absl::NotFoundError(absl::StrCat("there is no ", name, " among the ", key));
-  }
   Listing listing{key, {}, {}, [&](size_t max_width, bool wide) {
                     return table(items).Render({.max_width = max_width, .wide = wide});
                   }};
@@ -56,13 +51,22 @@ absl::Status PrintItems(Invocation* run, const std::string& key, std::vector<Ite
   return absl::OkStatus();
 }
 
+// A kind of resource: `aliases` is alias, and so on.
+inline std::string Singular(const std::string& plural) {
+  return plural.substr(0, plural.size() - (plural == "aliases" ? 2 : 1));
+}
+
 // Prints everything that `list` of the client returns, or only `name`.
 template <typename Item>
 absl::Status ListNamed(Invocation* run, const std::string& key, Table (*table)(const std::vector<Item>&),
                        absl::StatusOr<std::vector<Item>> (Client::*list)(), const std::string& name = "") {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   CHAINFLEET_ASSIGN_OR_RETURN(std::vector<Item> items, (client.*list)());
-  return PrintItems<Item>(run, key, std::move(items), name, table);
+  if (!name.empty()) {
+    std::erase_if(items, [&](const Item& item) { return NameOf(item) != name; });
+    if (items.empty()) return NoSuch(Singular(key), name);
+  }
+  return PrintItems<Item>(run, key, items, table);
 }
 
 }  // namespace chainfleet

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
+#include "core/domain/no_such.h"
 #include "core/domain/sweep_points.h"
 #include "core/store/state_store/apply_evaluations.h"
 #include "core/store/state_store/apply_extent.h"
@@ -13,8 +14,6 @@
 
 namespace chainfleet {
 namespace {
-
-absl::Status NoSuchJob(const std::string& job) { return absl::NotFoundError(absl::StrCat("no job ", job)); }
 
 absl::Status Fenced(const ChainId& chain, int64_t epoch, int64_t current) {
   return WithReason(absl::FailedPreconditionError(absl::StrCat("chain ", ToString(chain), ": lease epoch ", epoch,
@@ -109,7 +108,7 @@ class Applier {
 
   absl::StatusOr<ApplyResult> operator()(const change::SetIntent& c) {
     CHAINFLEET_ASSIGN_OR_RETURN(auto job, rows_->FindJob(c.job));
-    if (!job) return Refused(NoSuchJob(c.job));
+    if (!job) return Refused(NoSuch("job", c.job));
     if (job->intent == c.intent) {
       ApplyResult unchanged;
       unchanged.job = std::move(job);
@@ -147,7 +146,7 @@ class Applier {
   absl::StatusOr<ApplyResult> operator()(const change::GrantLease& c) {
     CHAINFLEET_ASSIGN_OR_RETURN(auto row, rows_->FindChain(c.chain));
     CHAINFLEET_ASSIGN_OR_RETURN(const auto intent, rows_->FindIntent(c.chain.job));
-    if (!row || !intent) return Refused(NoSuchJob(c.chain.job));
+    if (!row || !intent) return Refused(NoSuch("job", c.chain.job));
     const bool next = row->state == ChainState::kPending && c.lease_epoch == row->lease_epoch + 1;
     const bool again = !IsFinal(row->state) && HeldBy(*row, c.lease_epoch, c.worker, c.incarnation);
     if (*intent != JobIntent::kRun || !(next || again)) {
@@ -175,7 +174,7 @@ class Applier {
   absl::StatusOr<ApplyResult> operator()(const change::EndLease& c) {
     CHAINFLEET_ASSIGN_OR_RETURN(auto row, rows_->FindChain(c.chain));
     CHAINFLEET_ASSIGN_OR_RETURN(const auto intent, rows_->FindIntent(c.chain.job));
-    if (!row || !intent) return Refused(NoSuchJob(c.chain.job));
+    if (!row || !intent) return Refused(NoSuch("job", c.chain.job));
     if (row->lease_epoch != c.lease_epoch || IsFinal(row->state)) {
       return Refused(Fenced(c.chain, c.lease_epoch, row->lease_epoch));
     }
@@ -218,7 +217,7 @@ class Applier {
 
   absl::StatusOr<ApplyResult> operator()(const change::RetireChain& c) {
     CHAINFLEET_ASSIGN_OR_RETURN(auto row, rows_->FindChain(c.chain));
-    if (!row) return Refused(NoSuchJob(c.chain.job));
+    if (!row) return Refused(NoSuch("job", c.chain.job));
     if (row->state != ChainState::kPending) {
       return Refused(absl::FailedPreconditionError(
           absl::StrCat("chain ", ToString(c.chain), " cannot be retired: it is ", ToString(row->state))));
@@ -280,7 +279,7 @@ class Applier {
 
   absl::StatusOr<ApplyResult> operator()(const change::KeepFindings& c) {
     CHAINFLEET_ASSIGN_OR_RETURN(const auto intent, rows_->FindIntent(c.job));
-    if (!intent || *intent == JobIntent::kDelete) return Refused(absl::NotFoundError("no job " + c.job));
+    if (!intent || *intent == JobIntent::kDelete) return Refused(NoSuch("job", c.job));
     for (const auto& [part, body] : c.parts) CHAINFLEET_RETURN_IF_ERROR(rows_->PutFinding(c.job, part, body));
     return ApplyResult();
   }

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
+#include "core/domain/no_such.h"
 #include "core/store/state_store/apply_versions.h"
 
 namespace chainfleet {
@@ -11,7 +12,7 @@ namespace chainfleet {
 absl::StatusOr<ApplyResult> ApplyToEvaluations(const change::CreateEvaluation& c, absl::Time wall, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const auto intent, rows->FindIntent(c.row.job));
   if (!intent || *intent == JobIntent::kDelete) {
-    return Refused(absl::NotFoundError(absl::StrCat("no job ", c.row.job)));
+    return Refused(NoSuch("job", c.row.job));
   }
   ApplyResult result;
   if (!c.row.request_id.empty()) {
@@ -38,7 +39,7 @@ absl::StatusOr<ApplyResult> ApplyToEvaluations(const change::CreateEvaluation& c
 absl::StatusOr<ApplyResult> ApplyToEvaluations(const change::EndEvaluation& c, absl::Time wall, StateRows* rows) {
   ApplyResult result;
   CHAINFLEET_ASSIGN_OR_RETURN(result.evaluation, rows->FindEvaluation(c.id));
-  if (!result.evaluation) return Refused(absl::NotFoundError(absl::StrCat("no evaluation ", c.id)));
+  if (!result.evaluation) return Refused(NoSuch("evaluation", c.id));
   if (result.evaluation->state != EvaluationState::kRunning) {
     result.replayed = true;
     return result;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
+#include "core/domain/no_such.h"
 #include "core/domain/sweep_points.h"
 
 namespace chainfleet {
@@ -36,7 +37,7 @@ absl::Status AddChains(const std::string& job, int32_t first, int32_t end, State
 
 absl::StatusOr<ApplyResult> ApplyToExtent(const change::StopPoint& c, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(auto job, rows->FindJob(c.job));
-  if (!job) return Refused(absl::NotFoundError(absl::StrCat("no job ", c.job)));
+  if (!job) return Refused(NoSuch("job", c.job));
   if (!job->stopped.contains(c.point)) {
     if (job->finished_at || c.point < 0 || c.point >= NumPoints(job->plan->spec.sweep)) {
       return Refused(absl::FailedPreconditionError(
@@ -52,7 +53,7 @@ absl::StatusOr<ApplyResult> ApplyToExtent(const change::StopPoint& c, StateRows*
 
 absl::StatusOr<ApplyResult> ApplyToExtent(const change::ScaleJob& c, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(auto job, rows->FindJob(c.job));
-  if (!job) return Refused(absl::NotFoundError(absl::StrCat("no job ", c.job)));
+  if (!job) return Refused(NoSuch("job", c.job));
   ApplyResult result;
   const int32_t before = job->plan->spec.chains;
   if (c.chains != before || job->plan->spec.sweep.any()) {

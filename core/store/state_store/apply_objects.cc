@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/domain/no_such.h"
 
 namespace chainfleet {
 namespace {
@@ -151,7 +152,7 @@ absl::StatusOr<ApplyResult> ApplyToObjects(const change::PutDataset& c, absl::Ti
 
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::DeleteDataset& c, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<Dataset> dataset, FindDataset(c.name, rows));
-  if (!dataset) return Refused(absl::NotFoundError(absl::StrCat("no dataset ", c.name)));
+  if (!dataset) return Refused(NoSuch("dataset", c.name));
   if (c.tenant.value_or(dataset->tenant) != dataset->tenant) return Refused(NotOwner(absl::StrCat("dataset ", c.name)));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> jobs, rows->JobsOfDataset(c.name));
   if (!jobs.empty()) return Refused(InUse(absl::StrCat("dataset ", c.name), jobs));
@@ -168,7 +169,7 @@ absl::StatusOr<ApplyResult> ApplyToObjects(const change::PutModel& c, absl::Time
 
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::DeleteModel& c, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<StoredModel> model, FindModel(c.name, rows));
-  if (!model) return Refused(absl::NotFoundError(absl::StrCat("no model ", c.name)));
+  if (!model) return Refused(NoSuch("model", c.name));
   if (c.tenant.value_or(model->tenant) != model->tenant) return Refused(NotOwner(absl::StrCat("model ", c.name)));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> jobs, rows->JobsOfModel(c.name));
   if (!jobs.empty()) return Refused(InUse(absl::StrCat("model ", c.name), jobs));

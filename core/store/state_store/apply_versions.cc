@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/limits.h"
+#include "core/domain/no_such.h"
 #include "core/store/state_store/state_store.h"
 
 namespace chainfleet {
@@ -81,7 +82,7 @@ absl::Status NoSuchVersion(const std::string& job, int64_t number) {
 
 absl::StatusOr<ApplyResult> ApplyToVersions(const change::CreateVersion& c, absl::Time wall, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const auto intent, rows->FindIntent(c.job));
-  if (!intent) return Refused(absl::NotFoundError(absl::StrCat("no job ", c.job)));
+  if (!intent) return Refused(NoSuch("job", c.job));
   ApplyResult result;
   CHAINFLEET_ASSIGN_OR_RETURN(result.version, MakeVersion(c.job, wall, rows));
   if (!result.version) {
@@ -109,7 +110,7 @@ absl::StatusOr<ApplyResult> ApplyToVersions(const change::SetAlias& c, StateRows
   const Alias& alias = c.alias;
   CHAINFLEET_ASSIGN_OR_RETURN(const auto intent, rows->FindIntent(alias.job));
   if (!intent || *intent == JobIntent::kDelete) {
-    return Refused(absl::NotFoundError(absl::StrCat("no job ", alias.job)));
+    return Refused(NoSuch("job", alias.job));
   }
   ApplyResult result;
   CHAINFLEET_ASSIGN_OR_RETURN(result.version, rows->FindVersion(alias.job, alias.number));
@@ -129,10 +130,7 @@ absl::StatusOr<ApplyResult> ApplyToVersions(const change::SetAlias& c, StateRows
 
 absl::StatusOr<ApplyResult> ApplyToVersions(const change::DeleteAlias& c, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const auto alias, rows->FindAlias(c.tenant, c.name));
-  if (!alias)
-    return Refused(
-        WithReason(absl::NotFoundError(absl::StrCat("no alias ", c.name, ": list them with `chainfleet get aliases`")),
-                   "ALIAS_NOT_FOUND"));
+  if (!alias) return Refused(NoSuch("alias", c.name));
   CHAINFLEET_RETURN_IF_ERROR(rows->DeleteAlias(c.tenant, c.name));
   return ApplyResult();
 }

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/mutex.h"
+#include "core/domain/no_such.h"
 #include "core/store/state_store/apply_change.h"
 #include "core/store/state_store/apply_versions.h"
 #include "core/store/state_store/sql_group_rows.h"
@@ -143,7 +144,7 @@ absl::StatusOr<std::vector<EvaluationRow>> SqlStateStore::ListEvaluations(const 
 
 absl::StatusOr<EvaluationRow> SqlStateStore::FindEvaluation(const std::string& id) {
   CHAINFLEET_ASSIGN_OR_RETURN(std::optional<EvaluationRow> row, reader_->Read(&SqlRows::FindEvaluation, id));
-  if (!row) return absl::NotFoundError(absl::StrCat("no evaluation ", id));
+  if (!row) return NoSuch("evaluation", id);
   return *std::move(row);
 }
 

@@ -30,7 +30,7 @@ HINTS = {"MODULES_OFF": "on this machine: chainfleet.down(), then chainfleet.loc
          "NO_DRAWS": "wait for draws: job.wait(); or ask for a newer version. fleet.job(NAME) says why a FAILED job has none",
          "ALIAS_NOT_FOUND": "list the aliases: fleet.aliases()", "WORKER_NOT_FOUND": "list the workers: fleet.workers()",
          "VERSION_NOT_FOUND": "list the versions: job.snapshots()", "JOB_ENDED": "nothing: its draws stay until job.delete()",
-         "JOB_NOT_FOUND": "list the jobs: fleet.jobs()",
+         "JOB_NOT_FOUND": "list the jobs: fleet.jobs()", "EVALUATION_NOT_FOUND": "list the evaluations: fleet.evaluations()",
          "NOT_SERVED": "job.draws() reads the draws of a cancelled job", "POINT_REQUIRED": "name a point with point="}
 
 

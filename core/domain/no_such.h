@@ -1,0 +1,15 @@
+// The errors of a name that nothing has.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace chainfleet {
+
+// NOT_FOUND / KIND_NOT_FOUND; the message names the command that lists what there is. `kind` as commands say it: job,
+// dataset, model, alias, worker or evaluation.
+absl::Status NoSuch(std::string_view kind, const std::string& name);
+
+}  // namespace chainfleet

@@ -41,7 +41,7 @@ def of_sources():
     for path, text in texts.items():
         for match in re.finditer(r"\bWithReason\(", text):
             last = _arguments(text, match.end())[-1]
-            if local := re.search(rf"std::string {last} = ([^;]*);", text) if re.match(r"\w+$", last) else None:
+            if local := re.search(rf"std::string {last} =\s([^;]*);", text) if re.match(r"\w+$", last) else None:
                 last = local.group(1)
             for reason in [*re.findall(r'"([A-Z][A-Z_]+)"', last), *(constants[n] for n in re.findall(r"\bk\w+", last)
                                                                          if n in constants)]:

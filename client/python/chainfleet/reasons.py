@@ -96,6 +96,12 @@ class DrawsDeleted(ChainfleetError):
     hint = "read newer draws"
 
 
+class EvaluationNotFound(ChainfleetError):
+    """No evaluation of the caller's tenant has this id, or newer ones of its job took its place."""
+
+    hint = "list the evaluations: fleet.evaluations()"
+
+
 class InvalidField(ChainfleetError):
     """Fields of the request are wrong; BadRequest lists each, the text lists at most 32."""
 
@@ -451,6 +457,7 @@ BY_REASON: dict[str, type[ChainfleetError]] = {
     "DISK_FULL": DiskFull,
     "DISK_TOO_SMALL": DiskTooSmall,
     "DRAWS_DELETED": DrawsDeleted,
+    "EVALUATION_NOT_FOUND": EvaluationNotFound,
     "INVALID_FIELD": InvalidField,
     "IN_USE": InUse,
     "JOB_ENDED": JobEnded,

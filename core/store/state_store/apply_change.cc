@@ -26,6 +26,11 @@ absl::Status Conflict(const ChainId& chain, const std::string& what) {
                     "PATH_CONFLICT");
 }
 
+absl::Status Ended(const std::string& job) {
+  return WithReason(absl::FailedPreconditionError(absl::StrCat("job ", job, " has ended: it can only be deleted")),
+                    "JOB_ENDED");
+}
+
 // The state of a chain without a lease: final if its job is to be finished.
 ChainState Rested(JobIntent intent) {
   return intent == JobIntent::kFinish ? ChainState::kCancelled : ChainState::kPending;
@@ -115,9 +120,7 @@ class Applier {
       return unchanged;
     }
     if (job->finished_at && c.intent != JobIntent::kDelete) {
-      return Refused(
-          WithReason(absl::FailedPreconditionError(absl::StrCat("job ", c.job, " has ended: it can only be deleted")),
-                     "JOB_ENDED"));
+      return Refused(Ended(c.job));
     }
     if (absl::Status moved = CheckIntentMove(job->intent, c.intent); !moved.ok()) {
       return Refused(Annotate(moved, absl::StrCat("job ", c.job)));

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/exit_code.h"
+#include "core/base/utf8.h"
 
 namespace chainfleet {
 namespace {
@@ -54,6 +55,7 @@ bool UseColor(FILE* stream) {
 LiveText::LiveText(FILE* stream) : stream_(stream), live_(IsTerminal(stream) && !IsDumb()) {}
 
 int LiveText::height() const { return SizeOf(stream_).ws_row; }
+size_t LiveText::width() const { return SizeOf(stream_).ws_col; }
 
 void LiveText::Clear() {
   if (!live_ || lines_ == 0) return;
@@ -65,12 +67,11 @@ void LiveText::Clear() {
 void LiveText::Show(const std::string& text, const std::function<std::string(std::string)>& paint) {
   if (!live_) return;
   const bool color = paint && UseColor(stream_);
-  const size_t width = SizeOf(stream_).ws_col;
   // One write per picture: separate writes would flicker.
   std::string picture = lines_ == 0 ? "" : absl::StrCat("\x1b[", lines_, "A\x1b[J");
   lines_ = 0;
   for (const auto line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
-    std::string shown(line.substr(0, width));
+    std::string shown = Cropped(std::string(line), width());
     absl::StrAppend(&picture, color ? paint(std::move(shown)) : shown, "\n");
     ++lines_;
   }

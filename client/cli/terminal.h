@@ -22,9 +22,10 @@ class LiveText {
   explicit LiveText(FILE* stream);
 
   bool live() const { return live_; }
-  // Lines of the terminal; 24 if unknown.
+  // Lines and columns of the terminal; 24 and 80 if unknown.
   int height() const;
-  // Cuts lines at the terminal's width. If colours are used, `paint` adds them to the rest of a line.
+  size_t width() const;
+  // Crops lines to the terminal's width. If colours are used, `paint` adds them to what is left of a line.
   void Show(const std::string& text, const std::function<std::string(std::string)>& paint = {});
   void Clear();
 

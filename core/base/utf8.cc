@@ -1,6 +1,17 @@
 #include "core/base/utf8.h"
 
+#include <algorithm>
+
 namespace chainfleet {
+namespace {
+
+// The byte at which the character `index` begins, counted from 0.
+size_t StartOf(size_t index, std::string_view text) {
+  const auto start = std::ranges::find_if(text, [&](char byte) { return BeginsCharacter(byte) && index-- == 0; });
+  return static_cast<size_t>(start - text.begin());
+}
+
+}  // namespace
 
 Character FirstCharacter(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
@@ -22,6 +33,19 @@ std::string_view WholeCharacters(std::string_view text, size_t bytes) {
   if (text.size() <= bytes) return text;
   while (bytes > 0 && !BeginsCharacter(text[bytes])) --bytes;
   return text.substr(0, bytes);
+}
+
+size_t CountCharacters(std::string_view text) {
+  return static_cast<size_t>(std::ranges::count_if(text, BeginsCharacter));
+}
+
+std::string Cropped(std::string_view text, size_t characters) {
+  const size_t count = CountCharacters(text);
+  std::string cropped(text);
+  if (count <= characters) return cropped;
+  const size_t dots = std::min<size_t>(3, characters), tail = (characters - dots) / 2;
+  const size_t head = StartOf(characters - dots - tail, text);
+  return cropped.replace(head, StartOf(count - tail, text) - head, dots, '.');
 }
 
 }  // namespace chainfleet

@@ -1,7 +1,8 @@
-// Decodes UTF-8.
+// Decodes, counts and cuts UTF-8.
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace chainfleet {
@@ -20,5 +21,10 @@ inline bool BeginsCharacter(char byte) { return (static_cast<unsigned char>(byte
 
 // Returns the first characters of `text` that are whole within `bytes` bytes: all of it if it is no longer.
 std::string_view WholeCharacters(std::string_view text, size_t bytes);
+
+size_t CountCharacters(std::string_view text);
+
+// Replaces the middle of `text` by "..." if it has more than `characters`, so that it has as many.
+std::string Cropped(std::string_view text, size_t characters);
 
 }  // namespace chainfleet

@@ -10,6 +10,7 @@
 #include "client/cli/job_file.h"
 #include "client/cli/verbs/follow.h"
 #include "client/cli/views/job_view.h"
+#include "core/base/utf8.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -98,6 +99,32 @@ TEST(JobView, ProgressHasRateAndTimeLeftOnlyWhileChainsRun) {
   EXPECT_EQ(ProgressLine(job), "toy-abcdef  RUNNING  25.0 %  75 steps/s  16 draws  ETA 10s");
   job.mutable_chains(0)->set_state(v1::SUCCEEDED);
   EXPECT_EQ(ProgressLine(job), "toy-abcdef  RUNNING  25.0 %  16 draws");
+}
+
+TEST(JobView, LiveViewsFitATerminalWhateverTheNames) {
+  v1::Job job = RunningJob();
+  job.set_id(std::string(63, 'x') + "-abcdef");
+  job.set_state(v1::Job::SUCCEEDED_EARLY);
+  job.add_stopped()->set_why(std::string(99, 'y'));
+  EXPECT_THAT(ProgressLine(job), AllOf(HasSubstr(job.id()), HasSubstr("enough: yyy")));
+  EXPECT_EQ(ProgressLine(job, 80), "xxxxxxxxxxx...xxx-abcdef  SUCCEEDED_EARLY  25.0 %  75 steps/s  16 draws  ETA 10s");
+  EXPECT_EQ(ProgressLine(job, 40), "xxxxxxxxxx...xxx-abcdef  SUCCEEDED_EARLY");
+  for (int i = 0; i < 12; ++i) {
+    job.add_points()->set_name(std::string(40 + i, 'p'));
+    v1::Chain* chain = job.add_chains();
+    chain->mutable_id()->set_index(i + 2);
+    chain->set_point(i);
+    chain->set_state(i % 2 == 0 ? v1::CANCELLED : v1::SUCCEEDED);
+    chain->set_num_draws(1'000'000);
+    chain->set_worker(std::string(70, 'w'));
+    for (int word = 0; word < 1000 + i; ++word) chain->mutable_reason()->append("größer ");
+  }
+  for (const size_t width : {80u, 41u}) {
+    const std::string table = ProgressTable(job).Render({.max_width = width});
+    std::istringstream lines(table);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(CountCharacters(line), width) << line;
+    EXPECT_THAT(table, AllOf(HasSubstr("  SUCCEEDED  ..........   0 %"), HasSubstr("  CANCELLED  ")));
+  }
 }
 
 TEST(JobView, AcceptanceIsShownOfMetropolisChainsAndNoiseThatBendsTheLawIsNamed) {

@@ -25,12 +25,11 @@ TEST(Table, SaysHowManyRowsAreLeftOut) {
   EXPECT_EQ(table.Render({.max_rows = 5}), "A\nx\nx\nx\nx\nx\n");
 }
 
-TEST(Table, ShowsWideColumnsInWideTablesOnlyAndCutsLongLines) {
+TEST(Table, ShowsWideColumnsInWideTablesOnly) {
   Table table({"A", "+>B", "C"});
   table.AddRow({"x", "1", "a long reason"});
   EXPECT_EQ(table.Render(), "A  C\nx  a long reason\n");
   EXPECT_EQ(table.Render({.wide = true}), "A  B  C\nx  1  a long reason\n");
-  EXPECT_EQ(table.Render({.max_width = 10}), "A  C\nx  a lo...\n");
 }
 
 TEST(Table, CountsCharactersNotBytesAndEscapesControls) {
@@ -41,7 +40,27 @@ TEST(Table, CountsCharactersNotBytesAndEscapesControls) {
             "CLASS              N\n"
             "Übergrößen         1\n"
             "\\u001b[2J\\u202eb  22\n");
-  EXPECT_EQ(table.Render({.max_rows = 1, .max_width = 11}), "CLASS   ...\nÜbergröß...\n... and 1 more\n");
+}
+
+TEST(Table, CropsItsLongestTextFirstAndNeverANumber) {
+  Table table({"JOB", "=STATE", ">DRAWS", "WORKER", "REASON"});
+  table.AddRow({"a-long-name-abcdef", "SUCCEEDED", "1234567", "worker-17", "größer als erlaubt"});
+  EXPECT_EQ(table.Render({.max_width = 69}), table.Render());
+  EXPECT_EQ(table.Render({.max_width = 60}),
+            "JOB               STATE        DRAWS  WORKER     REASON\n"
+            "a-long-...abcdef  SUCCEEDED  1234567  worker-17  größ...aubt\n");
+  EXPECT_EQ(table.Render({.max_width = 52}),
+            "JOB               STATE        DRAWS  WORKER  REASON\n"
+            "a-long-...abcdef  SUCCEEDED  1234567  wo...7  gr...t\n");
+}
+
+TEST(Table, LeavesOutTheLastColumnsThatDoNotFit) {
+  Table table({"JOB", "REASON", ">DRAWS"});
+  table.AddRow({"a-long-name-abcdef", "out of memory", "1234567"});
+  EXPECT_EQ(table.Render({.max_width = 32}),
+            "JOB                REASON\n"
+            "a-long-...-abcdef  out of memory\n");
+  EXPECT_EQ(table.Render({.max_width = 1}), "JOB\na-long-...abcdef\n");
 }
 
 TEST(Table, RendersHeadersWithoutRows) { EXPECT_EQ(Table({"A", ">B"}).Render(), "A  B\n"); }

@@ -1,6 +1,7 @@
 """Tests the output and the questions on a terminal."""
 import fcntl
 import os
+import re
 import struct
 import subprocess
 import termios
@@ -24,11 +25,11 @@ class Watching(unittest.TestCase):
         self.addCleanup(self.fleet.close)
         self.fleet.up()
 
-    def screen(self, *arguments, height):
-        """All that a command writes to a terminal of 100 columns."""
+    def screen(self, *arguments, height, width=100, code=0):
+        """All that a command writes to a terminal."""
         ours, its = os.openpty()
-        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("4H", height, 100, 0, 0))
-        process = subprocess.Popen([os.path.join(fleets.BIN, "chainfleet"), *arguments], stdout=its,
+        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("4H", height, width, 0, 0))
+        process = subprocess.Popen([os.path.join(fleets.BIN, "chainfleet"), *arguments], stdout=its, stderr=subprocess.DEVNULL,
                                    env={**os.environ, "CHAINFLEET_ADDRESS": self.fleet.address, "TERM": "xterm"})
         os.close(its)
         written = b""
@@ -38,7 +39,7 @@ class Watching(unittest.TestCase):
         except OSError:  # the other end is closed
             pass
         os.close(ours)
-        self.assertEqual(process.wait(), 0)
+        self.assertEqual(process.wait(), code)
         return written.decode()
 
     def test_a_terminal_shows_how_far_the_chains_agree_above_them(self):
@@ -52,6 +53,18 @@ class Watching(unittest.TestCase):
                 self.assertIn(text, lines[1])
             self.assertIn("energy", lines[2])
             self.assertEqual(lines[-1].startswith("... and "), height == 24, lines[-1])
+
+    def test_lines_fit_the_terminal_with_the_longest_names(self):
+        job = self.fleet.submit(JOB.replace("walk", "x" * 63) + "chains: 6\nsweep: {step_size: [0.123456789012345, 1e30]}\n")
+        self.fleet.run("wait", job, "--timeout", "120s")
+        for width in (80, 40, 5):
+            screen = re.sub(r"\x1b\[\d*[AJm]", "", self.screen("watch", job, height=40, width=width, code=1))
+            self.assertNotIn("\x1b", screen)
+            self.assertLessEqual(max(map(len, screen.splitlines())), width, screen)
+            if width > 5:
+                self.assertRegex(screen, rf"^x+\.\.\.x*-?{job[-6:]}  FAILED  ")
+            if width == 80:
+                self.assertEqual(len(re.findall(r"  (?:SUCCEEDED  #{10} 100 %|DIVERGED   \.{10} +\d %)  ", screen)), 12, screen)
 
 
 class Deletion(unittest.TestCase):

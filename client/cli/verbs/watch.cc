@@ -15,7 +15,7 @@ namespace {
 std::string LiveView(const v1::Job& job, int height, size_t width) {
   constexpr int kHeadAndRest = 2;        // lines of each table
   int left = height - 2 - kHeadAndRest;  // minus the line above, and one for the cursor
-  std::string view = ProgressLine(job) + "\n";
+  std::string view = ProgressLine(job, width) + "\n";
   if (job.diagnostics_size() > 0) {
     const int rows = std::clamp(job.diagnostics_size(), 1, std::max(1, height / 3));
     absl::StrAppend(&view, DiagnosticTable(job).Render({.max_rows = static_cast<size_t>(rows), .max_width = width}));
@@ -38,7 +38,7 @@ absl::Status Watch(Invocation* run, const std::string& job) {
       PrintOne(std::cout, format, update, update.id(), [&] { return ProgressLine(update) + "\n"; });
       return;
     }
-    text.Show(LiveView(update, text.height(), WidthOf(stdout)), PaintStates);
+    text.Show(LiveView(update, text.height(), text.width()), PaintStates);
   }));
   return OutcomeOf(newest);
 }

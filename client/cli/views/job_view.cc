@@ -16,6 +16,7 @@
 #include "client/cli/output.h"
 #include "client/cli/views/report_view.h"
 #include "core/base/escaped.h"
+#include "core/base/utf8.h"
 
 namespace chainfleet {
 namespace {
@@ -202,8 +203,8 @@ std::string FormatAge(absl::Duration age) {
   return absl::StrFormat("%dd%02dh", s / 86400, s / 3600 % 24);
 }
 
-std::string ProgressLine(const v1::Job& job) {
-  std::vector<std::string> parts = {job.id(), v1::Job::State_Name(job.state()), Percent(job)};
+std::string ProgressLine(const v1::Job& job, size_t max_width) {
+  std::vector<std::string> parts = {v1::Job::State_Name(job.state()), Percent(job)};
   const double rate = StepsPerSecond(job);
   if (rate > 0) parts.push_back(absl::StrFormat("%.0f steps/s", rate));
   parts.push_back(absl::StrCat(job.num_draws(), " draws"));
@@ -218,7 +219,12 @@ std::string ProgressLine(const v1::Job& job) {
     const double left = static_cast<double>(job.steps_total() - job.steps_done()) / rate;
     parts.push_back(absl::StrCat("ETA ", FormatAge(absl::Seconds(left))));
   }
-  return absl::StrJoin(parts, "  ");
+  const size_t least = std::min(kLeastName, job.id().size());
+  std::string rest;
+  for (const std::string& part : parts) {
+    if (rest.empty() || least + rest.size() + 2 + part.size() <= max_width) absl::StrAppend(&rest, "  ", part);
+  }
+  return Cropped(job.id(), std::max(least, max_width - std::min(max_width, rest.size()))) + rest;
 }
 
 std::string PaintStates(std::string line) {
@@ -232,7 +238,7 @@ std::string PaintStates(std::string line) {
 }
 
 Table JobTable(const std::vector<v1::Job>& jobs, absl::Time now) {
-  Table table({"JOB", "STATE", "SAMPLER", "DATA SET", ">CHAINS", ">PROGRESS", ">DRAWS", ">VERSION", ">AGE"});
+  Table table({"JOB", "=STATE", "SAMPLER", "DATA SET", ">CHAINS", ">PROGRESS", ">DRAWS", ">VERSION", ">AGE"});
   for (const v1::Job& job : jobs) {
     table.AddRow({job.id(), v1::Job::State_Name(job.state()), SamplerName(job.spec()), job.spec().dataset().name(),
                   absl::StrCat(job.num_chains()), Percent(job), absl::StrCat(job.num_draws()),
@@ -246,7 +252,7 @@ Table ChainTable(const v1::Job& job) {
                                       [](const v1::Chain& chain) { return chain.stats().has_metropolis(); });
   std::vector<std::string> columns = {">CHAIN"};
   if (job.points_size() > 0) columns.push_back("POINT");
-  for (const char* column : {"STATE", ">STEP", ">OF", ">DRAWS", ">ENERGY", ">STEPS/S"}) columns.push_back(column);
+  for (const char* column : {"=STATE", ">STEP", ">OF", ">DRAWS", ">ENERGY", ">STEPS/S"}) columns.push_back(column);
   if (metropolis) columns.push_back(">ACCEPTANCE");
   for (const char* column : {"WORKER", "+>ATTEMPTS", "REASON"}) columns.push_back(column);
   Table table(columns);
@@ -271,7 +277,8 @@ Table ChainTable(const v1::Job& job) {
 Table ProgressTable(const v1::Job& job) {
   std::vector<std::string> columns = {">CHAIN"};
   if (job.points_size() > 0) columns.push_back("POINT");
-  for (const char* column : {"STATE", "PROGRESS", ">DRAWS", ">STEPS/S", "WORKER", "REASON"}) columns.push_back(column);
+  for (const char* column : {"=STATE", "=PROGRESS", ">DRAWS", ">STEPS/S", "WORKER", "REASON"})
+    columns.push_back(column);
   Table table(columns);
   Reasons reasons;
   for (const v1::Chain& chain : job.chains()) {

@@ -1,6 +1,7 @@
 // Renders jobs, chains and segments for people. Pure functions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,8 +13,9 @@
 
 namespace chainfleet {
 
-// "fashion-emcmc-a1b2c3  RUNNING  42.3 %  812 steps/s  16 draws  ETA 1m20s"; rate and ETA while chains run.
-std::string ProgressLine(const v1::Job& job);
+// "fashion-emcmc-a1b2c3  RUNNING  42.3 %  812 steps/s  16 draws  ETA 1m20s"; rate and ETA while chains run. A line of
+// more than `max_width` characters loses the parts that do not fit beside kLeastName characters of the id.
+std::string ProgressLine(const v1::Job& job, size_t max_width = std::string::npos);
 
 // Colours the states of jobs and chains in `line`, as on the dashboards: running blue, succeeded green, waiting grey,
 // failed and diverged red.

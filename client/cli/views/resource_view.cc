@@ -45,7 +45,7 @@ Table WorkerTable(const std::vector<v1::Worker>& workers) {
 }
 
 Table OperationTable(const std::vector<v1::EvaluationOperation>& evaluations, absl::Time now) {
-  Table table({"EVALUATION", "JOB", ">VERSION", "DATASET", "STATE", ">AGE", "ERROR"});
+  Table table({"EVALUATION", "JOB", ">VERSION", "DATASET", "=STATE", ">AGE", "ERROR"});
   for (const v1::EvaluationOperation& item : evaluations) {
     table.AddRow({item.id(), item.job_id(), absl::StrCat(item.request().selection().version()),
                   item.request().dataset(), v1::EvaluationOperation::State_Name(item.state()),

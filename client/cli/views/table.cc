@@ -13,15 +13,7 @@
 namespace chainfleet {
 namespace {
 
-// Counts characters, as terminals show most of them, not bytes.
-size_t Width(const std::string& text) { return static_cast<size_t>(std::ranges::count_if(text, BeginsCharacter)); }
-
-void Cut(std::string* line, size_t width) {
-  if (Width(*line) <= width) return;
-  const auto end = std::ranges::find_if(
-      *line, [left = width - 3](char byte) mutable { return BeginsCharacter(byte) && left-- == 0; });
-  line->replace(end, line->end(), "...");
-}
+constexpr size_t kGap = 2;
 
 }  // namespace
 
@@ -29,10 +21,10 @@ Table::Table(std::vector<std::string> headers) {
   for (std::string& header : headers) {
     const bool wide_only = header.starts_with('+');
     if (wide_only) header.erase(0, 1);
-    const bool right = header.starts_with('>');
-    if (right) header.erase(0, 1);
-    const size_t width = header.size();
-    columns_.push_back({std::move(header), wide_only, right, width});
+    const bool right = header.starts_with('>'), whole = right || header.starts_with('=');
+    if (whole) header.erase(0, 1);
+    const size_t width = header.size(), least = columns_.empty() ? kLeastName : width;
+    columns_.push_back({std::move(header), wide_only, right, whole ? std::string::npos : least, width});
   }
 }
 
@@ -40,24 +32,48 @@ void Table::AddRow(std::vector<std::string> cells) {
   CHAINFLEET_CHECK(cells.size() == columns_.size());
   for (size_t i = 0; i < cells.size(); ++i) {
     cells[i] = cells[i].empty() ? "-" : Escaped(cells[i]);
-    columns_[i].width = std::max(columns_[i].width, Width(cells[i]));
+    columns_[i].width = std::max(columns_[i].width, CountCharacters(cells[i]));
   }
   rows_.push_back(std::move(cells));
 }
 
+std::vector<size_t> Table::Widths(const TableLayout& layout) const {
+  const size_t most = layout.max_width == 0 ? std::string::npos : layout.max_width;
+  std::vector<size_t> widths(columns_.size());
+  size_t used = 0;
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    if (columns_[i].wide_only && !layout.wide) continue;
+    const size_t least = std::min(columns_[i].least, columns_[i].width), end = used + (i == 0 ? 0 : kGap) + least;
+    if (i > 0 && end > most) break;
+    widths[i] = least;
+    used = end;
+  }
+  // Gives each character that is left to the narrowest cropped column.
+  for (; used < most; ++used) {
+    size_t* narrowest = nullptr;
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      const bool cropped = widths[i] > 0 && widths[i] < columns_[i].width;
+      if (cropped && (narrowest == nullptr || widths[i] < *narrowest)) narrowest = &widths[i];
+    }
+    if (narrowest == nullptr) break;
+    ++*narrowest;
+  }
+  return widths;
+}
+
 std::string Table::Render(const TableLayout& layout) const {
+  const std::vector<size_t> widths = Widths(layout);
   std::string text;
   const auto add_line = [&](const auto& cell_of) {
     std::string line;
     for (size_t i = 0; i < columns_.size(); ++i) {
-      if (columns_[i].wide_only && !layout.wide) continue;
-      const std::string& cell = cell_of(i);
-      const std::string padding(columns_[i].width - Width(cell), ' ');
-      absl::StrAppend(&line, i == 0 ? "" : "  ",
+      if (widths[i] == 0) continue;
+      const std::string cell = Cropped(cell_of(i), widths[i]);
+      const std::string padding(widths[i] - CountCharacters(cell), ' ');
+      absl::StrAppend(&line, std::string(i == 0 ? 0 : kGap, ' '),
                       columns_[i].right ? absl::StrCat(padding, cell) : absl::StrCat(cell, padding));
     }
     line.resize(line.find_last_not_of(' ') + 1);
-    if (layout.max_width > 3) Cut(&line, layout.max_width);
     absl::StrAppend(&text, line, "\n");
   };
   add_line([&](size_t i) -> const std::string& { return columns_[i].header; });

@@ -43,11 +43,11 @@ absl::Status CheckTorchScript(const std::string& bytes) {
   // Tensors are not compressed and code is small, so a valid archive unpacks to little more than its own size.
   constexpr int64_t kMoreBytes = 64 * limits::kMiB;
   const int64_t most = static_cast<int64_t>(bytes.size()) + kMoreBytes;
-  CHAINFLEET_RETURN_IF_ERROR(ForEachZipMember(bytes, "TorchScript", look, most));
+  CHAINFLEET_RETURN_IF_ERROR(ForEachZipMember(bytes, ".pt2 or TorchScript", look, most));
   if (tensors && code) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("not a TorchScript archive: it holds ",
+  return absl::InvalidArgumentError(absl::StrCat("not a .pt2 or TorchScript archive: it holds ",
                                                  tensors ? "tensors without code" : "other members",
-                                                 "; save the module with torch.jit.script(module).save(path)"));
+                                                 "; save the network with torch.export.save"));
 }
 
 }  // namespace chainfleet

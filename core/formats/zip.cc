@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
@@ -19,23 +20,26 @@ absl::Status ZipError(const std::string& what, zip_error_t* error) {
   return status;
 }
 
+absl::StatusOr<zip_uint64_t> StatedSize(zip_t* archive, zip_uint64_t index, const std::string& name) {
+  zip_stat_t info;
+  if (zip_stat_index(archive, index, 0, &info) == 0 && (info.valid & ZIP_STAT_SIZE)) return info.size;
+  return absl::InvalidArgumentError(absl::StrCat("archive member ", name, " has no size"));
+}
+
 absl::StatusOr<std::string> ReadMember(zip_t* archive, zip_uint64_t index, const std::string& name, int64_t max_bytes,
                                        const AdmitBytes& admit) {
-  zip_stat_t info;
-  if (zip_stat_index(archive, index, 0, &info) != 0 || !(info.valid & ZIP_STAT_SIZE)) {
-    return absl::InvalidArgumentError(absl::StrCat("archive member ", name, " has no size"));
+  CHAINFLEET_ASSIGN_OR_RETURN(const zip_uint64_t size, StatedSize(archive, index, name));
+  if (size > static_cast<zip_uint64_t>(std::max<int64_t>(max_bytes, 0))) {
+    return absl::ResourceExhaustedError(absl::StrCat("archive member ", name, " unpacks to ", size, " bytes, over the ",
+                                                     max_bytes, " that are left for it"));
   }
-  if (info.size > static_cast<zip_uint64_t>(std::max<int64_t>(max_bytes, 0))) {
-    return absl::ResourceExhaustedError(absl::StrCat("archive member ", name, " unpacks to ", info.size,
-                                                     " bytes, over the ", max_bytes, " that are left for it"));
-  }
-  CHAINFLEET_RETURN_IF_ERROR(admit(static_cast<int64_t>(info.size)));
+  CHAINFLEET_RETURN_IF_ERROR(admit(static_cast<int64_t>(size)));
   const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> file(zip_fopen_index(archive, index, 0), zip_fclose);
   const absl::Status damaged = absl::InvalidArgumentError(absl::StrCat("archive member ", name, " is damaged"));
   std::string content;
-  while (content.size() < info.size) {  // in parts: the stated size may be false
+  while (content.size() < size) {  // in parts: the stated size may be false
     const size_t done = content.size();
-    content.resize(std::min<size_t>(info.size, std::max(content.capacity(), 2 * done + kFirstBytes)));
+    content.resize(std::min<size_t>(size, std::max(content.capacity(), 2 * done + kFirstBytes)));
     const zip_int64_t came = file ? zip_fread(file.get(), content.data() + done, content.size() - done) : -1;
     if (came <= 0) return damaged;
     content.resize(done + static_cast<size_t>(came));
@@ -127,6 +131,14 @@ absl::StatusOr<ZipReader> ZipReader::Open(const std::string& bytes, const std::s
     names.emplace_back(name);
   }
   return ZipReader(std::move(archive), std::move(names));
+}
+
+absl::StatusOr<int64_t> ZipReader::SizeBytes(const std::string& name) const {
+  const zip_int64_t index = zip_name_locate(archive_.get(), name.c_str(), 0);
+  if (index < 0) return absl::NotFoundError(absl::StrCat("the archive has no member ", name));
+  CHAINFLEET_ASSIGN_OR_RETURN(const zip_uint64_t size,
+                              StatedSize(archive_.get(), static_cast<zip_uint64_t>(index), name));
+  return static_cast<int64_t>(std::min<zip_uint64_t>(size, std::numeric_limits<int64_t>::max()));
 }
 
 absl::StatusOr<std::string> ZipReader::Read(size_t index, int64_t max_bytes, const AdmitBytes& admit) const {

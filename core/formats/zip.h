@@ -26,6 +26,9 @@ class ZipReader {
   // Returns the names in the archive's order.
   const std::vector<std::string>& names() const { return names_; }
 
+  // Returns the size that the archive states for the first member with this name; NOT_FOUND if there is none.
+  absl::StatusOr<int64_t> SizeBytes(const std::string& name) const;
+
   // Returns the content of member names()[index]. INVALID_ARGUMENT if the content does not match its CRC;
   // RESOURCE_EXHAUSTED before decoding if it exceeds `max_bytes`; errors of `admit`.
   absl::StatusOr<std::string> Read(size_t index, int64_t max_bytes, const AdmitBytes& admit = AdmitAll) const;

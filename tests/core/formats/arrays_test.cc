@@ -159,8 +159,8 @@ TEST(Zip, StopsAtTheFirstError) {
 
 TEST(TorchScript, RefusesArchivesWithoutTensorsOrCode) {
   EXPECT_THAT(Message(CheckTorchScript(*WriteNpz({{"a", Floats({1}, {1})}}))), HasSubstr("holds other members"));
-  EXPECT_THAT(Message(CheckTorchScript("import os")), HasSubstr("not a TorchScript archive"));
-  EXPECT_THAT(Message(CheckTorchScript("")), HasSubstr("not a TorchScript archive"));
+  EXPECT_THAT(Message(CheckTorchScript("import os")), HasSubstr("not a .pt2 or TorchScript archive"));
+  EXPECT_THAT(Message(CheckTorchScript("")), HasSubstr("not a .pt2 or TorchScript archive"));
 }
 
 // An archive with the members of a TorchScript file.

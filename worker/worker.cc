@@ -14,6 +14,7 @@
 #include "core/base/host_port.h"
 #include "core/base/log.h"
 #include "core/base/random_bits.h"
+#include "core/formats/exported_program.h"
 #include "worker/module_check.h"
 #include "worker/numerics/arena/device.h"
 #include "worker/numerics/arena/device_memory.h"
@@ -24,6 +25,11 @@ namespace {
 constexpr int kIoThreads = 2;     // encode, hash, decode, disk; gRPC has its own network threads
 constexpr int kPutThreads = 4;    // wait for S3
 constexpr int kCheckThreads = 1;  // wait for checks of modules
+
+// A .pt2 file has no code: the network reads and checks it.
+absl::Status CheckModelFile(const std::string& bytes) {
+  return IsExportedProgram(bytes) ? absl::OkStatus() : CheckModuleApart(bytes);
+}
 
 std::string DeviceKind(const WorkerOptions& options) { return options.device == "cpu" ? "cpu" : "cuda"; }
 
@@ -92,7 +98,7 @@ Worker::Worker(const WorkerOptions& options)
           &s3_, puts_.get()),
       held_(&clock_),
       fetcher_(&client_, pool_.get(), Fold(jitter_, 0), Disk(options)),
-      inputs_(&fetcher_, pool_.get(), {checks_.get(), CheckModuleApart}),
+      inputs_(&fetcher_, pool_.get(), {checks_.get(), CheckModelFile}),
       draws_(&fetcher_, pool_.get(), options.draw_cache_mib * limits::kMiB),
       loader_(&fetcher_, &inputs_, pool_.get()),
       uploader_({{id_, Host(options), DeviceKind(options), kNumericsVersion},

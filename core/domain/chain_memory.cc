@@ -19,11 +19,11 @@ int64_t StateCopies(const SamplerSpec& sampler) {
 }
 
 int64_t EstimateChainBytes(const JobSpec& spec, const std::vector<int64_t>& input_shape, int64_t num_classes,
-                           int64_t module_bytes) {
+                           const StoredModel* stored) {
   constexpr int64_t kGradientAndProposals = 3;
   const int64_t copies = 2 * StateCopies(spec.sampler) + kGradientAndProposals;
-  if (module_bytes > 0) return SaturatingMultiply(copies, module_bytes);
-  const auto parameters = InferParameters(spec.model, input_shape, num_classes);
+  if (stored != nullptr && !stored->signature) return SaturatingMultiply(copies, stored->object.size_bytes);
+  const auto parameters = InferParameters(spec.model, input_shape, num_classes, stored);
   if (!parameters.ok()) return 0;
   int64_t floats = SaturatingMultiply(copies, NumParameters(*parameters));
   if (spec.model.is_network()) {
@@ -38,9 +38,9 @@ int64_t EstimateChainBytes(const JobSpec& spec, const std::vector<int64_t>& inpu
 
 int64_t EstimateDrawBytes(const JobPlan& plan) {
   const auto kinds = static_cast<int64_t>(KindsOf(plan.spec).size());
-  if (plan.module) return SaturatingMultiply(kinds, plan.module->object.size_bytes);
+  if (plan.module && !plan.module->signature) return SaturatingMultiply(kinds, plan.module->object.size_bytes);
   const Dataset data = plan.dataset.value_or(Dataset());
-  const auto parameters = InferParameters(plan.spec.model, data.input_shape, NumClasses(data.targets));
+  const auto parameters = InferParameters(plan.spec.model, data.input_shape, NumClasses(data.targets), StoredOf(plan));
   if (!parameters.ok()) return 0;
   return SaturatingMultiply(kinds * static_cast<int64_t>(sizeof(float)), NumParameters(*parameters));
 }

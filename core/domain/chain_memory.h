@@ -16,10 +16,10 @@ namespace chainfleet {
 int64_t StateCopies(const SamplerSpec& sampler);
 
 // Returns rough bytes: the state and its copy for a resume point, gradient, proposals, curvature, and the activations
-// of a batch with their gradients. `module_bytes`: the size of a stored module, whose parameters only a worker knows.
+// of a batch with their gradients. A stored TorchScript module, whose parameters only a worker knows, counts in full.
 // Returns 0 if shapes do not fit. Saturates (core/base/saturating.h).
 int64_t EstimateChainBytes(const JobSpec& spec, const std::vector<int64_t>& input_shape, int64_t num_classes,
-                           int64_t module_bytes = 0);
+                           const StoredModel* stored = nullptr);
 
 // Returns the bytes of one draw with all its kinds, float32; 0 if shapes do not fit. A stored module counts in full.
 int64_t EstimateDrawBytes(const JobPlan& plan);

@@ -366,18 +366,18 @@ std::vector<FieldViolation> ValidateForImages(const AugmentationSpec& augmentati
                                                      input_shape[2], ", is ", augmentation.crop_padding)}};
 }
 
-absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset) {
+absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset, const StoredModel* stored) {
   if (dataset != nullptr) CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateTargets(spec.model, *dataset)));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForData(spec, dataset != nullptr ? dataset->num_rows : 1)));
   const std::vector<int64_t> input_shape = dataset != nullptr ? dataset->input_shape : std::vector<int64_t>{};
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForImages(spec.augmentation, input_shape)));
   const int64_t num_classes = dataset != nullptr ? NumClasses(dataset->targets) : 0;
-  CHAINFLEET_ASSIGN_OR_RETURN(const auto parameters, InferParameters(spec.model, input_shape, num_classes));
-  if (spec.model.is_network() && !spec.model.has_layers()) return absl::OkStatus();
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto parameters, InferParameters(spec.model, input_shape, num_classes, stored));
+  if (parameters.empty()) return absl::OkStatus();
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForLayers(spec.prior, parameters)));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidatePostHocSize(spec.sampler, parameters)));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForSize(spec.init, NumParameters(parameters))));
-  const int64_t bytes = EstimateChainBytes(spec, input_shape, num_classes);
+  const int64_t bytes = EstimateChainBytes(spec, input_shape, num_classes, stored);
   if (bytes <= limits::kMaxChainBytes) return absl::OkStatus();
   const auto gib = [](int64_t n) { return static_cast<double>(n) / static_cast<double>(1024 * limits::kMiB); };
   return InvalidFields({{"model", absl::StrCat("one chain of ", NumParameters(parameters), " parameters in batches of ",

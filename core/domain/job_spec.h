@@ -128,9 +128,9 @@ std::vector<FieldViolation> Validate(const JobSpec& spec);
 std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_examples);
 
 // Makes all checks against the data set (null for potentials without data): the model can learn its targets, the shapes
-// fit, each layer that the prior names exists, a chain fits a machine. For a stored module only a worker can check the
-// last two.
-absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset);
+// fit, each layer that the prior names exists, a chain fits a machine. For a TorchScript module only a worker
+// can check the last two.
+absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset, const StoredModel* stored = nullptr);
 
 // Returns violations if inputs [input_shape...] are no images or smaller than the crop; paths below "augmentation".
 std::vector<FieldViolation> ValidateForImages(const AugmentationSpec& augmentation,

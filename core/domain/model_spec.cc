@@ -22,6 +22,8 @@ void AddParameters(const std::vector<ParameterShape>& more, NetworkShape* networ
 
 }  // namespace
 
+std::string PathOf(const StoredNetworkModel& stored) { return "model." + EnumName(stored.format); }
+
 LikelihoodKind LikelihoodOf(const ModelSpec& model) { return model.likelihood.value_or(CategoricalLikelihood()); }
 
 LayerList LayersOf(const ModelSpec& model) {
@@ -32,7 +34,7 @@ LayerList LayersOf(const ModelSpec& model) {
 bool HasBatchNorm(const ModelSpec& model) { return model.has_layers() && HasBatchNorm(LayersOf(model)); }
 
 absl::StatusOr<NetworkShape> InferNetwork(const ModelSpec& model, const std::vector<int64_t>& input_shape,
-                                          int64_t num_classes) {
+                                          int64_t num_classes, const StoredModel* stored) {
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(Validate(model)));
   if (!model.is_network()) return absl::InvalidArgumentError("model: an analytic potential has no layers");
   const LikelihoodKind likelihood = LikelihoodOf(model);
@@ -44,7 +46,14 @@ absl::StatusOr<NetworkShape> InferNetwork(const ModelSpec& model, const std::vec
           absl::StrCat("a network needs inputs and at least 2 classes, the data set has inputs [",
                        absl::StrJoin(input_shape, ", "), "] and ", num_classes, " classes: name another data set")}});
   }
-  if (!model.has_layers()) return NetworkShape{.input_shape = input_shape, .num_outputs = outputs};
+  if (const auto* file = std::get_if<StoredNetworkModel>(&model.kind)) {
+    NetworkShape network{.input_shape = input_shape, .num_outputs = outputs};
+    if (stored == nullptr || !stored->signature) return network;
+    CHAINFLEET_ASSIGN_OR_RETURN(network.parameters,
+                                ParametersOf(*stored->signature, input_shape, outputs, PathOf(*file)));
+    AddParameters(ParametersOf(likelihood), &network);
+    return network;
+  }
   absl::StatusOr<NetworkShape> network = InferNetwork(LayersOf(model), input_shape, outputs, "model.layers");
   if (network.ok()) AddParameters(ParametersOf(likelihood), &*network);
   const auto* builtin = std::get_if<BuiltinModel>(&model.kind);
@@ -60,9 +69,9 @@ absl::StatusOr<NetworkShape> InferNetwork(const ModelSpec& model, const std::vec
 
 absl::StatusOr<std::vector<ParameterShape>> InferParameters(const ModelSpec& model,
                                                             const std::vector<int64_t>& input_shape,
-                                                            int64_t num_classes) {
+                                                            int64_t num_classes, const StoredModel* stored) {
   if (model.is_network()) {
-    CHAINFLEET_ASSIGN_OR_RETURN(NetworkShape network, InferNetwork(model, input_shape, num_classes));
+    CHAINFLEET_ASSIGN_OR_RETURN(NetworkShape network, InferNetwork(model, input_shape, num_classes, stored));
     return std::move(network.parameters);
   }
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(Validate(model)));
@@ -79,8 +88,8 @@ std::vector<FieldViolation> Validate(const ModelSpec& model) {
     violations = Validate(*builtin);
   } else if (const auto* layered = std::get_if<LayeredModel>(&model.kind)) {
     violations = Validate(layered->layers, "model.layers");
-  } else if (const auto* script = std::get_if<TorchScriptModel>(&model.kind)) {
-    violations = FieldViolationsOf(CheckName("model", script->name, "model.torchscript"));
+  } else if (const auto* stored = std::get_if<StoredNetworkModel>(&model.kind)) {
+    violations = FieldViolationsOf(CheckName("model", stored->name, PathOf(*stored)));
   } else {
     violations = Validate(std::get<PotentialKind>(model.kind));
     if (model.likelihood) violations.push_back({"likelihood", "an analytic potential has its own: leave it out"});

@@ -15,6 +15,7 @@
 #include "core/domain/network_shape.h"
 #include "core/domain/parameter_shape.h"
 #include "core/domain/potential_spec.h"
+#include "core/domain/stored_model.h"
 
 namespace chainfleet {
 
@@ -24,22 +25,32 @@ struct LayeredModel {
   bool operator==(const LayeredModel&) const = default;
 };
 
-// A module that was stored under this name (stored_model.h). Only a worker that loads the module can tell its layers
-// and whether they fit the data.
-struct TorchScriptModel {
+enum class ModelFormat { kTorchScript, kExported };
+inline std::initializer_list<const char*> EnumNames(ModelFormat) {
+  static constexpr std::initializer_list<const char*> kNames = {"torchscript", "exported"};
+  return kNames;
+}
+
+// A network that a user stored under this name (stored_model.h). Only a worker that loads the file can tell whether it
+// fits the data.
+struct StoredNetworkModel {
   std::string name;
-  bool operator==(const TorchScriptModel&) const = default;
+  ModelFormat format = ModelFormat::kExported;
+  bool operator==(const StoredNetworkModel&) const = default;
 };
 
 struct ModelSpec {
-  std::variant<BuiltinModel, PotentialKind, LayeredModel, TorchScriptModel> kind;
+  std::variant<BuiltinModel, PotentialKind, LayeredModel, StoredNetworkModel> kind;
   std::optional<LikelihoodKind> likelihood = {};  // networks only; none: categorical
   bool is_network() const { return !std::holds_alternative<PotentialKind>(kind); }
-  bool has_layers() const { return is_network() && !std::holds_alternative<TorchScriptModel>(kind); }
+  bool has_layers() const { return is_network() && !std::holds_alternative<StoredNetworkModel>(kind); }
   // True for networks and regressions: N examples, mini-batches, epochs, a prior. Others are the whole law, N = 1.
   bool has_data() const { return is_network() || IsRegression(std::get<PotentialKind>(kind)); }
   bool operator==(const ModelSpec&) const = default;
 };
+
+// "model.exported": the field of the job that names the stored network.
+std::string PathOf(const StoredNetworkModel& stored);
 
 // Returns the likelihood of a network: categorical unless the model names another.
 LikelihoodKind LikelihoodOf(const ModelSpec& model);
@@ -51,16 +62,16 @@ LayerList LayersOf(const ModelSpec& model);
 bool HasBatchNorm(const ModelSpec& model);
 
 // Returns the network for inputs [input_shape...] (no batch dimension: {1, 28, 28}) and the outputs of its likelihood,
-// whose own parameters come last. A stored module has only inputs and outputs, because its parameters are unknown here.
-// `num_classes` is 0 for float32 targets. INVALID_ARGUMENT names the field path if the model is unknown, no network, or
-// its shapes do not fit.
+// whose own parameters come last. A stored network has only inputs and outputs, because its parameters are unknown
+// here. `num_classes` is 0 for float32 targets. INVALID_ARGUMENT names the field path if the model is unknown, no
+// network, or its shapes do not fit.
 absl::StatusOr<NetworkShape> InferNetwork(const ModelSpec& model, const std::vector<int64_t>& input_shape,
-                                          int64_t num_classes);
+                                          int64_t num_classes, const StoredModel* stored = nullptr);
 
 // Returns the parameters of `model`, network or not, in layout order. Errors are those of InferNetwork.
 absl::StatusOr<std::vector<ParameterShape>> InferParameters(const ModelSpec& model,
                                                             const std::vector<int64_t>& input_shape,
-                                                            int64_t num_classes);
+                                                            int64_t num_classes, const StoredModel* stored = nullptr);
 
 // Returns violations with paths below "model" and "likelihood".
 std::vector<FieldViolation> Validate(const ModelSpec& model);

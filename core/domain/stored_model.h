@@ -1,10 +1,12 @@
-// A TorchScript file that a user stored under a name; content-addressed, read only by workers.
+// The file of a network that a user stored under a name: a .pt2 file, or a TorchScript one; content-addressed.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "absl/time/time.h"
 #include "core/domain/draw.h"
+#include "core/domain/network_signature.h"
 #include "core/domain/tenant.h"
 
 namespace chainfleet {
@@ -13,11 +15,13 @@ struct StoredModel {
   std::string name;
   BlobRef object;  // its SHA-256 distinguishes two models with the same name
   absl::Time created_at;
-  std::string tenant = kDefaultTenant;  // owner: the first tenant that uploaded the model; not on the wire
+  std::string tenant = kDefaultTenant;             // owner: the first tenant that uploaded the model; not on the wire
+  std::optional<NetworkSignature> signature = {};  // only .pt2 files have one
   static void Fields(auto& self, auto&& visit) {
     visit("name", self.name, Required());
     visit("object", self.object, Required());
     visit("created_at", self.created_at);
+    visit("signature", self.signature);
   }
 };
 

@@ -75,6 +75,18 @@ int64_t WireBytes(const Dataset& dataset) {
          kObject * static_cast<int64_t>(dataset.shards.size());
 }
 
+int64_t WireBytes(const StoredModel& model) {
+  int64_t bytes = kRest;
+  if (!model.signature) return bytes;
+  for (const auto* tensors : {&model.signature->inputs, &model.signature->parameters}) {
+    for (const TensorSignature& tensor : *tensors) {
+      bytes += 2 * kMessage + kObject + static_cast<int64_t>(tensor.name.size()) +
+               kInList * static_cast<int64_t>(tensor.shape.size());
+    }
+  }
+  return bytes;
+}
+
 int64_t WireBytes(const JobPlan& plan) {
   const size_t channels = plan.normalisation.mean.size() + plan.normalisation.stddev.size();
   return WireBytes(plan.spec) + (plan.dataset ? WireBytes(*plan.dataset) : 0) + kObject +

@@ -42,6 +42,8 @@ struct JobPlan {
   }
 };
 
+inline const StoredModel* StoredOf(const JobPlan& plan) { return plan.module ? &*plan.module : nullptr; }
+
 // A chain that is leased to the worker, with all it needs to resume from the last commit.
 struct Grant {
   ChainId chain;

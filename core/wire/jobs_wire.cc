@@ -45,8 +45,9 @@ v1::JobSpec::Model ToProto(const ModelSpec& model) {
     wire::WriteFields(*builtin, &proto);
   } else if (const auto* layered = std::get_if<LayeredModel>(&model.kind)) {
     LayersToProto(layered->layers, proto.mutable_layers());
-  } else if (const auto* script = std::get_if<TorchScriptModel>(&model.kind)) {
-    proto.set_torchscript(script->name);
+  } else if (const auto* stored = std::get_if<StoredNetworkModel>(&model.kind)) {
+    if (stored->format == ModelFormat::kTorchScript) proto.set_torchscript(stored->name);
+    if (stored->format == ModelFormat::kExported) proto.set_exported(stored->name);
   } else {
     ChoiceToProto(std::get<PotentialKind>(model.kind), proto.mutable_potential());
   }
@@ -59,7 +60,7 @@ absl::StatusOr<ModelSpec> FromProto(const v1::JobSpec::Model& proto) {
   const bool layered = proto.layers_size() > 0;
   if ((proto.kind_case() != v1::JobSpec::Model::KIND_NOT_SET) == layered) {
     return InvalidFields({{"model", "give exactly one of builtin: NAME (" + BuiltinNames() +
-                                        "), layers: [...], torchscript: NAME and potential"}});
+                                        "), layers: [...], exported: NAME, torchscript: NAME and potential"}});
   }
   BuiltinModel builtin{proto.builtin(), {}};
   wire::ReadFields(proto, FieldPath{.name = "model"}, &builtin, &violations);
@@ -74,7 +75,9 @@ absl::StatusOr<ModelSpec> FromProto(const v1::JobSpec::Model& proto) {
   } else if (proto.has_builtin()) {
     model.kind = std::move(builtin);
   } else if (proto.has_torchscript()) {
-    model.kind = TorchScriptModel{proto.torchscript()};
+    model.kind = StoredNetworkModel{proto.torchscript(), ModelFormat::kTorchScript};
+  } else if (proto.has_exported()) {
+    model.kind = StoredNetworkModel{proto.exported()};
   } else {
     ChoiceFromProto(proto.potential(), {.name = "model.potential"}, &model.kind.emplace<PotentialKind>(), &violations);
   }

@@ -18,7 +18,7 @@ constexpr Kind KindOf(const Dataset*) { return {"dataset", "datasets"}; }
 constexpr Kind KindOf(const StoredModel*) { return {"model", "models"}; }
 
 int64_t MessageBytes(const Dataset& dataset) { return WireBytes(dataset); }
-int64_t MessageBytes(const StoredModel&) { return limits::kKiB; }
+int64_t MessageBytes(const StoredModel& model) { return WireBytes(model); }
 int64_t ObjectBytes(const Dataset& dataset) { return StoredBytes(dataset); }
 int64_t ObjectBytes(const StoredModel& model) { return model.object.size_bytes; }
 
@@ -87,9 +87,15 @@ absl::Status Catalog::FindData(JobPlan* plan) const {
     if (plan->spec.standardize.inputs) plan->normalisation = dataset->normalisation;
     if (plan->spec.standardize.targets) plan->target_units = dataset->target_units;
   }
-  if (const auto* script = std::get_if<TorchScriptModel>(&plan->spec.model.kind)) {
-    const absl::StatusOr<StoredModel> module = models().Get(script->name);
-    if (!module.ok()) return Annotate(module.status(), "model.torchscript");
+  if (const auto* stored = std::get_if<StoredNetworkModel>(&plan->spec.model.kind)) {
+    const absl::StatusOr<StoredModel> module = models().Get(stored->name);
+    if (!module.ok()) return Annotate(module.status(), PathOf(*stored));
+    if (module->signature.has_value() != (stored->format == ModelFormat::kExported)) {
+      return InvalidFields(
+          {{PathOf(*stored), absl::StrCat("model ", stored->name, " is a ",
+                                          module->signature ? ".pt2 file: name it as `exported`"
+                                                            : "TorchScript file: name it as `torchscript`")}});
+    }
     plan->module = *module;
   }
   return absl::OkStatus();

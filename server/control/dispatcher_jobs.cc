@@ -54,7 +54,7 @@ void Dispatcher::CreateJob(const std::string& tenant, const JobSpec& spec, const
   JobPlan plan;
   plan.spec = spec;
   if (valid.ok()) valid = impl_->catalog->FindData(&plan);
-  if (valid.ok()) valid = CheckAgainstData(spec, plan.dataset ? &*plan.dataset : nullptr);
+  if (valid.ok()) valid = CheckAgainstData(spec, plan.dataset ? &*plan.dataset : nullptr, StoredOf(plan));
   const auto& free_bytes = impl_->options.free_bytes;
   if (valid.ok() && free_bytes) valid = CheckRoom(plan, free_bytes());
   Entered core(impl_.get());

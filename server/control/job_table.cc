@@ -16,8 +16,7 @@ JobEntry* JobTable::Add(StoredJob stored) {
   const JobPlan& plan = *stored.row.plan;
   job.total_steps = PlanSteps(plan.spec, plan.dataset ? plan.dataset->num_rows : 1).total_steps;
   const Dataset data = plan.dataset.value_or(Dataset());
-  job.estimated_bytes = EstimateChainBytes(plan.spec, data.input_shape, NumClasses(data.targets),
-                                           plan.module ? plan.module->object.size_bytes : 0);
+  job.estimated_bytes = EstimateChainBytes(plan.spec, data.input_shape, NumClasses(data.targets), StoredOf(plan));
   job.draw_bytes = EstimateDrawBytes(plan);
   job.row = std::move(stored.row);
   for (ChainRow& row : stored.chains) {

@@ -43,7 +43,7 @@ const std::unordered_map<std::string_view, unsigned>& Needs() {
       {"/chainfleet.v1.JobService/ListDatasets", kRead},
       {"/chainfleet.v1.JobService/ReadRows", kRead},
       {"/chainfleet.v1.JobService/DeleteDataset", kWrite},
-      {"/chainfleet.v1.JobService/PutModel", kPutModels},
+      {"/chainfleet.v1.JobService/PutModel", kWrite},
       {"/chainfleet.v1.JobService/ListModels", kRead},
       {"/chainfleet.v1.JobService/DeleteModel", kWrite},
       {"/chainfleet.v1.JobService/ListWorkers", kRead},
@@ -105,8 +105,6 @@ absl::Status NotAllowed(std::string_view method, unsigned needed) {
   if (needed == kRead) why = "it needs a token that may read: neither a predictor's nor a worker's";
   if (needed == kWrite) why = "it needs a token that may write, without the word `reader` or `predictor`";
   if (needed == kOperate) why = "it needs an operator's token";
-  if (needed == kPutModels)
-    why = "it needs a token with the word `models` in the server's token file, or an operator's";
   if (needed == kWork) why = "it needs a worker's token: set CHAINFLEET_WORKER_TOKEN";
   return WithReason(
       absl::PermissionDeniedError(absl::StrCat("the token does not allow ", std::string(method), ": ", why)),

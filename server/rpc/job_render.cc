@@ -20,7 +20,7 @@ v1::Job::Report CommonReport(const JobPlan& plan) {
   const int64_t num_examples = NumExamples(plan);
   const auto parameters =
       InferParameters(plan.spec.model, plan.dataset ? plan.dataset->input_shape : std::vector<int64_t>(),
-                      plan.dataset ? NumClasses(plan.dataset->targets) : 0);
+                      plan.dataset ? NumClasses(plan.dataset->targets) : 0, StoredOf(plan));
   v1::Job::Report report;
   report.set_num_examples(num_examples);
   report.set_num_parameters(parameters.ok() ? NumParameters(*parameters) : 0);

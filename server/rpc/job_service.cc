@@ -127,7 +127,8 @@ grpc::ServerUnaryReactor* JobService::CreateJob(Context* context, const v1::Crea
     if (!tenant.ok()) return answer->Fail(tenant.status());
     const absl::StatusOr<JobSpec> spec = ReadSpec(request->spec());
     if (!spec.ok()) return answer->Fail(spec.status());
-    if (std::holds_alternative<TorchScriptModel>(spec->model.kind)) {
+    const auto* const stored = std::get_if<StoredNetworkModel>(&spec->model.kind);
+    if (stored != nullptr && stored->format == ModelFormat::kTorchScript) {
       if (const absl::Status allowed = CheckModulesAllowed(parts_); !allowed.ok()) return answer->Fail(allowed);
     }
     parts_.dispatcher->CreateJob(*tenant, *spec, request->request_id(), request->validate_only(),
@@ -311,9 +312,7 @@ grpc::ServerUnaryReactor* JobService::DeleteDataset(Context* context, const v1::
 }
 
 grpc::ServerReadReactor<v1::PutModelRequest>* JobService::PutModel(Context* context, v1::StoredModel* response) {
-  absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
-  if (const absl::Status allowed = CheckModulesAllowed(parts_); tenant.ok() && !allowed.ok()) tenant = allowed;
-  return new ModelUploadCall(parts_, tenant, response);
+  return new ModelUploadCall(parts_, parts_.auth->CallerOf(*context), response);
 }
 
 grpc::ServerUnaryReactor* JobService::ListModels(Context* context, const v1::ListModelsRequest* request,

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/ids.h"
 #include "core/base/limits.h"
+#include "core/formats/exported_program.h"
 #include "core/formats/torch_script.h"
 #include "core/store/draw_codec/object_names.h"
 #include "core/store/draw_codec/sha256.h"
@@ -12,14 +13,28 @@
 #include "server/intake/content_registration.h"
 
 namespace chainfleet {
+namespace {
 
-ModelUploadCall::ModelUploadCall(const ServiceParts& parts, const absl::StatusOr<std::string>& tenant,
+TensorSignature SignatureOf(const ExportedSignature& batch) { return {batch.name, NameOf(batch.type), batch.shape}; }
+
+NetworkSignature SignatureOf(const ExportedProgram& program) {
+  NetworkSignature network{.torch_version = program.torch_version, .output = SignatureOf(program.output)};
+  for (const ExportedSignature& input : program.inputs) network.inputs.push_back(SignatureOf(input));
+  for (const ExportedTensor& tensor : program.tensors) {
+    if (tensor.is_parameter) network.parameters.push_back({tensor.name, NameOf(tensor.type), tensor.shape});
+  }
+  return network;
+}
+
+}  // namespace
+
+ModelUploadCall::ModelUploadCall(const ServiceParts& parts, const absl::StatusOr<Principal>& caller,
                                  v1::StoredModel* response)
     : parts_(parts),
-      tenant_(tenant.value_or("")),
+      caller_(caller.value_or(Principal())),
       response_(response),
       share_(std::make_shared<UploadShare>(parts.upload_budget)) {
-  Begin(tenant.status());
+  Begin(caller.status());
 }
 
 absl::Status ModelUploadCall::Take(const v1::PutModelRequest& message) {
@@ -53,27 +68,43 @@ absl::Status ModelUploadCall::TakeHeader(const v1::PutModelRequest::Header& head
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::optional<NetworkSignature>> ModelUploadCall::ReadContent(const ServiceParts& parts,
+                                                                             const Principal& caller,
+                                                                             const std::string& bytes) {
+  if (IsExportedProgram(bytes)) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const ExportedProgram program, ReadExportedProgram(bytes));
+    return SignatureOf(program);
+  }
+  CHAINFLEET_RETURN_IF_ERROR(CheckTorchScript(bytes));
+  CHAINFLEET_RETURN_IF_ERROR(CheckModulesAllowed(parts));
+  if (caller.may(kPutModels)) return std::nullopt;
+  return WithReason(absl::PermissionDeniedError(
+                        "the token does not allow TorchScript files, which are programs: export the network with "
+                        "torch.export.save, or use a token with the word `models` in the server's token file"),
+                    "NOT_ALLOWED");
+}
+
 void ModelUploadCall::TakeEnd() {
   if (name_.empty() || static_cast<int64_t>(bytes_->size()) != announced_bytes_) {
     return finisher()->Finish(
         absl::InvalidArgumentError(absl::StrCat("the upload of model ", name_, " broke off: ", bytes_->size(), " of ",
                                                 announced_bytes_, " bytes came; send it again")));
   }
-  const auto take_in = [parts = parts_, tenant = tenant_, name = name_, bytes = bytes_, share = share_,
+  const auto take_in = [parts = parts_, caller = caller_, name = name_, bytes = bytes_, share = share_,
                         finisher = finisher(), response = response_] {
     if (!finisher->waits()) return;
-    if (const absl::Status read = CheckTorchScript(*bytes); !read.ok()) {
-      return finisher->Finish(Annotate(read, absl::StrCat("model ", name)));
-    }
+    const absl::StatusOr<std::optional<NetworkSignature>> signature = ReadContent(parts, caller, *bytes);
+    if (!signature.ok()) return finisher->Finish(Annotate(signature.status(), absl::StrCat("model ", name)));
     const DigestHex sha256 = Sha256Hex(*bytes);
     const std::string object = ModelObjectName(parts.state->incarnation(), sha256, parts.catalog->ObjectNonce());
     const auto size = static_cast<int64_t>(bytes->size());
-    StoredModel model = {.name = name, .object = {object, size, sha256}, .tenant = tenant};
+    StoredModel model = {
+        .name = name, .object = {object, size, sha256}, .tenant = caller.tenant, .signature = *signature};
     const absl::StatusOr<StoredModel> known = parts.catalog->models().Get(name);
     const bool repairs = known.ok() && known->object.sha256 == sha256;
     if (repairs) {
       model.object = known->object;
-    } else if (const absl::Status room = parts.dispatcher->CheckTenantRoom(tenant, size); !room.ok()) {
+    } else if (const absl::Status room = parts.dispatcher->CheckTenantRoom(caller.tenant, size); !room.ok()) {
       return finisher->Finish(room);
     }
     Register(parts.executor, parts.catalog,

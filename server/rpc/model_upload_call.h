@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "chainfleet/v1/jobs.pb.h"
@@ -12,15 +13,19 @@ namespace chainfleet {
 
 class ModelUploadCall final : public UploadCall<v1::PutModelRequest> {
  public:
-  ModelUploadCall(const ServiceParts& parts, const absl::StatusOr<std::string>& tenant, v1::StoredModel* response);
+  ModelUploadCall(const ServiceParts& parts, const absl::StatusOr<Principal>& caller, v1::StoredModel* response);
 
  private:
   absl::Status Take(const v1::PutModelRequest& message) override;
   absl::Status TakeHeader(const v1::PutModelRequest::Header& header);
   void TakeEnd() override;
+  // Returns the signature of a .pt2 file. A TorchScript file, a program, has none: PERMISSION_DENIED / NOT_ALLOWED or
+  // FAILED_PRECONDITION / MODULES_OFF. INVALID_ARGUMENT: the bytes are neither.
+  static absl::StatusOr<std::optional<NetworkSignature>> ReadContent(const ServiceParts& parts, const Principal& caller,
+                                                                     const std::string& bytes);
 
   const ServiceParts parts_;
-  const std::string tenant_;
+  const Principal caller_;
   v1::StoredModel* const response_;
   std::string name_;
   int64_t announced_bytes_ = 0;

@@ -89,8 +89,8 @@ inline absl::Status CheckModulesAllowed(const ServiceParts& parts) {
   if (parts.access.allow_modules) return absl::OkStatus();
   return WithReason(
       absl::FailedPreconditionError(
-          "this server takes no TorchScript models, which are programs that its workers would run: start it "
-          "with --allow-modules"),
+          "this server takes no TorchScript models, which are programs that its workers would run: export the "
+          "network with torch.export.save, or start the server with --allow-modules"),
       "MODULES_OFF");
 }
 

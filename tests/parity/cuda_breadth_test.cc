@@ -62,7 +62,7 @@ class Breadth : public NeedsGpu, public ::testing::WithParamInterface<Job> {
 
 TEST_P(Breadth, ChainsMatchTheCpu) {
   const SecondGpu gpu;
-  const bool is_module = std::holds_alternative<TorchScriptModel>(GetParam().model.kind);
+  const bool is_module = std::holds_alternative<StoredNetworkModel>(GetParam().model.kind);
   const auto module = is_module ? std::make_shared<const std::string>(ScriptedMlp({4, 6, 1})) : nullptr;
   for (const SamplerSpec& sampler : GetParam().samplers) {
     SCOPED_TRACE(sampler.name());
@@ -195,7 +195,10 @@ std::vector<Job> Potentials() {
 std::vector<Job> Modules() {
   const Samplers samplers = {{EmcmcSpec{1e-4}}, {HmcSpec{.leapfrog_steps = 2}}, {PenaltyMhSpec{.num_batches = 4}}};
   const GaussianLikelihood learned{.variance = {}, .learned = true};
-  return {{"Module", {TorchScriptModel{"mine"}, learned}, Resident(MakeTable(40, 4, false)), samplers}};
+  return {{"Module",
+           {StoredNetworkModel{"mine", ModelFormat::kTorchScript}, learned},
+           Resident(MakeTable(40, 4, false)),
+           samplers}};
 }
 
 const auto kNameOf = [](const auto& info) { return info.param.name; };

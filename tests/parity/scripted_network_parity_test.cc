@@ -54,7 +54,8 @@ class ScriptedMlpParity : public ::testing::Test {
  protected:
   void SetUp() override { at::set_num_threads(2); }
   std::unique_ptr<Potential> Module() const {
-    auto potential = MakeNetworkPotential(PlanOf({TorchScriptModel{"mine"}}, *data_), data_, Device(), file_.get());
+    auto potential = MakeNetworkPotential(PlanOf({StoredNetworkModel{"mine", ModelFormat::kTorchScript}}, *data_),
+                                          data_, Device(), file_.get());
     EXPECT_TRUE(potential.ok()) << potential.status();
     return *std::move(potential);
   }
@@ -105,7 +106,7 @@ TEST_F(ScriptedMlpParity, AChainMatchesTheBuiltInAndItsPredictions) {
     const DrawStack stack = {{"parity-aaaaaa", 2}, DrawKind::kTheta, {1}, {std::make_shared<std::vector<float>>(draw)}};
     return PredictRows(*predictor, stack, *data_, 0, 100, true, false)->classes().sum_wp;
   };
-  const ModelSpec module{TorchScriptModel{"mine"}}, builtin{BuiltinModel{"mlp", {}}};
+  const ModelSpec module{StoredNetworkModel{"mine", ModelFormat::kTorchScript}}, builtin{BuiltinModel{"mlp", {}}};
   const std::vector<float> here = run(module), there = run(builtin);
   EXPECT_LT(RelativeDistance(here, there), 1e-5);
   const std::vector<double> p = predict(module, there), q = predict(builtin, there);
@@ -120,7 +121,8 @@ TEST(ScriptedNetwork, AnswersToAnyLikelihoodWhoseOwnParametersComeLast) {
     return *MakeNetworkPotential(PlanOf(model, *data), data, Device(), &file);
   };
   const GaussianLikelihood learned{.variance = {}, .learned = true};
-  const auto module = make({TorchScriptModel{"mine"}, learned}), builtin = make({BuiltinModel{"mlp", {8}}, learned});
+  const auto module = make({StoredNetworkModel{"mine", ModelFormat::kTorchScript}, learned}),
+             builtin = make({BuiltinModel{"mlp", {8}}, learned});
   EXPECT_EQ(module->layout()->parameters().back().name, "likelihood.log_variance");
   const Outcome here = Evaluate(*module, 0, 3), there = Evaluate(*builtin, 0, 3);
   for (int c = 0; c < 3; ++c) {

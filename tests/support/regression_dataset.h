@@ -42,7 +42,7 @@ inline Table MakeTable(int64_t num_rows, int64_t width, bool labels) {
   return table;
 }
 
-inline std::shared_ptr<const ResidentDataset> Resident(const Table& table) {
+inline std::shared_ptr<const ResidentDataset> Resident(const Table& table, int64_t num_classes = 2) {
   const bool labels = !table.labels.empty();
   const int64_t rows = static_cast<int64_t>(labels ? table.labels.size() : table.targets.size());
   const char* targets =
@@ -59,7 +59,7 @@ inline std::shared_ptr<const ResidentDataset> Resident(const Table& table) {
                   .input_type = InputType::kFloat32,
                   .input_shape = {table.width},
                   .num_rows = rows,
-                  .targets = labels ? Targets(Classes{2}) : Numbers(),
+                  .targets = labels ? Targets(Classes{num_classes}) : Numbers(),
                   .normalisation = table.normalisation,
                   .shards = {{0, rows, {}}}};
   auto resident = ResidentDataset::Create(dataset, {shard});

@@ -76,8 +76,8 @@ void AddDelete(CLI::App* program, Invocation* run) {
                               [=] { return DeleteDataset(run, options->name, options->yes); });
   dataset->add_option("NAME", options->name, "Name of the data set")->required();
   CLI::App* model =
-      AddVerb(verb, run, "model", "Delete a TorchScript module that no job uses",
-              "  chainfleet delete model mine --yes", [=] { return DeleteModel(run, options->name, options->yes); });
+      AddVerb(verb, run, "model", "Delete a stored network that no job uses", "  chainfleet delete model mine --yes",
+              [=] { return DeleteModel(run, options->name, options->yes); });
   model->add_option("NAME", options->name, "Name of the model")->required();
   CLI::App* version = AddVerb(verb, run, "version",
                               "Delete a version that no alias names; its draws stay, its number is not used again",

@@ -116,7 +116,7 @@ void AddNamedKinds(CLI::App* get, Invocation* run, const SharedOptions& options)
     })->add_option("NAME", options->name, "Only this one");
   };
   add("datasets", "Stored data sets", DatasetTable, &Client::ListDatasets);
-  add("models", "Stored TorchScript modules", ModelTable, &Client::ListModels);
+  add("models", "Stored networks", ModelTable, &Client::ListModels);
   add("aliases", "Names of versions", AliasTable, &Client::ListAliases);
   add("workers", "The fleet", WorkerTable, &Client::ListWorkers);
 }

@@ -21,16 +21,17 @@ void AddModel(CLI::App* program, Invocation* run) {
     std::string name, file;
   };
   const auto options = std::make_shared<Options>();
-  CLI::App* model = AddGroup(program, "model", "Upload and list TorchScript modules");
+  CLI::App* model = AddGroup(program, "model", "Upload and list networks of your own");
   CLI::App* put =
-      AddVerb(model, run, "put", "Upload a module that torch.jit.save wrote; repeating the same file is allowed",
-              "  chainfleet model put mine mine.pt    # a job file then says  model: {torchscript: mine}",
+      AddVerb(model, run, "put", "Upload a network that torch.export.save wrote; repeating the same file is allowed",
+              "  chainfleet model put mine net.pt2    # a job file then says  model: {exported: mine}",
               [=] { return Put(run, options->name, options->file); });
   put->add_option("NAME", options->name, "Name of the model")->required();
-  put->add_option("FILE", options->file, "The .pt file. Workers run its code: put only what you trust")
+  put->add_option("FILE", options->file,
+                  "The .pt2 file. Or a TorchScript file, a program that workers run: put only what you trust")
       ->required()
       ->check(CLI::ExistingFile);
-  CLI::App* list = AddVerb(model, run, "list", "List all stored modules", "  chainfleet model list",
+  CLI::App* list = AddVerb(model, run, "list", "List all stored networks", "  chainfleet model list",
                            [=] { return ListNamed(run, "models", ModelTable, &Client::ListModels); });
   for (CLI::App* verb : {put, list}) {
     AddServerOptions(verb, run);

@@ -3,16 +3,21 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/views/job_view.h"
+#include "core/domain/parameter_shape.h"
 #include "core/wire/types_wire.h"
 
 namespace chainfleet {
+namespace {
+
+std::string ShapeOf(const auto& sizes) { return absl::StrCat("[", absl::StrJoin(sizes, ", "), "]"); }
+
+}  // namespace
 
 Table DatasetTable(const std::vector<v1::Dataset>& datasets) {
   Table table({"DATA SET", ">ROWS", "SHAPE", "TYPE", "TARGETS", "SHA-256"});
   for (const v1::Dataset& dataset : datasets) {
     table.AddRow(
-        {dataset.name(), absl::StrCat(dataset.num_rows()),
-         absl::StrCat("[", absl::StrJoin(dataset.input_shape(), ", "), "]"),
+        {dataset.name(), absl::StrCat(dataset.num_rows()), ShapeOf(dataset.input_shape()),
          dataset.input_type() == v1::UINT8 ? "uint8" : "float32",
          dataset.target_type() == v1::FLOAT32_TARGETS ? "float32" : absl::StrCat(dataset.num_classes(), " classes"),
          dataset.digest().substr(0, 12)});
@@ -21,9 +26,22 @@ Table DatasetTable(const std::vector<v1::Dataset>& datasets) {
 }
 
 Table ModelTable(const std::vector<v1::StoredModel>& models) {
-  Table table({"MODEL", ">SIZE", "SHA-256"});
+  Table table({"MODEL", "INPUTS", "OUTPUTS", ">PARAMETERS", ">SIZE", "SHA-256"});
   for (const v1::StoredModel& model : models) {
-    table.AddRow({model.name(), FormatBytes(model.object().size_bytes()), model.object().sha256().substr(0, 12)});
+    std::vector<std::string> cells = {model.name(), "TorchScript", "", ""};
+    if (model.has_signature()) {
+      int64_t parameters = 0;
+      for (const v1::TensorSignature& tensor : model.signature().parameters()) {
+        parameters += NumValues({tensor.shape().begin(), tensor.shape().end()});
+      }
+      const auto render = [](std::string* text, const auto& input) {
+        absl::StrAppend(text, input.type(), " ", ShapeOf(input.shape()));
+      };
+      cells = {model.name(), absl::StrJoin(model.signature().inputs(), " + ", render),
+               ShapeOf(model.signature().output().shape()), absl::StrCat(parameters)};
+    }
+    cells.insert(cells.end(), {FormatBytes(model.object().size_bytes()), model.object().sha256().substr(0, 12)});
+    table.AddRow(cells);
   }
   return table;
 }

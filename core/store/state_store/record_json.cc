@@ -41,7 +41,9 @@ Json ModelToJson(const ModelSpec& model) {
     return j;
   }
   if (const auto* layered = std::get_if<LayeredModel>(&model.kind)) return {{"layers", LayersToJson(layered->layers)}};
-  if (const auto* script = std::get_if<TorchScriptModel>(&model.kind)) return {{"torchscript", script->name}};
+  if (const auto* stored = std::get_if<StoredNetworkModel>(&model.kind)) {
+    return {{EnumName(stored->format), stored->name}};
+  }
   return ChoiceToJson(std::get<PotentialKind>(model.kind));
 }
 
@@ -49,7 +51,9 @@ void ModelFromJson(const Json& j, ModelSpec* model) {
   if (j.contains("layers")) {
     LayersFromJson(j["layers"], &model->kind.emplace<LayeredModel>().layers);
   } else if (j.contains("torchscript")) {
-    model->kind = TorchScriptModel{j["torchscript"].get<std::string>()};
+    model->kind = StoredNetworkModel{j["torchscript"].get<std::string>(), ModelFormat::kTorchScript};
+  } else if (j.contains("exported")) {
+    model->kind = StoredNetworkModel{j["exported"].get<std::string>()};
   } else if (j.contains("builtin")) {
     BuiltinModel builtin;
     FromJson(j, &builtin);

@@ -39,10 +39,16 @@ TEST(ChainMemory, OfSwagHasItsDeviationsTwice) {
 
 TEST(ChainMemory, OfLaplaceHasItsCurvature) { EXPECT_GT(BytesOf(Lenet5(LaplaceSpec{})), BytesOf(Lenet5(SgldSpec{}))); }
 
-TEST(ChainMemory, OfAStoredModuleGoesByItsSize) {
+TEST(ChainMemory, OfATorchScriptModuleGoesByItsSizeAndOfAPt2FileByItsParameters) {
   JobSpec spec = Lenet5(SgldSpec{});
-  spec.model.kind = TorchScriptModel{"mine"};
-  EXPECT_GE(EstimateChainBytes(spec, {1, 28, 28}, 10, 1'000'000), 4'000'000);
+  spec.model.kind = StoredNetworkModel{"mine", ModelFormat::kTorchScript};
+  StoredModel stored{.name = "mine", .object = {"module-0", 1'000'000, ""}};
+  EXPECT_GE(EstimateChainBytes(spec, {1, 28, 28}, 10, &stored), 4'000'000);
+  spec.model.kind = StoredNetworkModel{"mine"};
+  stored.signature = NetworkSignature{.inputs = {{"x", "float32", {1, 28, 28}}},
+                                      .output = {"y", "float32", {10}},
+                                      .parameters = {{"w", "float32", {10, 784}}}};
+  EXPECT_EQ(EstimateChainBytes(spec, {1, 28, 28}, 10, &stored), 9 * 7840 * 4 + 2 * 4 * spec.batch_size * 784);
 }
 
 // "submit should say how many bytes a job will store."

@@ -373,7 +373,7 @@ TEST(JobSpec, CropsFitTheImages) {
 TEST(JobSpec, AStoredModuleIsJudgedByItsNameAndItsDataAlone) {
   using ::testing::ElementsAre;
   JobSpec spec = FashionJob();
-  spec.model.kind = TorchScriptModel{"mine"};
+  spec.model.kind = StoredNetworkModel{"mine", ModelFormat::kTorchScript};
   EXPECT_THAT(Paths(spec), IsEmpty());
   spec.sampler.kind = MalaSpec{};
   spec.collect.kinds.clear();
@@ -382,7 +382,7 @@ TEST(JobSpec, AStoredModuleIsJudgedByItsNameAndItsDataAlone) {
   EXPECT_TRUE(CheckAgainstData(spec, &images).ok());
   const Dataset targets{.name = "d", .input_shape = {3}, .num_rows = 60000, .targets = Numbers()};
   EXPECT_FALSE(CheckAgainstData(spec, &targets).ok());
-  spec.model.kind = TorchScriptModel{"No Good"};
+  spec.model.kind = StoredNetworkModel{"No Good", ModelFormat::kTorchScript};
   EXPECT_THAT(Paths(spec), ElementsAre("model.torchscript"));
 }
 

@@ -51,10 +51,10 @@ TEST(RecordJson, ModelsSurviveTheRoundTrip) {
         ModelSpec{GaussianPotential{2, {}, {2, 1, 1, 2}, {7}}},
         ModelSpec{GaussianMixturePotential{{1, 3}, {-2, 2}, {0.5, 1}, 9}},
         ModelSpec{LinearRegressionPotential{0.25, false}}, ModelSpec{LogisticRegressionPotential{}},
-        ModelSpec{TorchScriptModel{"mine"}},
+        ModelSpec{StoredNetworkModel{"mine", ModelFormat::kTorchScript}},
         ModelSpec{BuiltinModel{"linear", {}}, GaussianLikelihood{.variance = 0.25}},
         ModelSpec{BuiltinModel{"mlp", {}}, GaussianLikelihood{.variance = {}, .learned = true}},
-        ModelSpec{TorchScriptModel{"mine"}, HeteroscedasticGaussianLikelihood()},
+        ModelSpec{StoredNetworkModel{"mine", ModelFormat::kTorchScript}, HeteroscedasticGaussianLikelihood()},
         ModelSpec{BuiltinModel{"mlp", {}}, HeteroscedasticGaussianLikelihood()},
         ModelSpec{BuiltinModel{"resnet18", {}, 0.125, Stem::kImagenet}}}) {
     JobPlan plan = *PlanOf("job-aaaaaa", 3, true);

@@ -43,7 +43,7 @@ JobPlan SweptPlan() {
   plan.normalisation = {{0.1, 0.2}, {0.3, 0.4}};
   plan.target_units = {3, 2};
   JobSpec& spec = plan.spec;
-  spec.model = {TorchScriptModel{"mine"}, HeteroscedasticGaussianLikelihood()};
+  spec.model = {StoredNetworkModel{"mine", ModelFormat::kTorchScript}, HeteroscedasticGaussianLikelihood()};
   spec.dataset = "numbers";
   spec.prior.kind = GaussianPrior{25};
   spec.sampler.kind = EmcmcSpec{0.1 + 0.2};

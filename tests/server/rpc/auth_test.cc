@@ -115,7 +115,6 @@ std::string LeastRole(const std::string& method) {
   static const std::map<std::string, std::string> kExceptions = {{"GetServerInfo", "predictor"},
                                                                  {"ModelStatistics", "reader"},
                                                                  {"RepositoryIndex", "reader"},
-                                                                 {"PutModel", "modeller"},
                                                                  {"DrainWorker", "operator"}};
   const std::string name = method.substr(method.rfind('/') + 1);
   if (const auto exception = kExceptions.find(name); exception != kExceptions.end()) return exception->second;

@@ -1,4 +1,6 @@
-// TorchScript files over the wire. The archives are made by hand: nothing on the server runs them.
+// Files of networks over the wire. The TorchScript archives are made by hand: nothing on the server runs them.
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -12,10 +14,12 @@ using testing::HasSubstr;
 
 class ModelTest : public RunningServer {
  protected:
-  explicit ModelTest(bool allow_modules = true) : RunningServer({}, allow_modules) {}
+  explicit ModelTest(bool allow_modules = true, TokenTable tokens = {})
+      : RunningServer(std::move(tokens), allow_modules) {}
   absl::StatusOr<v1::StoredModel> Put(const std::string& name, const std::string& bytes, int64_t announced = -1) {
     grpc::ClientContext context;
     SetDeadline(&context);
+    SendToken(&context);
     v1::StoredModel model;
     const auto writer = jobs_->PutModel(&context, &model);
     v1::PutModelRequest message;
@@ -73,6 +77,33 @@ TEST_F(ModulesOff, ATorchScriptFileIsNeitherStoredNorSampled) {
   EXPECT_EQ(ReasonOf(CreateJob(spec).status()), "MODULES_OFF");
 }
 
+// It is no program.
+TEST_F(ModulesOff, APt2FileIsStoredWithWhatItSaysOfItsNetwork) {
+  std::ifstream in(std::string(CHAINFLEET_DATA) + "/exported/mlp.pt2", std::ios::binary);
+  std::string file(std::istreambuf_iterator<char>(in), {});
+  const auto model = Put("mlp", file);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const v1::NetworkSignature& network = model->signature();
+  ASSERT_EQ(network.inputs_size(), 1);
+  EXPECT_EQ(network.inputs(0).type(), "float32");
+  EXPECT_THAT(network.inputs(0).shape(), testing::ElementsAre(6));
+  EXPECT_THAT(network.output().shape(), testing::ElementsAre(3));
+  ASSERT_EQ(network.parameters_size(), 6);
+  EXPECT_EQ(network.parameters(0).name(), "0.weight");
+  file[file.find("torch.ops.aten.linear") + 11] = 'x';
+  EXPECT_THAT(std::string(Put("other", file).status().message()), HasSubstr("model other: "));
+  EXPECT_THAT(Names(), testing::ElementsAre("mlp"));
+}
+
+class WriterWithoutModels : public ModelTest {
+ protected:
+  WriterWithoutModels() : ModelTest(true, {{"secret", {"vision", kWriterRights}}}) { token_ = "secret"; }
+};
+
+TEST_F(WriterWithoutModels, StoresNoTorchScript) {
+  EXPECT_EQ(ReasonOf(Put("mine", TorchScriptArchive(1)).status()), "NOT_ALLOWED");
+}
+
 TEST_F(ModelTest, WaitsForOtherUploads) {
   {
     UploadShare others(&upload_budget_);
@@ -83,7 +114,8 @@ TEST_F(ModelTest, WaitsForOtherUploads) {
 }
 
 TEST_F(ModelTest, RefusesWhatIsNoModule) {
-  EXPECT_THAT(std::string(Put("mine", "import os").status().message()), HasSubstr("model mine: not a TorchScript"));
+  EXPECT_THAT(std::string(Put("mine", "import os").status().message()),
+              HasSubstr("model mine: not a .pt2 or TorchScript"));
   std::string damaged = TorchScriptArchive(1);
   damaged.resize(damaged.size() / 2);
   EXPECT_EQ(Put("mine", damaged).status().code(), absl::StatusCode::kInvalidArgument);

@@ -13,7 +13,7 @@
 #include "worker/numerics/kernels/lanes.h"
 #include "worker/numerics/models/fused_network.h"
 #include "worker/numerics/models/lane_network.h"
-#include "worker/numerics/models/scripted_network.h"
+#include "worker/numerics/models/stored_network.h"
 
 namespace chainfleet {
 namespace {
@@ -88,7 +88,7 @@ class LaneBlock final : public BlockNetwork {
 // A module's operations may mix rows in unknown ways, so each row runs alone.
 class ScriptBlock final : public BlockNetwork {
  public:
-  explicit ScriptBlock(std::shared_ptr<const ScriptedNetwork> script)
+  explicit ScriptBlock(std::shared_ptr<const StoredNetwork> script)
       : script_(std::move(script)), y_(kMaxBlockRows * script_->shape().num_outputs) {
     std::vector<int64_t> shape = {kMaxBlockRows, 1, 1};
     const std::vector<int64_t>& input = script_->shape().input_shape;
@@ -126,7 +126,7 @@ class ScriptBlock final : public BlockNetwork {
     return views;
   }
 
-  const std::shared_ptr<const ScriptedNetwork> script_;
+  const std::shared_ptr<const StoredNetwork> script_;
   int64_t count_ = 0;
   at::Tensor x_;         // [kMaxBlockRows, 1, 1, input_shape...]
   LaneBuffer<float> y_;  // [group][outputs][16]
@@ -161,7 +161,7 @@ class LinearBlock final : public BlockNetwork {
 }  // namespace
 
 std::unique_ptr<BlockNetwork> MakeBlockNetwork(const NetworkShape& network,
-                                               std::shared_ptr<const ScriptedNetwork> script) {
+                                               std::shared_ptr<const StoredNetwork> script) {
   if (std::optional<Architecture> fused = FusedArchitecture(network)) {
     return std::make_unique<FusedBlock>(*std::move(fused), network.parameters);
   }

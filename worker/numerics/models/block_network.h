@@ -10,7 +10,7 @@
 
 namespace chainfleet {
 
-class ScriptedNetwork;
+class StoredNetwork;
 
 // The numbers of an example do not depend on the other examples of its block or on its position. Not thread-safe: use
 // one per thread, and several threads at once only inside RunSingleThreaded.
@@ -30,7 +30,7 @@ inline constexpr int64_t kMaxBlockRows = 64;
 // Uses the fused kernels if they support the network, else its layers over images in lanes. With `script` the network
 // is a module, which runs one row at a time, and `network` is its shape.
 std::unique_ptr<BlockNetwork> MakeBlockNetwork(const NetworkShape& network,
-                                               std::shared_ptr<const ScriptedNetwork> script = nullptr);
+                                               std::shared_ptr<const StoredNetwork> script = nullptr);
 
 // One output, weights . x + intercept in double, for the analytic regressions with these `parameters`.
 std::unique_ptr<BlockNetwork> MakeLinearBlock(const std::vector<ParameterShape>& parameters);

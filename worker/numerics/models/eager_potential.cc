@@ -22,7 +22,7 @@
 #include "worker/numerics/models/augmented_images.h"
 #include "worker/numerics/models/eager_network.h"
 #include "worker/numerics/models/network_curvature.h"
-#include "worker/numerics/models/scripted_network.h"
+#include "worker/numerics/models/stored_network.h"
 #include "worker/numerics/potentials/batch_ids.h"
 #include "worker/numerics/tensors/late_copy.h"
 #include "worker/numerics/tensors/single_threaded.h"
@@ -70,7 +70,7 @@ class EagerPotential final : public Potential {
  public:
   EagerPotential(NetworkShape network, std::shared_ptr<const Layout> layout,
                  std::shared_ptr<const ResidentDataset> dataset, const NetworkSettings& settings, Device device,
-                 ChainBatching batching, std::shared_ptr<const ScriptedNetwork> script)
+                 ChainBatching batching, std::shared_ptr<const StoredNetwork> script)
       : network_(std::move(network)),
         layout_(std::move(layout)),
         dataset_(std::move(dataset)),
@@ -319,7 +319,7 @@ class EagerPotential final : public Potential {
   const double prior_precision_;
   const at::Device device_;
   const ChainBatching batching_;
-  const std::shared_ptr<const ScriptedNetwork> script_;  // null: the network's layers
+  const std::shared_ptr<const StoredNetwork> script_;  // null: the network's layers
   std::shared_ptr<const DeviceInputs> shared_inputs_;
   at::Tensor inputs_, targets_;  // [N, row_size] as stored, [N] labels or numbers
   at::Tensor scale_, shift_;     // [channels, 1]
@@ -336,7 +336,7 @@ int64_t MostChainsTogether(const NetworkShape& network, int64_t batch_size) {
 std::unique_ptr<Potential> MakeEagerPotential(NetworkShape network, std::shared_ptr<const Layout> layout,
                                               std::shared_ptr<const ResidentDataset> dataset,
                                               const NetworkSettings& settings, Device device, ChainBatching batching,
-                                              std::shared_ptr<const ScriptedNetwork> script) {
+                                              std::shared_ptr<const StoredNetwork> script) {
   return std::make_unique<EagerPotential>(std::move(network), std::move(layout), std::move(dataset), settings, device,
                                           batching, std::move(script));
 }

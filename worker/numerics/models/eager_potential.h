@@ -10,7 +10,7 @@
 
 namespace chainfleet {
 
-class ScriptedNetwork;
+class StoredNetwork;
 
 // kTogether: all chains in one call, for a GPU. kApart: each chain on its own thread, so that its bits depend neither
 // on other chains nor on the number of threads; for a CPU.
@@ -25,6 +25,6 @@ int64_t MostChainsTogether(const NetworkShape& network, int64_t batch_size);
 std::unique_ptr<Potential> MakeEagerPotential(NetworkShape network, std::shared_ptr<const Layout> layout,
                                               std::shared_ptr<const ResidentDataset> dataset,
                                               const NetworkSettings& settings, Device device, ChainBatching batching,
-                                              std::shared_ptr<const ScriptedNetwork> script = nullptr);
+                                              std::shared_ptr<const StoredNetwork> script = nullptr);
 
 }  // namespace chainfleet

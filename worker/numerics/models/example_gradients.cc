@@ -7,7 +7,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "worker/numerics/models/eager_network.h"
-#include "worker/numerics/models/scripted_network.h"
+#include "worker/numerics/models/stored_network.h"
 
 namespace chainfleet {
 namespace {
@@ -41,7 +41,7 @@ std::vector<at::Tensor> LeavesOfExamples(const std::vector<at::Tensor>& paramete
   return leaves;
 }
 
-at::Tensor ExampleGradients(const NetworkShape& network, const ScriptedNetwork* script, const Likelihood& likelihood,
+at::Tensor ExampleGradients(const NetworkShape& network, const StoredNetwork* script, const Likelihood& likelihood,
                             const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& statistics,
                             const at::Tensor& x, const at::Tensor& targets) {
   const c10::AutoGradMode autograd(true);

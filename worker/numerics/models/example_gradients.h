@@ -10,7 +10,7 @@
 
 namespace chainfleet {
 
-class ScriptedNetwork;
+class StoredNetwork;
 
 // One chain's `parameters` [1, shape of tensor k...] repeated for each of `count` examples, [count, shape of tensor
 // k...], as leaves of autograd. If examples are passed as chains of one image each, autograd gives the gradient of
@@ -21,7 +21,7 @@ std::vector<at::Tensor> LeavesOfExamples(const std::vector<at::Tensor>& paramete
 // padding. `parameters` and `statistics` (which batch norm normalises with; may be empty) are views [1, shape...] of a
 // draw. x is [n, input_shape...] float, standardised; targets [n] are int64 labels or float32. With `script` the
 // network is a module, and `network` its shape; it runs one example at a time.
-at::Tensor ExampleGradients(const NetworkShape& network, const ScriptedNetwork* script, const Likelihood& likelihood,
+at::Tensor ExampleGradients(const NetworkShape& network, const StoredNetwork* script, const Likelihood& likelihood,
                             const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& statistics,
                             const at::Tensor& x, const at::Tensor& targets);
 

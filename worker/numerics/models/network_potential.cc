@@ -7,7 +7,7 @@
 #include "worker/numerics/models/architecture.h"
 #include "worker/numerics/models/eager_potential.h"
 #include "worker/numerics/models/fused_potential.h"
-#include "worker/numerics/models/scripted_network.h"
+#include "worker/numerics/models/stored_network.h"
 
 namespace chainfleet {
 
@@ -25,7 +25,7 @@ absl::StatusOr<std::unique_ptr<Potential>> MakeNetworkPotential(const JobPlan& p
   CHAINFLEET_RETURN_IF_ERROR(CheckTargetUnits(plan.target_units));
   const at::Device where =
       device.is_cuda() ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.cuda_index)) : at::Device(at::kCPU);
-  CHAINFLEET_ASSIGN_OR_RETURN(auto script, ScriptOf(plan.spec.model, module, network, where));
+  CHAINFLEET_ASSIGN_OR_RETURN(auto script, StoredNetworkOf(plan.spec.model, module, network, where));
   if (script != nullptr) network = script->shape();
   auto layout = std::make_shared<const Layout>(network.parameters);
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForImages(plan.spec.augmentation, data.input_shape)));

@@ -16,7 +16,7 @@ class ResidentDataset;
 // (fused_network.h) if they support the network, else ATen operations, chain by chain; on a GPU batched ATen operations
 // (eager_network.h). INVALID_ARGUMENT: the plan's model is not a network that fits the data and its targets, its
 // augmentation does not fit the images, or `dataset` is null. `module`: bytes of the TorchScript file of a model that
-// has one (scripted_network.h, with its errors).
+// has one (stored_network.h, with its errors).
 absl::StatusOr<std::unique_ptr<Potential>> MakeNetworkPotential(const JobPlan& plan,
                                                                 std::shared_ptr<const ResidentDataset> dataset,
                                                                 Device device, const std::string* module = nullptr);

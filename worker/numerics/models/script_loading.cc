@@ -11,6 +11,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
+#include "worker/numerics/models/stored_network.h"
 
 namespace chainfleet {
 namespace {
@@ -179,6 +180,7 @@ std::string WhyNotLoad(const std::string& bytes) {
   caffe2::serialize::PyTorchStreamReader reader(&in);
   for (const std::string& record : reader.getAllRecords()) {
     const std::string name = absl::AsciiStrToLower(record);
+    if (name == "archive_format") return "the file is a .pt2 file: name it as model.exported";
     if (name == "model.json") return "the file is of a format before PyTorch 1.4: save the module again";
     const bool is_code = name.starts_with("code/") && name.ends_with(".py");
     if (!is_code && !name.ends_with(".pkl")) continue;
@@ -192,28 +194,22 @@ std::string WhyNotLoad(const std::string& bytes) {
   return "";
 }
 
+absl::Status Refused(const std::string& why) { return InvalidFields({{kScriptPath, why}}); }
+
 }  // namespace
-
-absl::Status RefusedScript(const std::string& why) { return InvalidFields({{"model.torchscript", why}}); }
-
-std::string LastLineOf(const std::string& message) {
-  std::string last;
-  for (const absl::string_view line : absl::StrSplit(message, '\n')) {
-    if (!absl::StripAsciiWhitespace(line).empty()) last = std::string(absl::StripAsciiWhitespace(line));
-  }
-  return last;
-}
 
 absl::StatusOr<torch::jit::Module> LoadScript(const std::string& bytes, at::Device device) {
   const std::string loading = "the file does not load";
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::string not_loaded, TryScript(loading, [&] { return WhyNotLoad(bytes); }));
-  if (!not_loaded.empty()) return RefusedScript(not_loaded);
-  CHAINFLEET_ASSIGN_OR_RETURN(torch::jit::Module module, TryScript(loading, [&] {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string not_loaded,
+                              TryStored(kScriptPath, loading, [&] { return WhyNotLoad(bytes); }));
+  if (!not_loaded.empty()) return Refused(not_loaded);
+  CHAINFLEET_ASSIGN_OR_RETURN(torch::jit::Module module, TryStored(kScriptPath, loading, [&] {
                                 std::istringstream in(bytes);
                                 return torch::jit::load(in, device);
                               }));
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::string not_run, TryScript(loading, [&] { return WhyNotRun(module); }));
-  if (!not_run.empty()) return RefusedScript(not_run);
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string not_run,
+                              TryStored(kScriptPath, loading, [&] { return WhyNotRun(module); }));
+  if (!not_run.empty()) return Refused(not_run);
   return module;
 }
 

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "worker/numerics/dataset/input_rows.h"
-#include "worker/numerics/models/scripted_network.h"
+#include "worker/numerics/models/stored_network.h"
 
 namespace chainfleet {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 absl::Status SetNetwork(const std::string* module, ServedModel* model) {
   const PredictPlan& plan = *model->plan;
   CHAINFLEET_ASSIGN_OR_RETURN(model->network, InferNetwork(plan.model, plan.input_shape, NumClasses(plan.targets)));
-  CHAINFLEET_ASSIGN_OR_RETURN(model->script, ScriptOf(plan.model, module, model->network, at::kCPU));
+  CHAINFLEET_ASSIGN_OR_RETURN(model->script, StoredNetworkOf(plan.model, module, model->network, at::kCPU));
   if (model->script != nullptr) model->network = model->script->shape();
   const NetworkShape& network = model->network;
   model->draw_size = NumParameters(network.statistics.empty() ? network.parameters : network.statistics);

@@ -19,7 +19,7 @@ struct ServedModel {
   std::shared_ptr<const PredictPlan> plan;
   // The layers: one linear layer for a regression, none for a module.
   NetworkShape network;
-  std::shared_ptr<const ScriptedNetwork> script;  // null unless the model is a module
+  std::shared_ptr<const StoredNetwork> script;  // null unless the model is a module
   std::unique_ptr<const Likelihood> likelihood;
   int64_t draw_size = 0;  // parameters and statistics
   std::function<std::unique_ptr<BlockNetwork>()> make_block;

@@ -24,7 +24,7 @@ std::shared_ptr<JobPlan> PlanFor(const SamplerSpec& sampler, const ResidentDatas
   plan->job = "scripted-aaaaaa";
   JobSpec& spec = plan->spec;
   spec.name = "scripted";
-  spec.model.kind = TorchScriptModel{"mine"};
+  spec.model.kind = StoredNetworkModel{"mine", ModelFormat::kTorchScript};
   spec.dataset = data.description().name;
   if (!std::holds_alternative<BsamSpec>(sampler.kind)) spec.prior.kind = GaussianPrior{5};
   spec.sampler = sampler;

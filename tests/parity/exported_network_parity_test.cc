@@ -1,0 +1,175 @@
+// Compares networks of torch.export (tests/support/make_exported.py) with their results in PyTorch.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "absl/strings/str_replace.h"
+#include "core/formats/exported_program.h"
+#include "tests/support/network_chains.h"
+#include "tests/support/network_fixture.h"
+#include "tests/support/regression_dataset.h"
+#include "worker/numerics/models/exported_network.h"
+#include "worker/numerics/models/exported_steps.h"
+#include "worker/numerics/models/network_potential.h"
+
+namespace chainfleet {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kRows = 5;
+
+std::string ReadData(const std::string& file) {
+  std::ifstream in(std::string(CHAINFLEET_DATA) + "/exported/" + file, std::ios::binary);
+  std::ostringstream content;
+  content << in.rdbuf();
+  return content.str();
+}
+
+nlohmann::json Expected() { return nlohmann::json::parse(ReadData("expected.json")); }
+
+// float32 sin(0.01 i) or int64 7 i mod 50, for i = `start`, ...
+at::Tensor InputOf(const ExportedSignature& input, int64_t start) {
+  std::vector<int64_t> shape = {kRows};
+  shape.insert(shape.end(), input.shape.begin(), input.shape.end());
+  const at::Tensor i = at::arange(start, start + NumValues(shape), at::kLong);
+  const bool whole = input.type == ExportedType::kInt64;
+  return (whole ? (i * 7).remainder(50) : (i.to(at::kDouble) * 0.01).sin().to(at::kFloat)).view(shape);
+}
+
+at::Tensor TensorOf(const ExportedTensor& tensor, const std::string& bytes) {
+  const at::Tensor made = EmptyFor(tensor);
+  std::memcpy(made.mutable_data_ptr(), bytes.data(), bytes.size());
+  return made;
+}
+
+class ExportedNetworkParity : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(ExportedNetworkParity, OutputsLossAndGradientsAreThoseOfPyTorch) {
+  const nlohmann::json expected = Expected()[GetParam()];
+  const std::string file = ReadData(GetParam() + ".pt2");
+  const auto program = ReadExportedProgram(file);
+  ASSERT_TRUE(program.ok()) << program.status();
+  const auto content = ReadExportedTensors(file, *program);
+  ASSERT_TRUE(content.ok()) << content.status();
+  const auto steps = ExportedSteps::Compile(*program, at::kCPU);
+  ASSERT_TRUE(steps.ok()) << steps.status();
+
+  std::vector<at::Tensor> values;
+  std::map<std::string, at::Tensor> parameters;
+  for (size_t i = 0; i < content->size(); ++i) {
+    const ExportedTensor& tensor = program->tensors[i];
+    at::Tensor value = TensorOf(tensor, (*content)[i]);
+    if (tensor.is_parameter) parameters[tensor.name] = value.requires_grad_(true);
+    values.push_back(value);
+  }
+  for (size_t i = 0; i < program->inputs.size(); ++i) values.push_back(InputOf(program->inputs[i], 1000 * i));
+
+  const at::Tensor outputs = steps->Run(values);
+  ASSERT_EQ(outputs.size(0), kRows);
+  for (int64_t i = 0; i < kRows; ++i) {
+    for (int64_t k = 0; k < outputs.size(1); ++k) {
+      EXPECT_NEAR(outputs[i][k].item<double>(), expected["outputs"][i][k].get<double>(), 2e-6) << i << ", " << k;
+    }
+  }
+  const at::Tensor labels = at::arange(kRows, at::kLong).remainder(outputs.size(1));
+  const at::Tensor loss = at::cross_entropy_loss(outputs, labels);
+  EXPECT_NEAR(loss.item<double>(), expected["loss"].get<double>(), 2e-6);
+  loss.backward();
+  const auto squares = expected["squared_gradients"].get<std::map<std::string, double>>();
+  EXPECT_EQ(squares.size(), parameters.size());
+  for (const auto& [name, wanted] : squares) {
+    ASSERT_TRUE(parameters.contains(name)) << name;
+    const double square = parameters[name].grad().to(at::kDouble).square().sum().item<double>();
+    EXPECT_NEAR(square, wanted, 1e-5 * wanted + 1e-12) << name;
+  }
+}
+
+// The layers of mlp.pt2; its dropout is off, as in evaluation.
+TEST(ExportedNetwork, HasTheEnergyAndGradientsOfItsLayers) {
+  const auto data = Resident(MakeTable(200, 6, true), 3);
+  const LayerList layers = {
+      {LinearLayer{.outputs = 16}}, {ReluLayer{}}, {LinearLayer{.outputs = 16}}, {TanhLayer{}}, {LinearLayer{}}};
+  const std::string file = ReadData("mlp.pt2");
+  const auto make = [&](const ModelSpec& model) {
+    JobPlan plan = *NetworkPlan(model, {SgldSpec{}}, *data);
+    plan.spec.prior.kind = GaussianPrior{25};
+    auto made = MakeNetworkPotential(plan, data, Device(), &file);
+    EXPECT_TRUE(made.ok()) << made.status();
+    return *std::move(made);
+  };
+  const auto exported = make({StoredNetworkModel{"mine"}}), layered = make({LayeredModel{layers}});
+  ASSERT_EQ(exported->layout()->parameters().size(), layered->layout()->parameters().size());
+  constexpr int64_t kBatch = 40, kChains = 3;
+  const ThetaArena theta = RandomTheta(layered->layout(), kChains, 5);
+  const std::vector<int64_t> ids = SomeIds(kChains, kBatch, 200);
+  ThetaArena here = theta.Clone(), there = theta.Clone();
+  std::vector<double> energy(kChains), wanted(kChains);
+  exported->Evaluate(theta, {ids.data(), kBatch}, &here, energy.data());
+  layered->Evaluate(theta, {ids.data(), kBatch}, &there, wanted.data());
+  for (int64_t c = 0; c < kChains; ++c) {
+    EXPECT_NEAR(energy[c], wanted[c], 1e-5 * std::abs(wanted[c]));
+    EXPECT_LT(RelativeDistance(here.ReadRow(c), there.ReadRow(c)), 1e-5);
+  }
+}
+
+// The error of the mlp after `change` of its first node whose operator is `op`.
+std::string Refusal(const std::string& op, const std::function<void(ExportedNode*)>& change) {
+  ExportedProgram program = *ReadExportedProgram(ReadData("mlp.pt2"));
+  change(&*std::ranges::find(program.nodes, op, &ExportedNode::op));
+  const auto steps = ExportedSteps::Compile(program, at::kCPU);
+  return steps.ok() ? "" : std::string(steps.status().message());
+}
+
+TEST(ExportedNetwork, RefusesNodesThatTrainOrThatLibTorchDoesNotKnow) {
+  const auto set = [](const std::string& name, const ExportedArgument& value) {
+    return [=](ExportedNode* node) {
+      std::erase_if(node->arguments, [&](const auto& argument) { return argument.first == name; });
+      node->arguments.emplace_back(name, value);
+    };
+  };
+  EXPECT_THAT(Refusal("aten::dropout", set("train", true)), HasSubstr("node dropout (aten::dropout) is in training"));
+  EXPECT_THAT(Refusal("aten::dropout", set("train", std::monostate())), HasSubstr("training mode: call model.eval()"));
+  EXPECT_THAT(Refusal("aten::linear", set("rounding_mode", std::string("trunc"))), HasSubstr("rounds towards zero"));
+  EXPECT_THAT(Refusal("aten::linear", set("enable_gqa", true)), HasSubstr("groups heads"));
+  EXPECT_THAT(Refusal("aten::linear", set("colour", int64_t{3})), HasSubstr("has an unknown argument colour"));
+  EXPECT_THAT(Refusal("aten::linear", [](ExportedNode* node) { node->overload = "none"; }), HasSubstr("no overload"));
+  EXPECT_THAT(Refusal("aten::linear", [](ExportedNode* node) { node->arguments.clear(); }), HasSubstr("lacks the"));
+  EXPECT_THAT(Refusal("aten::linear", [](ExportedNode* node) { node->overload = "out"; }), HasSubstr("writes its"));
+}
+
+TEST(ExportedNetwork, TakesTheDataThatItWasExportedFor) {
+  const auto load = [](const std::string& name, const std::vector<int64_t>& input_shape, int64_t outputs) {
+    const auto network = ExportedNetwork::Load(ReadData(name + ".pt2"), input_shape, outputs, at::kCPU);
+    return network.ok() ? "" : std::string(network.status().message());
+  };
+  EXPECT_EQ(load("mlp", {6}, 3), "");
+  EXPECT_EQ(load("vit", {3, 16, 16}, 10), "");
+  EXPECT_THAT(load("mlp", {2, 3}, 3), HasSubstr("takes float32 [n, 6], the data set has float32 [n, 2, 3]"));
+  EXPECT_THAT(load("mlp", {6}, 4), HasSubstr("gives Float [3, 3]; float32 [n, 4]"));
+  EXPECT_THAT(load("causal", {6}, 5), HasSubstr("takes int64 [n, 6]"));
+  EXPECT_THAT(load("two_inputs", {4}, 4), HasSubstr("takes int64 [n, 4] and float32 [n, 6]"));
+}
+
+std::vector<std::string> Names() {
+  std::vector<std::string> names;
+  const nlohmann::json expected = Expected();
+  for (const auto& [name, of_network] : expected.items()) names.push_back(name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, ExportedNetworkParity, ::testing::ValuesIn(Names()), [](const auto& of) {
+  return absl::StrReplaceAll(of.param, {{"-", "_"}, {".", "_"}});
+});
+
+}  // namespace
+}  // namespace chainfleet

@@ -1,0 +1,311 @@
+#include "worker/numerics/models/exported_steps.h"
+
+#include <ATen/core/List.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/core/jit_type.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/scalar_tensor.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace chainfleet {
+namespace {
+
+using Values = std::vector<c10::IValue>;
+
+struct Argument {
+  c10::IValue fixed = {};                          // without `of_values`
+  std::optional<ExportedArgument> of_values = {};  // made from values of the graph, at each run
+  c10::TypePtr type;                               // as the operator declares it
+};
+
+// Calls an operator; or reads a size of a tensor; or computes with sizes.
+struct Step {
+  std::string name;  // for messages
+  std::optional<c10::OperatorHandle> op = {};
+  bool is_size = false;
+  int64_t (*arithmetic)(int64_t, int64_t) = nullptr;
+  std::vector<Argument> arguments = {};  // all that it takes, in order
+  std::vector<std::optional<ExportedValue>> outputs;
+  bool returns_list = false;
+  std::vector<int32_t> last_uses = {};  // values that no later step needs
+};
+
+c10::ScalarType TorchType(ExportedType type) {
+  constexpr c10::ScalarType kTypes[] = {c10::kBool, c10::kByte, c10::kChar,     c10::kShort, c10::kInt,
+                                        c10::kLong, c10::kHalf, c10::kBFloat16, c10::kFloat, c10::kDouble};
+  return kTypes[static_cast<int>(type)];
+}
+
+c10::MemoryFormat TorchFormat(ExportedMemoryFormat format) {
+  constexpr c10::MemoryFormat kFormats[] = {c10::MemoryFormat::Contiguous, c10::MemoryFormat::ChannelsLast,
+                                            c10::MemoryFormat::ChannelsLast3d, c10::MemoryFormat::Preserve};
+  return kFormats[static_cast<int>(format)];
+}
+
+template <typename... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+
+int64_t NumberOf(const ExportedInt& number, const Values& values) {
+  if (const auto* fixed = std::get_if<int64_t>(&number)) return *fixed;
+  return values[std::get<ExportedValue>(number).id].toInt();
+}
+
+c10::IValue TensorsOf(const std::vector<std::optional<ExportedValue>>& tensors, bool with_gaps, const Values& values) {
+  c10::List<at::Tensor> all;
+  c10::List<std::optional<at::Tensor>> some;
+  for (const std::optional<ExportedValue>& tensor : tensors) {
+    if (with_gaps) {
+      some.push_back(tensor ? std::optional(values[tensor->id].toTensor()) : std::nullopt);
+    } else {
+      all.push_back(tensor ? values[tensor->id].toTensor() : at::Tensor());
+    }
+  }
+  return with_gaps ? c10::IValue(some) : c10::IValue(all);
+}
+
+// The values that an argument is made of.
+std::vector<ExportedValue> ValuesIn(const ExportedArgument& argument) {
+  std::vector<ExportedValue> used;
+  if (const auto* value = std::get_if<ExportedValue>(&argument)) used.push_back(*value);
+  if (const auto* numbers = std::get_if<std::vector<ExportedInt>>(&argument)) {
+    for (const ExportedInt& number : *numbers) {
+      if (const auto* value = std::get_if<ExportedValue>(&number)) used.push_back(*value);
+    }
+  }
+  if (const auto* tensors = std::get_if<std::vector<std::optional<ExportedValue>>>(&argument)) {
+    for (const auto& tensor : *tensors) {
+      if (tensor) used.push_back(*tensor);
+    }
+  }
+  return used;
+}
+
+bool IsList(const c10::Type& type, c10::TypeKind elements) {
+  if (const auto optional = type.cast<c10::OptionalType>()) return IsList(*optional->getElementType(), elements);
+  const auto list = type.cast<c10::ListType>();
+  return list != nullptr && list->getElementType()->kind() == elements;
+}
+
+// A number where the operator takes a float or a tensor, as PyTorch converts it: the type of the other operand decides
+// about the result's.
+c10::IValue Converted(const c10::IValue& value, const c10::Type& type) {
+  const auto optional = type.cast<c10::OptionalType>();
+  const c10::TypeKind kind = optional ? optional->getElementType()->kind() : type.kind();
+  if (kind == c10::TypeKind::FloatType && value.isInt()) return static_cast<double>(value.toInt());
+  if (kind != c10::TypeKind::TensorType || !value.isScalar()) return value;
+  at::Tensor number = at::scalar_tensor(value.toScalar(), at::dtype(value.toScalar().type()));
+  number.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return number;
+}
+
+c10::IValue ValueOf(const ExportedArgument& argument, const c10::Type& type, at::Device device, const Values& values) {
+  const Overloaded cases{
+      [](std::monostate) { return c10::IValue(); },
+      [&](ExportedValue value) { return values[value.id]; },
+      [](int64_t number) { return c10::IValue(number); },
+      [](double number) { return c10::IValue(number); },
+      [](bool flag) { return c10::IValue(flag); },
+      [](const std::string& text) { return c10::IValue(text); },
+      [&](const std::vector<ExportedInt>& numbers) {
+        std::vector<int64_t> list(numbers.size());
+        std::ranges::transform(numbers, list.begin(), [&](const ExportedInt& n) { return NumberOf(n, values); });
+        if (!IsList(type, c10::TypeKind::FloatType)) return c10::IValue(list);
+        return c10::IValue(std::vector<double>(list.begin(), list.end()));
+      },
+      [](const std::vector<double>& numbers) { return c10::IValue(numbers); },
+      [](const std::vector<bool>& flags) {
+        c10::List<bool> list;
+        for (const bool flag : flags) list.push_back(flag);
+        return c10::IValue(list);
+      },
+      [&](const std::vector<std::optional<ExportedValue>>& tensors) {
+        return TensorsOf(tensors, IsList(type, c10::TypeKind::OptionalType), values);
+      },
+      [](ExportedType scalar) { return c10::IValue(static_cast<int64_t>(TorchType(scalar))); },
+      [&](OwnDevice) { return c10::IValue(device); },
+      [](ExportedMemoryFormat format) { return c10::IValue(static_cast<int64_t>(TorchFormat(format))); },
+  };
+  return std::visit(cases, argument);
+}
+
+// The argument as LibTorch takes it.
+c10::IValue Resolve(const ExportedArgument& argument, const c10::Type& type, at::Device device, const Values& values) {
+  return Converted(ValueOf(argument, type, device, values), type);
+}
+
+std::string Named(const ExportedNode& node) { return absl::StrCat("node ", node.name, " (", node.op, ")"); }
+
+absl::Status Refused(const ExportedNode& node, const std::string& why) {
+  return absl::InvalidArgumentError(absl::StrCat(Named(node), " ", why));
+}
+
+// Dropout and batch norm in training mode would draw random numbers or change buffers. The others end the process:
+// whole numbers divided towards zero if the result does not fit, grouped attention without heads.
+absl::Status CheckMode(const ExportedNode& node) {
+  bool trains = node.op.find("dropout") != std::string::npos;  // some train by default
+  for (const auto& [name, argument] : node.arguments) {
+    const auto is = [&](const char* wanted, const auto& value) {
+      const auto* given = std::get_if<std::decay_t<decltype(value)>>(&argument);
+      return name == wanted && given != nullptr && *given == value;
+    };
+    if (is("train", false)) trains = false;
+    const double* const rate = std::get_if<double>(&argument);
+    trains |= is("train", true) || is("training", true) || (name == "dropout_p" && rate != nullptr && *rate != 0);
+    if (is("rounding_mode", std::string("trunc"))) {
+      return Refused(node, "rounds towards zero: use torch.trunc(a / b)");
+    }
+    if (is("enable_gqa", true)) return Refused(node, "groups heads: repeat keys and values instead of enable_gqa");
+  }
+  if (!trains) return absl::OkStatus();
+  return Refused(node, "is in training mode: call model.eval() before torch.export.export(model, ...)");
+}
+
+int64_t DividedDown(int64_t a, int64_t b) {
+  TORCH_CHECK(b != 0 && b != -1, "a size is divided by ", b);
+  return a / b - static_cast<int64_t>(a % b != 0 && (a < 0) != (b < 0));
+}
+
+using Arithmetic = int64_t (*)(int64_t, int64_t);
+
+// For sizes; wraps around, and LibTorch then refuses the size.
+Arithmetic ArithmeticOf(const std::string& op) {
+  static const std::map<std::string, Arithmetic> kKnown = {
+      {"_operator::add", [](int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + b); }},
+      {"_operator::sub", [](int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) - b); }},
+      {"_operator::mul", [](int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * b); }},
+      {"_operator::neg", [](int64_t a, int64_t) { return static_cast<int64_t>(-static_cast<uint64_t>(a)); }},
+      {"_operator::floordiv", DividedDown},
+      {"_operator::mod", [](int64_t a, int64_t b) { return a - b * DividedDown(a, b); }},
+  };
+  const auto found = kKnown.find(op);
+  return found == kKnown.end() ? nullptr : found->second;
+}
+
+absl::StatusOr<Step> CompileNode(const ExportedNode& node, at::Device device) {
+  CHAINFLEET_RETURN_IF_ERROR(CheckMode(node));
+  Step step{.name = Named(node), .outputs = node.outputs, .returns_list = node.returns_list};
+  const auto add = [&](const ExportedArgument& argument, const c10::TypePtr& type) {
+    step.arguments.push_back({.type = type});
+    if (ValuesIn(argument).empty()) {
+      step.arguments.back().fixed = Resolve(argument, *type, device, {});
+    } else {
+      step.arguments.back().of_values = argument;
+    }
+  };
+  step.is_size = node.op == "aten::sym_size" || node.op == "aten::sym_numel";
+  if (step.is_size || (step.arithmetic = ArithmeticOf(node.op)) != nullptr) {
+    for (const auto& [name, argument] : node.arguments) add(argument, c10::IntType::get());
+    const size_t wanted = node.op == "_operator::neg" || node.op == "aten::sym_numel" ? 1 : 2;
+    if (step.arguments.size() == wanted) return step;
+    return Refused(node, absl::StrCat("has ", step.arguments.size(), " arguments, not ", wanted));
+  }
+  step.op = c10::Dispatcher::singleton().findSchema({node.op, node.overload});
+  if (!step.op) return Refused(node, absl::StrCat("has no overload \"", node.overload, "\" in this LibTorch"));
+  std::map<std::string, const ExportedArgument*> given;
+  for (const auto& [name, argument] : node.arguments) given[name] = &argument;
+  for (const c10::Argument& wanted : step.op->schema().arguments()) {
+    if (wanted.kwarg_only() && wanted.alias_info() != nullptr && wanted.alias_info()->isWrite()) {
+      return Refused(node, "writes its result into the argument " + wanted.name());
+    }
+    const auto found = given.find(wanted.name());
+    if (found != given.end()) {
+      add(*found->second, wanted.type());
+      given.erase(found);
+    } else if (wanted.default_value()) {
+      step.arguments.push_back({.fixed = *wanted.default_value(), .type = wanted.type()});
+    } else {
+      return Refused(node, "lacks the argument " + wanted.name());
+    }
+  }
+  if (given.empty()) return step;
+  return Refused(node, absl::StrCat("has an unknown argument ", given.begin()->first));
+}
+
+}  // namespace
+
+struct ExportedPlan {
+  at::Device device;
+  ExportedValue result;
+  size_t num_values;
+  std::vector<Step> steps;
+
+  void FindLastUses(const ExportedProgram& program);
+  void Run(const Step& step, Values* values) const;
+};
+
+void ExportedPlan::FindLastUses(const ExportedProgram& program) {
+  std::vector<bool> needed(num_values, false);
+  needed[result.id] = true;
+  for (size_t i = steps.size(); i-- > 0;) {
+    const auto use = [&](ExportedValue value) {
+      if (!needed[value.id]) steps[i].last_uses.push_back(value.id);
+      needed[value.id] = true;
+    };
+    for (const auto& output : steps[i].outputs) {
+      if (output) use(*output);
+    }
+    for (const auto& [name, argument] : program.nodes[i].arguments) std::ranges::for_each(ValuesIn(argument), use);
+  }
+}
+
+void ExportedPlan::Run(const Step& step, Values* values) const {
+  Values stack;
+  for (const Argument& argument : step.arguments) {
+    stack.push_back(argument.of_values ? Resolve(*argument.of_values, *argument.type, device, *values)
+                                       : argument.fixed);
+  }
+  if (step.is_size) {
+    const at::Tensor tensor = stack.front().toTensor();
+    stack = {stack.size() == 1 ? tensor.numel() : tensor.size(stack.back().toInt())};
+  } else if (step.arithmetic != nullptr) {
+    stack = {step.arithmetic(stack.front().toInt(), stack.back().toInt())};
+  } else {
+    step.op->callBoxed(&stack);
+  }
+  if (step.returns_list) {
+    const std::vector<at::Tensor> list = stack.at(0).toTensorVector();
+    stack.assign(list.begin(), list.end());
+  }
+  for (size_t i = 0; i < step.outputs.size(); ++i) {
+    if (step.outputs[i]) (*values)[step.outputs[i]->id] = stack.at(i);
+  }
+  for (const int32_t id : step.last_uses) (*values)[id] = c10::IValue();
+}
+
+absl::StatusOr<ExportedSteps> ExportedSteps::Compile(const ExportedProgram& program, at::Device device) {
+  auto plan =
+      std::make_shared<ExportedPlan>(ExportedPlan{device, program.result, static_cast<size_t>(program.num_values), {}});
+  for (const ExportedNode& node : program.nodes) {
+    CHAINFLEET_ASSIGN_OR_RETURN(Step step, CompileNode(node, device));
+    plan->steps.push_back(std::move(step));
+  }
+  plan->FindLastUses(program);
+  return ExportedSteps(std::move(plan));
+}
+
+at::Tensor ExportedSteps::Run(const std::vector<at::Tensor>& tensors) const {
+  Values values(tensors.begin(), tensors.end());
+  values.resize(plan_->num_values);
+  for (const Step& step : plan_->steps) {
+    try {
+      plan_->Run(step, &values);
+    } catch (c10::Error& error) {
+      error.add_context(step.name);
+      throw;
+    }
+  }
+  return values[plan_->result.id].toTensor();
+}
+
+at::Tensor EmptyFor(const ExportedTensor& tensor) { return at::empty(tensor.shape, at::dtype(TorchType(tensor.type))); }
+
+}  // namespace chainfleet

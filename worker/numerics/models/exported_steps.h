@@ -1,0 +1,34 @@
+// The operators of a .pt2 file, looked up once and run often.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/formats/exported_program.h"
+
+namespace chainfleet {
+
+struct ExportedPlan;  // LibTorch's types, which other sources need not read
+
+// Immutable; any number of threads may run it.
+class ExportedSteps {
+ public:
+  // INVALID_ARGUMENT names the node: LibTorch has no such operator or argument, or the node is in training mode.
+  static absl::StatusOr<ExportedSteps> Compile(const ExportedProgram& program, at::Device device);
+
+  // `values` are the tensors and inputs of the program. Throws LibTorch's exceptions, which name the node.
+  at::Tensor Run(const std::vector<at::Tensor>& values) const;
+
+ private:
+  explicit ExportedSteps(std::shared_ptr<const ExportedPlan> plan) : plan_(std::move(plan)) {}
+
+  std::shared_ptr<const ExportedPlan> plan_;
+};
+
+// An empty tensor for the bytes of `tensor`, on the CPU.
+at::Tensor EmptyFor(const ExportedTensor& tensor);
+
+}  // namespace chainfleet

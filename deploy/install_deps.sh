@@ -90,4 +90,5 @@ unpack_wheels "ArviZ 1.x and scikit-learn" science-2026.11 science-requirements.
 unpack_wheels MLflow mlflow-skinny-3.17.2 mlflow-requirements.txt "17 MB"
 unpack_wheels "tritonclient HTTP" tritonclient-http-2.73.0 tritonclient-http-requirements.txt "6 MB"
 unpack_wheels "mypy and ruff" mypy-2.4.1 lint-requirements.txt "27 MB"
+unpack_wheels "modules that torch.export imports" torch-export-2.11 torch-export-requirements.txt "10 MB"
 unpack_wheels "Grafana schemas" grafana-foundation-sdk-11.6.0 grafana-requirements.txt "0.3 MB"

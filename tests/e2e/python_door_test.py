@@ -236,7 +236,7 @@ class Refused(ConnectedFleet):
                              (lambda: self.fleet.drain("nobody"), "WORKER_NOT_FOUND"),
                              (lambda: self.fleet.evaluation("nobody"), "EVALUATION_NOT_FOUND"),
                              (lambda: self.fleet.put_dataset("No Name", X, Y), "INVALID_FIELD"),
-                             (lambda: self.fleet.put_model("No Name", b"x"), "INVALID_FIELD")):
+                             (lambda: self.fleet.put_model("No Name", __file__), "INVALID_FIELD")):
             with self.assertRaises(cf.ChainfleetError) as caught:
                 call()
             self.assertEqual(caught.exception.reason, reason, str(caught.exception))

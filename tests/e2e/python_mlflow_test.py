@@ -20,8 +20,6 @@ import chainfleet.mlflow  # noqa: E402
 
 
 class Mlflow(ConnectedFleet):
-    UP = ("--allow-modules",)
-
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp(prefix="chainfleet-mlflow-")

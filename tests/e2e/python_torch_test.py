@@ -1,7 +1,8 @@
 """A module of the real torch from the user's program to predictions, at the server and on the user's own device."""
+import pathlib
+import tempfile
 import unittest
 
-import fleet as fleets
 import python_package  # noqa: F401  first: it says where the next ones are
 from real_torch import torch
 import chainfleet as cf
@@ -21,8 +22,49 @@ class Net(torch.nn.Module):
         return self.out(torch.relu(self.norm(self.hidden(x))))
 
 
+class Kernels(Net):
+    """Distances to learned points, with Python that TorchScript does not take, statistics and a parameter of two names."""
+
+    def __init__(self, **sizes):
+        super().__init__(sizes["outputs"])
+        self.centres = torch.nn.ParameterDict({"near": torch.nn.Parameter(3 + torch.randn(8, 4)), "far": torch.nn.Parameter(torch.randn(8, 4))})
+        self.again = self.out
+
+    def forward(self, x, **more):
+        near = {name: torch.exp(-(x[:, None] - centre).square().sum(-1) / 8) for name, centre in self.centres.items()}
+        return super().forward(x) + self.again(torch.cat([*near.values()], dim=1))
+
+
 class Torch(ConnectedFleet):
-    UP = ("--allow-modules",)
+    def test_a_module_that_torchscript_cannot_take(self):
+        torch.manual_seed(5)
+        net = Kernels(outputs=2)
+        with self.assertRaises(Exception):
+            torch.jit.script(net)
+        y = (numpy.abs(ROWS[:, 0] - 3) > 1.3).astype(int)
+        job = self.fleet.sample(net, data=(ROWS, y), sampler=cf.SGLD(), chains=2, epochs=4, learning_rate=0.1, progress=False)
+        members = job.predict(HELD_OUT, members=True).members
+        for chain in range(2):
+            net.load_state_dict(job.draws().state_dict(chain=chain, draw=1))
+            with torch.no_grad():
+                odds = torch.softmax(net.eval()(torch.from_numpy(job.standardise(HELD_OUT))), dim=1)
+            served = next(member for member in members if member.chain == chain).probabilities[1]
+            numpy.testing.assert_allclose(odds.numpy(), served, atol=2e-6)
+        numpy.testing.assert_allclose(job.to_torch()(HELD_OUT).numpy(), job.predict(HELD_OUT).mean_probability, atol=2e-6)
+
+    def test_a_module_is_put_with_example_rows_and_sampled_by_its_name(self):
+        stored = self.fleet.put_model("own", Net(2), example=ROWS[:1], progress=False)
+        self.assertEqual([list(entry.shape) for entry in (*stored.signature.inputs, stored.signature.output)], [[4], [2]])
+        job = self.fleet.sample(cf.Model(exported="own"), data=(ROWS, numpy.arange(600) % 2), sampler=cf.SGLD(), epochs=1, progress=False)
+        by_name = self.fleet.sample(Net(2), data=job.describe().spec.dataset.name, sampler=cf.SGLD(), epochs=1, progress=False)
+        self.assertEqual(by_name.describe().num_draws, job.describe().num_draws)
+        with tempfile.NamedTemporaryFile(suffix=".pt2") as file:
+            batch = {0: torch.export.Dim("batch")}
+            torch.export.save(torch.export.export(Net(2).eval(), (torch.zeros(2, 4),), dynamic_shapes=(batch,)), file.name)
+            from_file = self.fleet.sample(pathlib.Path(file.name), data=(ROWS, numpy.arange(600) % 2), sampler=cf.SGLD(), epochs=1, progress=False)
+        self.assertTrue(from_file.describe().spec.model.exported)
+        with self.assertRaisesRegex(cf.errors.InvalidArgument, "shape of its inputs is not known"):
+            self.fleet.put_model("other", Net(2))
 
     def test_classes_are_those_of_the_server_to_rounding(self):
         net, x = Net(2), torch.from_numpy(ROWS)
@@ -53,15 +95,13 @@ class Torch(ConnectedFleet):
         numpy.testing.assert_allclose(job.to_torch()(HELD_OUT).numpy(), made.mean, rtol=2e-6)
 
     def test_a_module_that_the_server_refuses_leaves_no_data_behind(self):
-        class Saving(Net):
+        class Noisy(Net):  # the answers are the same
             def forward(self, x):
-                if x.shape[0] > 1_000_000:
-                    torch.save(x, "x.pt")
-                return self.out(self.hidden(x))
+                return self.out(self.hidden(x)) + 0 * torch.rand_like(x[:, :1])
 
         before = [dataset.name for dataset in self.fleet.datasets()]
-        with self.assertRaises(cf.errors.InvalidArgument):
-            self.fleet.sample(Saving(2), data=(ROWS[2:], numpy.arange(598) % 2), sampler=cf.SGLD(), epochs=1, progress=False)
+        with self.assertRaisesRegex(cf.errors.InvalidArgument, "rand_like"):
+            self.fleet.sample(Noisy(2), data=(ROWS[2:], numpy.arange(598) % 2), sampler=cf.SGLD(), epochs=1, progress=False)
         self.assertEqual([dataset.name for dataset in self.fleet.datasets()], before)
 
     def test_a_module_that_mixes_examples_uploads_nothing(self):
@@ -76,16 +116,22 @@ class Torch(ConnectedFleet):
         self.assertEqual(([model.name for model in self.fleet.models()], [dataset.name for dataset in self.fleet.datasets()]), before)
 
 
-class Off(unittest.TestCase):
-    def test_a_server_that_takes_no_modules_gets_no_data_either(self):
-        started = fleets.Fleet(workers=1)
-        self.addCleanup(started.close)
-        started.up()
-        with cf.connect(started.address) as fleet:
-            with self.assertRaises(cf.errors.FailedPrecondition) as caught:
-                fleet.sample(Net(2), data=(ROWS, numpy.arange(600) % 2), sampler=cf.SGLD(), epochs=1, progress=False)
-            self.assertEqual(caught.exception.reason, "MODULES_OFF")
-            self.assertEqual((fleet.datasets(), fleet.models()), ([], []))
+    def test_a_server_that_takes_no_torchscript_gets_no_data_either(self):
+        before = self.fleet.models(), self.fleet.datasets()
+        with self.assertRaises(cf.errors.FailedPrecondition) as caught, self.assertWarns(DeprecationWarning):
+            self.fleet.sample(torch.jit.script(Net(2)), data=(ROWS[3:], numpy.arange(597) % 2), sampler=cf.SGLD(), epochs=1, progress=False)
+        self.assertEqual(caught.exception.reason, "MODULES_OFF")
+        self.assertEqual((self.fleet.models(), self.fleet.datasets()), before)
+
+
+class Script(ConnectedFleet):
+    UP = ("--allow-modules",)
+
+    def test_a_script_module_is_still_sampled(self):
+        net = torch.jit.script(Net(2))
+        job = self.fleet.sample(net, data=(ROWS, numpy.arange(600) % 2), sampler=cf.SGLD(), epochs=1, progress=False)
+        self.assertTrue(job.describe().spec.model.torchscript)
+        numpy.testing.assert_allclose(job.to_torch()(HELD_OUT).numpy(), job.predict(HELD_OUT).mean_probability, atol=2e-6)
 
 
 if __name__ == "__main__":

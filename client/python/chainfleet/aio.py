@@ -86,9 +86,9 @@ class Fleet:
         """See chainfleet.Fleet.delete_dataset."""
         return await call(self.sync.delete_dataset, name)
 
-    async def put_model(self, name: str, model: Any, *, progress: bool=True) -> types_pb2.StoredModel:
+    async def put_model(self, name: str, model: Any, *, example: Any=None, progress: bool=True) -> types_pb2.StoredModel:
         """See chainfleet.Fleet.put_model."""
-        return await call(self.sync.put_model, name, model, progress=progress)
+        return await call(self.sync.put_model, name, model, example=example, progress=progress)
 
     async def models(self) -> list[types_pb2.StoredModel]:
         """See chainfleet.Fleet.models."""

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import modules, programs, sampling, uploads
+from . import modules, programs, sampling
 from .arrays import Data
 from .connection import Connection
 from .contexts import find_server
@@ -22,7 +22,7 @@ from .samplers import Sampler
 from .schedules import Schedule
 from .sources import source_of
 from .spec import fill
-from .specs import BurnIn, Collect, JobSpec, Model
+from .specs import BurnIn, Collect, JobSpec
 from .tls import TlsFiles
 from .v1 import jobs_pb2
 from .version import __version__
@@ -109,7 +109,7 @@ class Fleet(Resources):
         wait=False returns as soon as the job is created.
 
         model: a built-in network ("mlp"), a list of chainfleet.layers, a chainfleet.Model, a potential, or a
-        torch.nn.Module, which is sent as TorchScript (the server must allow modules).
+        torch.nn.Module, which torch.export takes. A torch.jit.ScriptModule is deprecated: the server must allow it.
         data: (x, y), chainfleet.Files, a path or URI, or the name of a data set. x [n, ...] is uint8 or float; y [n]
         holds integer classes, or floats to predict: NumPy arrays, torch tensors, pandas frames or lists. They are sent
         once: the same content has the same name.
@@ -133,10 +133,10 @@ class Fleet(Resources):
         arrays = content if isinstance(content, Data) else None
         chosen, module, is_file = sampling.model_of(model), b"", isinstance(model, os.PathLike)
         if chosen is None:
-            module = modules.torchscript(model)
-            if arrays and not is_file:
-                modules.try_module(module, arrays, likelihood)
-            chosen = Model(torchscript=uploads.model_name(module))
+            module, function = modules.network_file(model, self._input_shape(dataset, arrays))
+            if arrays and function:
+                modules.try_module(function, arrays, likelihood)
+            chosen = modules.stored_model(module)
         request = self._request(sampling.job_spec(given, chosen, dataset, arrays))
         job = self._create(request, {"DATASET_NOT_FOUND": content, "MODEL_NOT_FOUND": module}, progress)
         job.module = modules.copy_of(model) if module and not is_file else None
@@ -173,6 +173,12 @@ class Fleet(Resources):
         request = jobs_pb2.ListJobsRequest(state=state)
         return self.connection.pages("JobService/ListJobs", request, jobs_pb2.ListJobsResponse, "jobs")
 
+    def _input_shape(self, dataset: str, arrays: Data | None) -> Sequence[int] | None:
+        """That of one row; None if it is not known before the data is stored."""
+        if arrays:
+            return arrays.x.shape[1:]
+        return next((found.input_shape for found in self.datasets() if found.name == dataset), None)
+
     def _request(self, spec: JobSpec, request_id: str = "") -> jobs_pb2.CreateJobRequest:
         # Always one: a repeat after a lost reply must not make a second job.
         request = jobs_pb2.CreateJobRequest(request_id=request_id or uuid.uuid4().hex)
@@ -199,7 +205,7 @@ class Fleet(Resources):
                             delete(stored)
                     raise
             module, data = left.pop("MODEL_NOT_FOUND", b""), left.pop("DATASET_NOT_FOUND", None)
-            stored = request.spec.model.torchscript
+            stored = request.spec.model.exported or request.spec.model.torchscript
             if module and stored not in [found.name for found in self.models()]:  # first: it may be refused
                 self.upload_model(stored, module, progress)
                 undo.append((self.delete_model, stored))

@@ -24,7 +24,7 @@ def local(
     device: str | None = None,
     data_dir: str | os.PathLike[str] | None = None,
     listen: str | None = None,
-    allow_modules: bool = True,
+    allow_modules: bool = False,
     token: str | None = None,
     timeout: float = 60.0,
     progress: bool = True,
@@ -34,8 +34,8 @@ def local(
     workers: default two on the CPU, else one for each device. threads: of each worker; default cores / workers.
     device: "cpu", "cuda:0" or several with commas. data_dir: of draws, data and logs; default that of `chainfleet up`.
     listen: "host:port"; default 127.0.0.1:7400, or a free port if another program has that one.
-    allow_modules: the server takes torch modules, which its workers run. Other users of this machine reach the server,
-    too: give it a token where they must not, here or in CHAINFLEET_TOKEN. timeout: seconds of the start.
+    allow_modules: the server takes TorchScript, programs that its workers run. token: other users of this machine reach
+    the server, too; give it a token where they must not, here or in CHAINFLEET_TOKEN. timeout: seconds of the start.
     Raises NotFound (NO_PROGRAM) without the program `chainfleet`, FailedPrecondition (PROGRAM_FAILED) with its words.
     """
     found = find_token(token)

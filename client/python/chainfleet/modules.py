@@ -1,4 +1,4 @@
-"""Modules of torch: written as TorchScript, and tried before they are sent."""
+"""Modules of torch: exported, and tried before they are sent."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import copy
 import io
 import os
 import sys
+import warnings
+import zipfile
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,20 +16,22 @@ import numpy as np
 from .arrays import Array, Data
 from .errors import ChainfleetError, InvalidArgument
 from .likelihoods import Bernoulli, Gaussian, HeteroscedasticGaussian, Likelihood
-from .uploads import open_file
+from .specs import Model
+from .uploads import model_name, open_file
 
 _TRIED_ROWS = 3
 
 
-def torchscript(model: Any) -> bytes:
-    """A torch.nn.Module or ScriptModule, or the path of a file, as a TorchScript file.
+def network_file(model: Any, shape: Sequence[int] | None) -> tuple[bytes, Any]:
+    """A torch.nn.Module as a .pt2 file of torch.export, and the function in it; a file by its path, and None.
 
-    Raises InvalidArgument if the module has no parameters, or with TorchScript's words if it cannot be scripted,
-    NotFound without the file.
+    shape: that of one input. A ScriptModule becomes a TorchScript file.
+    Raises InvalidArgument if the module has no parameters, or with torch's words if it cannot be exported, NotFound
+    without the file.
     """
     if isinstance(model, (str, os.PathLike)):
         with open_file(model) as file:
-            return file.read()
+            return file.read(), None
     torch = sys.modules.get("torch")  # a caller who has a module has imported torch
     if torch is None or not isinstance(model, torch.nn.Module):
         raise InvalidArgument(
@@ -37,14 +42,44 @@ def torchscript(model: Any) -> bytes:
     if next(model.parameters(), None) is None:
         hint = "layers such as torch.nn.Linear have parameters; tensors of your own need torch.nn.Parameter"
         raise _refused("it has no parameters to sample", hint)
-    try:
-        scripted = model if isinstance(model, torch.jit.ScriptModule) else torch.jit.script(model)
-    except (RuntimeError, torch.jit.frontend.NotSupportedError) as error:
-        hint = "write forward with what TorchScript knows, or pass torch.jit.trace(model, example)"
-        raise _refused(f"torch.jit.script does not take it: {error}", hint) from None
     buffer = io.BytesIO()
-    torch.jit.save(scripted, buffer)
-    return buffer.getvalue()
+    if isinstance(model, torch.jit.ScriptModule):
+        warnings.warn(
+            "TorchScript is deprecated: pass the torch.nn.Module, which torch.export takes", DeprecationWarning, 3
+        )
+        torch.jit.save(model, buffer)
+        return buffer.getvalue(), torch.jit.load(io.BytesIO(buffer.getvalue()), map_location="cpu").eval()
+    if shape is None:
+        raise _refused(
+            "the shape of its inputs is not known", "give rows: data as arrays, or put_model(..., example=x)"
+        )
+    example = torch.zeros(_TRIED_ROWS, *shape, dtype=torch.float32, device="cpu")  # stored in the file
+    try:
+        exported = torch.export.export(
+            evaluated(copy.deepcopy(model).cpu()), (example,), dynamic_shapes=({0: torch.export.Dim("batch")},)
+        )
+    except Exception as error:  # torch.export raises errors of any class
+        lines = [line.strip() for line in str(error).strip().splitlines()] or [type(error).__name__]
+        words = next((line[2:] for line in lines if line.startswith("- ")), lines[0])
+        hint = f"let forward take one float32 tensor {_axes(shape)} of any n, without an `if` on values: torch.where"
+        raise _refused(f"torch.export does not take it: {words}", hint) from error
+    torch.export.save(exported, buffer)
+    return buffer.getvalue(), exported.module()
+
+
+def stored_model(content: bytes) -> Model:
+    """The model of a file, under the name that such a file has if nobody named it."""
+    name = model_name(content)
+    return Model(exported=name) if is_exported(content) else Model(torchscript=name)
+
+
+def is_exported(content: bytes) -> bool:
+    """Whether a file is one of torch.export; else it may be TorchScript."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            return any(name.endswith("/archive_format") for name in archive.namelist())
+    except zipfile.BadZipFile:
+        return False
 
 
 def copy_of(module: Any) -> Any:
@@ -52,12 +87,21 @@ def copy_of(module: Any) -> Any:
     import torch
 
     if isinstance(module, torch.jit.ScriptModule):  # a deep copy of its parameters is no leaf of the graph
-        return torch.jit.load(io.BytesIO(torchscript(module)))
+        buffer = io.BytesIO()
+        torch.jit.save(module, buffer)
+        return torch.jit.load(io.BytesIO(buffer.getvalue()))
     return copy.deepcopy(module)
 
 
-def try_module(content: bytes, data: Data, likelihood: Likelihood | None) -> None:
-    """Runs a TorchScript file on rows of `data`, in evaluation mode, as the workers will.
+def evaluated(module: Any) -> Any:
+    """The module, in evaluation mode. A module that torch.export made is so already, and its eval() raises."""
+    import torch
+
+    return torch.nn.Module.train(module, False)
+
+
+def try_module(module: Any, data: Data, likelihood: Likelihood | None) -> None:
+    """Runs the function of `network_file` on rows of `data`, as the workers will.
 
     Raises InvalidArgument if forward fails, gives another shape or type than the likelihood takes, gives another answer
     the second time, or lets one row depend on another.
@@ -67,13 +111,12 @@ def try_module(content: bytes, data: Data, likelihood: Likelihood | None) -> Non
     rows = torch.from_numpy(_tried_rows(data.x))
     wanted = _outputs(data, likelihood)
     try:
-        module = torch.jit.load(io.BytesIO(content), map_location="cpu").eval()
         with torch.no_grad():
             together, again = module(rows), module(rows)
             if torch.is_tensor(together):
                 alone = torch.cat([module(rows[i : i + 1]) for i in range(len(rows))])
     except (RuntimeError, ValueError, torch.jit.Error) as error:
-        hint = f"forward takes standardised float32 [n, {', '.join(map(str, data.x.shape[1:]))}]"
+        hint = f"forward takes standardised float32 {_axes(data.x.shape[1:])}"
         raise _refused(f"forward fails on {list(rows.shape)}: {str(error).strip().splitlines()[-1]}", hint) from None
     if not torch.is_tensor(together) or together.dtype != torch.float32 or list(together.shape) != [len(rows), wanted]:
         given = f"{together.dtype} {list(together.shape)}" if torch.is_tensor(together) else type(together).__name__
@@ -104,6 +147,10 @@ def _outputs(data: Data, likelihood: Likelihood | None) -> int:
     if data.numbers or isinstance(likelihood, (Bernoulli, Gaussian)):
         return 1
     return int(data.y.max()) + 1
+
+
+def _axes(shape: Sequence[int]) -> str:
+    return f"[n, {', '.join(map(str, shape))}]"
 
 
 def _refused(words: str, hint: str) -> ChainfleetError:

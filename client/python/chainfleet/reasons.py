@@ -151,7 +151,7 @@ class LeaseFenced(ChainfleetError):
 
 
 class ModelNotFound(ChainfleetError):
-    """No TorchScript module has this name, or the module was deleted or replaced while the job was submitted."""
+    """No stored network has this name, or the network was deleted or replaced while the job was submitted."""
 
     hint = "upload it with fleet.put_model"
 

@@ -78,12 +78,17 @@ class Resources:
         request = jobs_pb2.DeleteDatasetRequest(name=name)
         self.connection.call("JobService/DeleteDataset", request, jobs_pb2.DeleteDatasetResponse)
 
-    def put_model(self, name: str, model: Any, *, progress: bool = True) -> types_pb2.StoredModel:
-        """Uploads a torch.nn.Module, or a TorchScript file by its path, for Model(torchscript=name)."""
-        return self.upload_model(name, modules.torchscript(model), progress)
+    def put_model(self, name: str, model: Any, *, example: Any = None, progress: bool = True) -> types_pb2.StoredModel:
+        """Uploads a .pt2 file by its path, or a torch.nn.Module, for Model(exported=name).
+
+        example: rows [n, ...] for the module; only their shape is used.
+        A TorchScript file or a ScriptModule is for Model(torchscript=name); the server must allow it.
+        """
+        shape = None if example is None else np.shape(example)[1:]
+        return self.upload_model(name, modules.network_file(model, shape)[0], progress)
 
     def models(self) -> list[types_pb2.StoredModel]:
-        """The stored TorchScript modules by name."""
+        """The stored networks by name."""
         request = jobs_pb2.ListModelsRequest()
         return self.connection.pages("JobService/ListModels", request, jobs_pb2.ListModelsResponse, "models")
 
@@ -203,6 +208,6 @@ class Resources:
             raise
 
     def upload_model(self, name: str, content: bytes, progress: bool) -> types_pb2.StoredModel:
-        """Uploads the bytes of a TorchScript file."""
+        """Uploads the bytes of a .pt2 or TorchScript file."""
         with text.line(progress) as line:
             return uploads.put_model(self.connection, name, content, line.show_bytes)

@@ -104,22 +104,26 @@ class Scheduling(Spec):
 class Model(Spec):
     """The sampled network or potential; required.
 
-    builtin: name of a built-in network (docs/reference/networks.md); not beside potential, torchscript;
-      default: none.
+    builtin: name of a built-in network (docs/reference/networks.md); not beside potential, torchscript,
+      exported; default: none.
     potential: A density of closed form, without a network; default none. Regressions need a data set and a
-      prior, as networks do; not beside builtin, torchscript.
-    torchscript: name of a stored module (PutModel); not beside builtin, potential; default: none.
+      prior, as networks do; not beside builtin, torchscript, exported.
+    torchscript: name of a stored TorchScript module (PutModel); not beside builtin, potential, exported;
+      default: none.
+    exported: name of a stored network of torch.export, a .pt2 file (PutModel); not beside builtin, potential,
+      torchscript; default: none.
     hidden: mlp: widths of the hidden layers, in outputs; default 200, 200; allowed: 1 to 65,536.
     width: builtin: factor on every hidden layer's channels or outputs; allowed: above 0, at most 64; default:
       1.
     stem: builtin: first layers for small images (cifar) or large ones (imagenet); allowed: cifar, imagenet;
       default: cifar.
-    layers: a network of your own layers; excludes builtin, potential and torchscript; default none.
+    layers: a network of your own layers; excludes builtin, potential, torchscript and exported; default none.
     """
 
     builtin: str | None = None
     potential: potentials.Potential | None = None
     torchscript: str | None = None
+    exported: str | None = None
     hidden: Sequence[int] | None = None
     width: float | None = None
     stem: Literal["cifar", "imagenet"] | None = None

@@ -11,7 +11,7 @@ from google.protobuf import json_format
 
 from .draws import Draw, Draws
 from .errors import InvalidArgument
-from .modules import copy_of, torchscript
+from .modules import copy_of, evaluated, is_exported, network_file
 from .prediction import check_rows, input_scaling, learns_numbers
 from .v1 import jobs_pb2
 
@@ -36,7 +36,7 @@ class TorchAverage:
         import torch
 
         self._torch, self._about, self._device = torch, about, torch.device(device or "cpu")
-        self._module = copy_of(module).to(self._device).eval()
+        self._module = evaluated(copy_of(module).to(self._device))
         for parameter in self._module.parameters():
             parameter.requires_grad_(False)
         scale, mean, stddev = input_scaling(about)
@@ -78,18 +78,22 @@ class TorchAverage:
         return (total / weights).float()
 
     def save(self, folder: Path) -> None:
-        """Writes what `load` reads, without a server: job.json, module.pt (TorchScript) and draws.npz.
+        """Writes what `load` reads, without a server: job.json, module.pt2 (or module.pt of TorchScript) and draws.npz.
 
-        Raises InvalidArgument if TorchScript does not take the module.
+        Raises InvalidArgument if torch.export does not take the module.
         """
         kept = jobs_pb2.Job(id=self._about.id, spec=self._about.spec, inputs=self._about.inputs)
-        module = torchscript(copy_of(self._module).cpu())
+        module, _ = network_file(copy_of(self._module).cpu(), self._about.inputs.shape)
         (folder / "job.json").write_text(json_format.MessageToJson(kept), encoding="utf-8")
-        (folder / "module.pt").write_bytes(module)
-        arrays: dict[str, Any] = {
-            f"parameters/{name}": np.stack([parameters[name].cpu().numpy() for _, parameters in self._draws])
-            for name in self._draws[0][1]
-        }
+        exported = is_exported(module)
+        (folder / ("module.pt2" if exported else "module.pt")).write_bytes(module)
+        first: dict[int, str] = {}  # a parameter with several names is several in the module of a .pt2 file
+        arrays: dict[str, Any] = {}
+        for name, value in self._module.named_parameters(remove_duplicate=not exported):
+            sampled = first.setdefault(id(value), name)
+            arrays[f"parameters/{name}"] = np.stack(
+                [parameters[sampled].cpu().numpy() for _, parameters in self._draws]
+            )
         weights = np.array([weight for weight, _ in self._draws], np.float64)
         np.savez(folder / "draws.npz", weights=weights, draws_used=np.int64(self.draws_used), **arrays)
 
@@ -97,6 +101,7 @@ class TorchAverage:
     def load(cls, folder: Path, device: Any = None) -> TorchAverage:
         """Loads the files that `save` wrote. It runs the module in `folder`: load only files that you trust."""
         import torch
+        from torch.export.passes import move_to_device_pass
 
         about = json_format.Parse((folder / "job.json").read_text(encoding="utf-8"), jobs_pb2.Job())
         with np.load(folder / "draws.npz", allow_pickle=False) as file:
@@ -106,7 +111,12 @@ class TorchAverage:
             Draw(0, i, 0, float(weight), "", {name.partition("/")[2]: values[i] for name, values in arrays.items()})
             for i, weight in enumerate(weights)
         ]
-        average = cls(about, [draws], torch.jit.load(folder / "module.pt", map_location="cpu"), device)
+        if (folder / "module.pt").exists():
+            module = torch.jit.load(folder / "module.pt", map_location="cpu")
+        else:
+            program = torch.export.load(folder / "module.pt2")
+            module = move_to_device_pass(program, str(device or "cpu")).module()
+        average = cls(about, [draws], module, device)
         average.draws_used = used
         return average
 

@@ -69,7 +69,7 @@ def put_files(
 
 
 def put_model(connection: Connection, name: str, content: bytes, on_sent: OnSent) -> types_pb2.StoredModel:
-    """Uploads a TorchScript file as the model `name`."""
+    """Uploads the file of a network as the model `name`."""
 
     def messages() -> Iterator[jobs_pb2.PutModelRequest]:
         sent = 0

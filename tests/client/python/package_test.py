@@ -78,7 +78,7 @@ class Programs(unittest.TestCase):
         log = os.path.join(self.folder, "log")
         os.environ["CHAINFLEET_BIN"] = self.program(f'echo "$@ $CHAINFLEET_TOKEN" > {log}; echo "already up: server 127.0.0.1:7, 2 workers, data"')
         with unittest.mock.patch.object(local_fleet, "connect") as connect, unittest.mock.patch.object(local_fleet, "_is_free", lambda address: False):
-            cf.local(workers=3, threads=1, device="cuda:0", data_dir="/d", token="secret", timeout=90)
+            cf.local(workers=3, threads=1, device="cuda:0", data_dir="/d", token="secret", timeout=90, allow_modules=True)
         connect.assert_called_once_with("127.0.0.1:7", "secret")
         with open(log) as file:
             self.assertEqual(file.read().split(), ("up --workers 3 --threads 1 --device cuda:0 --data-dir /d --listen 127.0.0.1:0 "

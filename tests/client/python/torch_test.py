@@ -1,7 +1,10 @@
-"""Modules of the real torch: as TorchScript, tried before they are sent, filled with draws, and averaged."""
+"""Modules of the real torch: exported, tried before they are sent, filled with draws, and averaged."""
 import io
+import pathlib
+import tempfile
 import types
 import unittest
+import warnings
 
 import python_package  # noqa: F401  first: it says where the next ones are
 from real_torch import torch
@@ -36,9 +39,19 @@ class Random(Row):
         return self.fc1(x) + torch.rand(x.shape[0], 3)
 
 
-class Unscriptable(Row):
+class Signed(Row):
     def forward(self, x):
-        return self.fc1(x).__getattribute__("T").T
+        return self.fc1(x) if x.sum() > 0 else self.fc1(-x)
+
+
+class Eight(Row):
+    def forward(self, x):
+        return self.fc1(x if x.shape[0] < 8 else -x)
+
+
+class Pair(Row):
+    def forward(self, x, other):
+        return self.fc1(x) + other
 
 
 class Tied(torch.nn.Module):
@@ -51,11 +64,29 @@ class Tied(torch.nn.Module):
         self.fc2.weight = self.fc1.weight
         self.norm = torch.nn.BatchNorm1d(2, affine=False)
 
+    def forward(self, x):
+        return self.norm(self.fc1(x) - self.fc2(x) / 3)
+
+
+class Gated(Row):
+    """With Python that TorchScript does not take: keyword arguments of any names."""
+
+    def forward(self, x):
+        return self.gated(**{"x": x, "slope": torch.tensor(2.0)})
+
+    def gated(self, **given):
+        return self.fc1(given["x"]) * torch.sigmoid(given["slope"] * self.fc1(given["x"]))
+
 
 class Tried(unittest.TestCase):
+    def sent(self, module, data=LABELS, likelihood=None):
+        content, function = modules.network_file(module, data.x.shape[1:])
+        modules.try_module(function, data, likelihood)
+        return content
+
     def refused(self, module, words, data=LABELS, likelihood=None):
         with self.assertRaisesRegex(cf.errors.InvalidArgument, words) as caught:
-            modules.try_module(modules.torchscript(module), data, likelihood)
+            self.sent(module, data, likelihood)
         self.assertEqual(caught.exception.reason, "INVALID_MODEL")
         self.assertTrue(caught.exception.hint, "a remedy")
 
@@ -63,34 +94,60 @@ class Tried(unittest.TestCase):
         self.refused(Centred(), "mixes examples")
         self.refused(Random(), "another answer the second time")
         self.refused(torch.nn.Linear(4, 2), r"returns torch.float32 \[3, 2\], float32 \[3, 3\] is needed")
-        self.refused(torch.nn.Linear(5, 3), r"forward fails on \[3, 4\].*shapes")
         self.refused(Row().double(), "forward fails|float64")
         self.refused(torch.nn.Flatten(), "has no parameters to sample")
         self.refused(torch.jit.script(torch.nn.Flatten()), "has no parameters to sample")
 
+    def test_modules_that_torch_export_does_not_take(self):
+        self.refused(torch.nn.Linear(5, 3), r"torch.export does not take it: .*\[5, 3\]")
+        self.refused(Signed(), "does not take it: Could not guard on data-dependent expression")
+        self.refused(Eight(), "does not take it: Not all values of batch")
+        self.refused(torch.nn.Sequential(Row(), torch.nn.Flatten(0), torch.nn.Unflatten(0, (3, 3))), r"specialized it to be a constant \(3\)")
+        self.refused(Pair(), "missing a required argument: 'other'")
+
     def test_good_modules_pass_and_stay_as_they_are(self):
         norm = torch.nn.Sequential(Row(), torch.nn.BatchNorm1d(3), torch.nn.Dropout(0.5))
-        modules.try_module(modules.torchscript(norm), LABELS, None)
+        self.assertTrue(modules.is_exported(self.sent(norm)))
         self.assertTrue(norm.training)
         self.assertEqual(int(norm[1].num_batches_tracked), 0)
         numbers = arrays.check_data(ROWS, ROWS[:, 0])
-        modules.try_module(modules.torchscript(torch.nn.Linear(4, 1)), numbers, None)
-        modules.try_module(modules.torchscript(torch.nn.Linear(4, 2)), numbers, cf.likelihoods.HeteroscedasticGaussian())
+        self.sent(torch.nn.Linear(4, 1), numbers)
+        self.sent(torch.nn.Linear(4, 2), numbers, cf.likelihoods.HeteroscedasticGaussian())
         same = arrays.check_data(numpy.zeros((5, 4)), numpy.array([0, 1, 2, 0, 1]))
         self.refused(Centred(), "mixes examples", data=same)
 
-    def test_a_module_that_cannot_be_scripted_is_refused_with_the_words_of_torch(self):
-        with self.assertRaisesRegex(cf.errors.InvalidArgument, "torch.jit.script does not take it") as caught:
-            modules.torchscript(Unscriptable())
-        self.assertIn("torch.jit.trace", caught.exception.hint)
+    def test_a_file_depends_on_the_module_alone(self):
+        module = Gated()
+        content = self.sent(module)
+        self.assertEqual(content, self.sent(module, arrays.check_data(ROWS + 1, numpy.arange(200) % 3)))
+        again = torch.export.load(io.BytesIO(content)).module()
+        self.assertEqual([name for name, _ in again.named_parameters()], [name for name, _ in module.named_parameters()])
+        self.assertTrue(modules.is_exported(self.sent(again)), "an exported module is taken, too")
+
+    def test_a_script_module_is_sent_as_torchscript_with_a_warning(self):
+        module = torch.jit.script(Row())
+        with self.assertWarnsRegex(DeprecationWarning, "TorchScript is deprecated: .* torch.export"):
+            content = self.sent(module)
+        self.assertFalse(modules.is_exported(content))
+        self.assertEqual(modules.stored_model(content).torchscript, modules.model_name(content))
 
     def test_a_file_is_taken_as_it_is(self):
-        content = modules.torchscript(Row())
-        self.assertEqual(modules.torchscript(torch.jit.load(io.BytesIO(content)))[:2], b"PK")
+        content = self.sent(Row())
+        with tempfile.NamedTemporaryFile(suffix=".pt2") as file:
+            file.write(content)
+            file.flush()
+            self.assertEqual(modules.network_file(file.name, None), (content, None))
+        self.assertEqual(modules.stored_model(content).exported, modules.model_name(content))
+        self.assertFalse(modules.is_exported(b"no archive"))
+
+    def test_other_things_are_refused(self):
         with self.assertRaises(cf.errors.NotFound):
-            modules.torchscript("/nowhere/model.pt")
+            modules.network_file("/nowhere/net.pt2", None)
         with self.assertRaisesRegex(cf.errors.InvalidArgument, "not int"):
-            modules.torchscript(3)
+            modules.network_file(3, None)
+        with self.assertRaisesRegex(cf.errors.InvalidArgument, "shape of its inputs is not known") as caught:
+            modules.network_file(Row(), None)
+        self.assertIn("example=x", caught.exception.hint)
 
 
 class Tensors(unittest.TestCase):
@@ -159,6 +216,20 @@ class Filled(unittest.TestCase):
                 numpy.testing.assert_allclose(average(x).numpy(), self.expected(x, kinds), atol=1e-6)
                 self.assertEqual(average.draws_used, 3)
         self.assertTrue(torch.equal(module.fc1.weight, before), "the user's module stays as it is")
+
+    def test_a_saved_average_predicts_the_same(self):
+        x = numpy.random.default_rng(0).normal(size=(20, 3))
+        module = torch.nn.Sequential()
+        module.fc1 = torch.nn.Linear(3, 2, bias=False)
+        for made, file in ((Tied(), "module.pt2"), (module, "module.pt2"), (torch.jit.script(module), "module.pt")):
+            with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                average, path = self.average(made), pathlib.Path(folder)
+                average.save(path)
+                self.assertTrue((path / file).exists())
+                loaded = torch_average.TorchAverage.load(path)
+                numpy.testing.assert_allclose(loaded(x).numpy(), average(x).numpy(), atol=1e-6)
+                loaded.save(path)
 
     def test_gradients_reach_the_inputs(self):
         module = torch.nn.Sequential()

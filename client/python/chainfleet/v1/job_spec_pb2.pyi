@@ -196,8 +196,9 @@ class JobSpec(_message.Message):
         heteroscedastic_gaussian: JobSpec.Likelihood.Empty
         def __init__(self, categorical: _Optional[_Union[JobSpec.Likelihood.Empty, _Mapping]] = ..., gaussian: _Optional[_Union[JobSpec.Likelihood.Gaussian, _Mapping]] = ..., heteroscedastic_gaussian: _Optional[_Union[JobSpec.Likelihood.Empty, _Mapping]] = ..., bernoulli: _Optional[_Union[JobSpec.Likelihood.Empty, _Mapping]] = ...) -> None: ...
     class Model(_message.Message):
-        __slots__ = ["builtin", "hidden", "layers", "potential", "stem", "torchscript", "width"]
+        __slots__ = ["builtin", "exported", "hidden", "layers", "potential", "stem", "torchscript", "width"]
         BUILTIN_FIELD_NUMBER: _ClassVar[int]
+        EXPORTED_FIELD_NUMBER: _ClassVar[int]
         HIDDEN_FIELD_NUMBER: _ClassVar[int]
         LAYERS_FIELD_NUMBER: _ClassVar[int]
         POTENTIAL_FIELD_NUMBER: _ClassVar[int]
@@ -205,13 +206,14 @@ class JobSpec(_message.Message):
         TORCHSCRIPT_FIELD_NUMBER: _ClassVar[int]
         WIDTH_FIELD_NUMBER: _ClassVar[int]
         builtin: str
+        exported: str
         hidden: _containers.RepeatedScalarFieldContainer[int]
         layers: _containers.RepeatedCompositeFieldContainer[JobSpec.Layer]
         potential: JobSpec.Potential
         stem: str
         torchscript: str
         width: float
-        def __init__(self, builtin: _Optional[str] = ..., potential: _Optional[_Union[JobSpec.Potential, _Mapping]] = ..., torchscript: _Optional[str] = ..., hidden: _Optional[_Iterable[int]] = ..., width: _Optional[float] = ..., stem: _Optional[str] = ..., layers: _Optional[_Iterable[_Union[JobSpec.Layer, _Mapping]]] = ...) -> None: ...
+        def __init__(self, builtin: _Optional[str] = ..., potential: _Optional[_Union[JobSpec.Potential, _Mapping]] = ..., torchscript: _Optional[str] = ..., exported: _Optional[str] = ..., hidden: _Optional[_Iterable[int]] = ..., width: _Optional[float] = ..., stem: _Optional[str] = ..., layers: _Optional[_Iterable[_Union[JobSpec.Layer, _Mapping]]] = ...) -> None: ...
     class Potential(_message.Message):
         __slots__ = ["gaussian", "gaussian_mixture", "linear_regression", "logistic_regression"]
         class Gaussian(_message.Message):

@@ -115,6 +115,18 @@ class MetropolisStats(_message.Message):
     skew: float
     def __init__(self, acceptance: _Optional[float] = ..., noise_variance: _Optional[float] = ..., skew: _Optional[float] = ..., kurtosis: _Optional[float] = ..., guarded: _Optional[float] = ...) -> None: ...
 
+class NetworkSignature(_message.Message):
+    __slots__ = ["inputs", "output", "parameters", "torch_version"]
+    INPUTS_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    TORCH_VERSION_FIELD_NUMBER: _ClassVar[int]
+    inputs: _containers.RepeatedCompositeFieldContainer[TensorSignature]
+    output: TensorSignature
+    parameters: _containers.RepeatedCompositeFieldContainer[TensorSignature]
+    torch_version: str
+    def __init__(self, torch_version: _Optional[str] = ..., inputs: _Optional[_Iterable[_Union[TensorSignature, _Mapping]]] = ..., output: _Optional[_Union[TensorSignature, _Mapping]] = ..., parameters: _Optional[_Iterable[_Union[TensorSignature, _Mapping]]] = ...) -> None: ...
+
 class Normalisation(_message.Message):
     __slots__ = ["mean", "stddev"]
     MEAN_FIELD_NUMBER: _ClassVar[int]
@@ -202,14 +214,16 @@ class SegmentRecord(_message.Message):
     def __init__(self, chain: _Optional[_Union[ChainId, _Mapping]] = ..., segment: _Optional[_Union[Segment, _Mapping]] = ..., lease_epoch: _Optional[int] = ..., worker: _Optional[str] = ..., host: _Optional[str] = ..., device_kind: _Optional[str] = ..., numerics_version: _Optional[int] = ..., committed_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., corrupt: bool = ..., deleted: bool = ...) -> None: ...
 
 class StoredModel(_message.Message):
-    __slots__ = ["created_at", "name", "object"]
+    __slots__ = ["created_at", "name", "object", "signature"]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     OBJECT_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     created_at: _timestamp_pb2.Timestamp
     name: str
     object: BlobRef
-    def __init__(self, name: _Optional[str] = ..., object: _Optional[_Union[BlobRef, _Mapping]] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    signature: NetworkSignature
+    def __init__(self, name: _Optional[str] = ..., object: _Optional[_Union[BlobRef, _Mapping]] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., signature: _Optional[_Union[NetworkSignature, _Mapping]] = ...) -> None: ...
 
 class TargetUnits(_message.Message):
     __slots__ = ["mean", "stddev"]
@@ -218,6 +232,16 @@ class TargetUnits(_message.Message):
     mean: float
     stddev: float
     def __init__(self, mean: _Optional[float] = ..., stddev: _Optional[float] = ...) -> None: ...
+
+class TensorSignature(_message.Message):
+    __slots__ = ["name", "shape", "type"]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SHAPE_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    shape: _containers.RepeatedScalarFieldContainer[int]
+    type: str
+    def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., shape: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class DrawKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []

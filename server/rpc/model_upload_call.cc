@@ -76,8 +76,10 @@ absl::StatusOr<std::optional<NetworkSignature>> ModelUploadCall::ReadContent(con
     return SignatureOf(program);
   }
   CHAINFLEET_RETURN_IF_ERROR(CheckTorchScript(bytes));
-  CHAINFLEET_RETURN_IF_ERROR(CheckModulesAllowed(parts));
-  if (caller.may(kPutModels)) return std::nullopt;
+  if (caller.may(kPutModels)) {
+    CHAINFLEET_RETURN_IF_ERROR(CheckModulesAllowed(parts));
+    return std::nullopt;
+  }
   return WithReason(absl::PermissionDeniedError(
                         "the token does not allow TorchScript files, which are programs: export the network with "
                         "torch.export.save, or use a token with the word `models` in the server's token file"),

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import tempfile
 import unittest
+import zipfile
 
 import fleet as fleets
 import started_fleet
@@ -114,8 +115,9 @@ class Access(unittest.TestCase):
 
     def test_programs_are_not_taken_unless_the_server_was_told_to(self):
         module = self.fleet.path("module.pt")
-        with open(module, "wb") as f:
-            f.write(b"whatever")
+        with zipfile.ZipFile(module, "w") as archive:  # as far as the server looks
+            archive.writestr("module/data.pkl", "")
+            archive.writestr("module/code/module.py", "")
         refused = self.run_as(CALLER, "model", "put", "mine", module)
         self.assertEqual(refused.returncode, 1, refused.stderr)
         self.assertIn("--allow-modules", refused.stderr)

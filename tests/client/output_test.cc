@@ -103,12 +103,12 @@ TEST(JobView, ProgressHasRateAndTimeLeftOnlyWhileChainsRun) {
 
 TEST(JobView, LiveViewsFitATerminalWhateverTheNames) {
   v1::Job job = RunningJob();
-  job.set_id(std::string(63, 'x') + "-abcdef");
+  job.set_id(std::string(63, 'n') + "-abcdef");
   job.set_state(v1::Job::SUCCEEDED_EARLY);
   job.add_stopped()->set_why(std::string(99, 'y'));
   EXPECT_THAT(ProgressLine(job), AllOf(HasSubstr(job.id()), HasSubstr("enough: yyy")));
-  EXPECT_EQ(ProgressLine(job, 80), "xxxxxxxxxxx...xxx-abcdef  SUCCEEDED_EARLY  25.0 %  75 steps/s  16 draws  ETA 10s");
-  EXPECT_EQ(ProgressLine(job, 40), "xxxxxxxxxx...xxx-abcdef  SUCCEEDED_EARLY");
+  EXPECT_EQ(ProgressLine(job, 80), "nnnnnnnnnnn...nnn-abcdef  SUCCEEDED_EARLY  25.0 %  75 steps/s  16 draws  ETA 10s");
+  EXPECT_EQ(ProgressLine(job, 40), "nnnnnnnnnn...nnn-abcdef  SUCCEEDED_EARLY");
   for (int i = 0; i < 12; ++i) {
     job.add_points()->set_name(std::string(40 + i, 'p'));
     v1::Chain* chain = job.add_chains();

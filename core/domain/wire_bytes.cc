@@ -89,8 +89,8 @@ int64_t WireBytes(const StoredModel& model) {
 
 int64_t WireBytes(const JobPlan& plan) {
   const size_t channels = plan.normalisation.mean.size() + plan.normalisation.stddev.size();
-  return WireBytes(plan.spec) + (plan.dataset ? WireBytes(*plan.dataset) : 0) + kObject +
-         kInList * static_cast<int64_t>(channels);
+  return WireBytes(plan.spec) + (plan.dataset ? WireBytes(*plan.dataset) : 0) +
+         (plan.module ? WireBytes(*plan.module) : 0) + kInList * static_cast<int64_t>(channels);
 }
 
 }  // namespace chainfleet

@@ -48,6 +48,9 @@ TEST(WireBytes, AreNoFewerThanTheMessageTakes) {
     ASSERT_TRUE(plan.ok()) << plan.status();
     EXPECT_GE(WireBytes(*plan), static_cast<int64_t>(ToProto(*plan).ByteSizeLong())) << "seed " << seed;
   }
+  JobPlan stored{.module = StoredModel{.signature = NetworkSignature()}};
+  stored.module->signature->parameters.assign(2000, {std::string(1024, 'p'), "bfloat16", std::vector<int64_t>(8, 1)});
+  EXPECT_GE(WireBytes(stored), static_cast<int64_t>(ToProto(stored).ByteSizeLong()));
   JobSpec spec;
   GaussianPotential gaussian{.dimension = 500};
   gaussian.covariance.assign(250'000, 0.1);

@@ -27,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "fake_gpu.h"
 
 namespace {
@@ -62,16 +63,21 @@ std::map<const char*, Block>& Blocks() {
   return *blocks;
 }
 
-// Null outside of all blocks.
-const Block* BlockAt(const void* memory) {
+// LibTorch's thread for a device may still free what a backward pass saved when the host already allocates again.
+chainfleet::Mutex& blocks_mutex = *new chainfleet::Mutex;  // never destroyed either
+
+// Nullopt outside of all blocks.
+std::optional<Block> BlockAt(const void* memory) {
+  chainfleet::MutexLock lock(&blocks_mutex);
   const auto* const at = static_cast<const char*>(memory);
   const auto after = Blocks().upper_bound(at);
-  return after != Blocks().begin() && at < std::prev(after)->second.end ? &std::prev(after)->second : nullptr;
+  if (after == Blocks().begin() || at >= std::prev(after)->second.end) return std::nullopt;
+  return std::prev(after)->second;
 }
 
 bool IsPinned(const void* memory) {
-  const Block* const block = BlockAt(memory);
-  return block != nullptr && block->device == kHost;
+  const std::optional<Block> block = BlockAt(memory);
+  return block && block->device == kHost;
 }
 
 // The registry looks for this name.
@@ -83,8 +89,8 @@ struct CUDAHooks final : at::CUDAHooksInterface {
   bool isAvailable() const override { return true; }
   bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
   at::Device getDeviceFromPtr(void* memory) const override {
-    const Block* const block = BlockAt(memory);
-    TORCH_CHECK(block != nullptr && block->device != kHost, "memory of no GPU");
+    const std::optional<Block> block = BlockAt(memory);
+    TORCH_CHECK(block && block->device != kHost, "memory of no GPU");
     return Cuda(block->device);
   }
   int getNumGPUs() const override { return kDevices; }
@@ -109,6 +115,7 @@ constexpr int kNan = 0xff;  // in each byte: a NaN of every floating type
 
 void Free(void* memory) {
   if (memory == nullptr) return;
+  chainfleet::MutexLock lock(&blocks_mutex);
   const auto found = Blocks().find(static_cast<char*>(memory));
   const auto size = static_cast<size_t>(found->second.end - found->first);
   std::memset(memory, kNan, size);
@@ -136,6 +143,7 @@ void* Allocate(size_t size, c10::DeviceIndex device) {
   const size_t padded = (size + kAlignment - 1) / kAlignment * kAlignment;
   char* const block = static_cast<char*>(std::aligned_alloc(kAlignment, padded));
   std::memset(block, kNan, padded);
+  chainfleet::MutexLock lock(&blocks_mutex);
   if (device != kHost) bytes_in_use.increase(padded);
   Blocks()[block] = {block + padded, device};
   return block;

@@ -23,10 +23,11 @@ struct Room {
 // Inflates `bytes` and returns the size. `next_room(done)` returns the buffer after `done` bytes of content.
 absl::StatusOr<int64_t> Inflate(const std::string& bytes,
                                 const std::function<absl::StatusOr<Room>(int64_t done)>& next_room) {
-  if (bytes.size() > std::numeric_limits<uInt>::max()) return absl::ResourceExhaustedError("gzip data is over 4 GiB");
+  if (bytes.size() > std::numeric_limits<uInt>::max())
+    return absl::ResourceExhaustedError("compressed data is over 4 GiB");
   z_stream stream = {};
-  constexpr int kGzipWindow = 15 + 16;
-  if (inflateInit2(&stream, kGzipWindow) != Z_OK) return absl::InternalError("zlib does not start");
+  constexpr int kWindow = 15 + 32;  // gzip or zlib, whichever the header says
+  if (inflateInit2(&stream, kWindow) != Z_OK) return absl::InternalError("zlib does not start");
   const std::unique_ptr<z_stream, int (*)(z_stream*)> end(&stream, inflateEnd);
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   stream.avail_in = static_cast<uInt>(bytes.size());
@@ -40,10 +41,11 @@ absl::StatusOr<int64_t> Inflate(const std::string& bytes,
     done += static_cast<int64_t>(room.size - stream.avail_out);
   }
   if (result != Z_STREAM_END) {
-    return absl::InvalidArgumentError(absl::StrCat("gzip data is cut or damaged after ", done, " bytes of content"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("compressed data is cut or damaged after ", done, " bytes of content"));
   }
   if (stream.avail_in != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("gzip data is followed by ", stream.avail_in, " other bytes"));
+    return absl::InvalidArgumentError(absl::StrCat("compressed data is followed by ", stream.avail_in, " other bytes"));
   }
   return done;
 }
@@ -56,7 +58,7 @@ absl::StatusOr<std::string> Gunzip(const std::string& bytes, const AdmitBytes& a
   std::array<char, 64 * 1024> scratch;
   int64_t admitted = 0;
   const auto measure = [&](int64_t done) -> absl::StatusOr<Room> {
-    if (done > limits::kMaxBlobBytes) return absl::ResourceExhaustedError("gzip content is over 4 GiB");
+    if (done > limits::kMaxBlobBytes) return absl::ResourceExhaustedError("compressed content is over 4 GiB");
     CHAINFLEET_RETURN_IF_ERROR(admit(done - admitted));
     admitted = done;
     return Room{scratch.data(), scratch.size()};

@@ -1,4 +1,4 @@
-// Unpacks gzip members in memory, with zlib.
+// Unpacks gzip and zlib data in memory, with zlib.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@ namespace chainfleet {
 // Returns true if `bytes` starts with gzip's magic.
 bool IsGzip(const std::string& bytes);
 
-// Returns the content of a gzip file with one member. INVALID_ARGUMENT if the file is cut, damaged or followed by other
-// bytes; RESOURCE_EXHAUSTED above limits::kMaxBlobBytes; errors of `admit`. Gunzip measures the content before taking
-// memory for it.
+// Returns the content of a gzip file with one member, or of a zlib stream. INVALID_ARGUMENT if the data is cut, damaged
+// or followed by other bytes; RESOURCE_EXHAUSTED above limits::kMaxBlobBytes; errors of `admit`. Gunzip measures the
+// content before taking memory for it.
 absl::StatusOr<std::string> Gunzip(const std::string& bytes, const AdmitBytes& admit = AdmitAll);
 
 }  // namespace chainfleet

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "core/base/byte_budget.h"
 #include "server/http/web_stream.h"
 
@@ -23,6 +24,11 @@ struct WebHead {
   std::string Header(const std::string& name) const {
     const auto header = headers.find(name);
     return header == headers.end() ? "" : header->second;
+  }
+  // In lower case; "" if the body is as it is.
+  std::string BodyEncoding() const {
+    const std::string encoding = absl::AsciiStrToLower(Header("content-encoding"));
+    return encoding == "identity" ? "" : encoding;
   }
 };
 

@@ -40,7 +40,7 @@ MHD_Result KeepArgument(void* head, MHD_ValueKind, const char* name, const char*
 
 // Why the body cannot be taken, whoever sends it.
 std::optional<WebReply> RefuseBody(const WebHead& head, bool* is_early) {
-  const std::string length = head.Header("content-length"), encoding = head.Header("content-encoding");
+  const std::string length = head.Header("content-length");
   int64_t bytes = 0;
   if (!length.empty() &&
       (!absl::SimpleAtoi(length, &bytes) || bytes < 0 || head.headers.contains("transfer-encoding"))) {
@@ -49,14 +49,16 @@ std::optional<WebReply> RefuseBody(const WebHead& head, bool* is_early) {
   }
   *is_early = bytes > limits::kHttpSkippedBytes;
   if (bytes > limits::kHttpBodyBytes) return BodyTooLarge();
-  if (encoding.empty() || encoding == "identity") return std::nullopt;
-  return ErrorReply(415, "this server takes no compressed bodies: send them without Content-Encoding");
+  const std::string encoding = head.BodyEncoding();
+  if (encoding.empty() || encoding == "gzip" || encoding == "deflate") return std::nullopt;
+  return ErrorReply(415, absl::StrCat("this server takes bodies of Content-Encoding gzip or deflate, not ", encoding));
 }
 
 void FreeReply(void* reply) { delete static_cast<WebReply*>(reply); }
 
 ssize_t ReadStream(void* reply, uint64_t /*position*/, char* to, size_t most) {
   const ssize_t read = static_cast<WebReply*>(reply)->stream->Read(to, most);
+  if (read == WebStream::kCut) return static_cast<ssize_t>(MHD_CONTENT_READER_END_WITH_ERROR);
   return read == WebStream::kEnd ? static_cast<ssize_t>(MHD_CONTENT_READER_END_OF_STREAM) : read;
 }
 

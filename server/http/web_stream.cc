@@ -30,6 +30,14 @@ void WebStream::End(const std::string& part) {
   if (ended) ended();
 }
 
+void WebStream::Cut() {
+  {
+    MutexLock lock(&mutex_);
+    is_cut_ = true;
+  }
+  End("");
+}
+
 void WebStream::OnEnd(std::function<void()> ended) {
   {
     MutexLock lock(&mutex_);
@@ -53,7 +61,7 @@ ssize_t WebStream::Read(char* to, size_t most) {
   {
     MutexLock lock(&mutex_);
     if (bytes_.empty()) {
-      if (has_ended_) return kEnd;
+      if (has_ended_) return is_cut_ ? kCut : kEnd;
       is_suspended_ = true;
       suspend_();
       return 0;

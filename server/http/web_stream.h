@@ -23,12 +23,14 @@ class WebStream {
   void Write(std::string part, std::function<void(bool goes_on)> next);
   // The end, after a last part.
   void End(const std::string& part);
+  // Ends the connection after what was written, so that the client sees that the reply is not complete.
+  void Cut();
   // Runs once after End, when the connection waits for nothing more.
   void OnEnd(std::function<void()> ended);
 
   // For the connection that sends, until Close.
   void Open(std::function<void()> suspend, std::function<void()> resume);
-  static constexpr ssize_t kEnd = -1;
+  static constexpr ssize_t kEnd = -1, kCut = -2;
   // The number of bytes; 0 if the connection was suspended until there are more.
   ssize_t Read(char* to, size_t most);
   void Close();
@@ -38,8 +40,8 @@ class WebStream {
 
   Mutex mutex_;
   std::string bytes_ CHAINFLEET_GUARDED_BY(mutex_);  // not taken yet
-  bool has_ended_ CHAINFLEET_GUARDED_BY(mutex_) = false, is_closed_ CHAINFLEET_GUARDED_BY(mutex_) = false;
-  bool is_suspended_ CHAINFLEET_GUARDED_BY(mutex_) = false;
+  bool has_ended_ CHAINFLEET_GUARDED_BY(mutex_) = false, is_cut_ CHAINFLEET_GUARDED_BY(mutex_) = false;
+  bool is_closed_ CHAINFLEET_GUARDED_BY(mutex_) = false, is_suspended_ CHAINFLEET_GUARDED_BY(mutex_) = false;
   std::function<void()> cancel_ CHAINFLEET_GUARDED_BY(mutex_), ended_ CHAINFLEET_GUARDED_BY(mutex_);
   std::function<void()> suspend_ CHAINFLEET_GUARDED_BY(mutex_), resume_ CHAINFLEET_GUARDED_BY(mutex_);
   std::function<void(bool)> next_ CHAINFLEET_GUARDED_BY(mutex_);

@@ -2,6 +2,7 @@
 import dataclasses
 import gzip
 import json
+import zlib
 
 import numpy
 
@@ -172,8 +173,9 @@ def bad_bodies():
     yield raw("17 MiB of text", b"x" * (17 << 20))
     good = infer("").body
     yield raw("content type text/plain", good, Content_Type="text/plain")
-    yield raw("compressed by gzip", gzip.compress(good), why="compressed bodies are refused, as bombs would be", Content_Encoding="gzip")
-    yield raw("unknown compression", good, why="compressed bodies are 415", Content_Encoding="br")
+    yield raw("compressed by gzip", gzip.compress(good), Content_Encoding="gzip")
+    yield raw("compressed by deflate", zlib.compress(good), Content_Encoding="deflate")
+    yield raw("unknown compression", good, why="415 is HTTP's code for it", Content_Encoding="br")
     for length in ("-1", "many", "1000000", "10", "0", "", "99999999999999999999"):
         yield binary(f"header length `{length}`" if length else "empty header length", length=length)
     yield binary("fewer bytes than binary_data_size", tail=b"1234")

@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/host_port.h"
+#include "core/formats/gzip.h"
 #include "core/wire/forwarded_peer.h"
 #include "core/wire/grpc_status.h"
 #include "server/http/console.h"
@@ -65,6 +66,21 @@ absl::Status HoldUpload(const WebRequest& request) {
   return request.held->Add(static_cast<int64_t>(request.body.size())) ? absl::OkStatus() : NoRoom();
 }
 
+// Replaces a compressed body by its content. Returns the reply if the body cannot be taken.
+std::optional<WebReply> Unpack(WebRequest* request) {
+  if (request->body.empty() || request->head.BodyEncoding().empty()) return std::nullopt;
+  int64_t bytes = 0;
+  const auto admit = [&](int64_t more) {
+    bytes += more;
+    return bytes <= limits::kHttpBodyBytes && request->held->Add(more) ? absl::OkStatus() : NoRoom();
+  };
+  absl::StatusOr<std::string> content = Gunzip(request->body, admit);
+  if (bytes > limits::kHttpBodyBytes) return BodyTooLarge();
+  if (!content.ok()) return ErrorReply(Annotate(content.status(), "the body"));
+  request->body = *std::move(content);
+  return std::nullopt;
+}
+
 // The reply to a call that failed.
 WebReply FailureReply(const grpc::Status& failed) {
   const absl::Status status = ResetToUnavailable(FromGrpc(failed));
@@ -100,8 +116,8 @@ struct Gateway::Call {
   grpc::ClientContext context;
 };
 
-// A server stream as server-sent events: a message each as "data", then "end", or "error" with the body of an error. It
-// deletes itself.
+// A server stream. Messages in JSON are server-sent events: each as "data", then "end", or "error" with the body of an
+// error. Other messages are the parts of one body, which is cut if the call fails. It deletes itself.
 class Gateway::Events final : public grpc::ClientBidiReactor<Message, Message> {
  public:
   explicit Events(std::shared_ptr<Call> call) : call_(std::move(call)) {
@@ -121,22 +137,24 @@ class Gateway::Events final : public grpc::ClientBidiReactor<Message, Message> {
       call_->context.TryCancel();
       return RemoveHold();
     }
-    const std::string body = call_->translation->Write(*call_->message, *call_->reply).body;
+    WebReply part = call_->translation->Write(*call_->message, *call_->reply);
     const bool is_first = !std::exchange(has_begun_, true);
-    stream_->Write(absl::StrCat("data: ", body, "\n\n"),
+    has_events_ = part.content_type == WebReply().content_type;
+    stream_->Write(has_events_ ? absl::StrCat("data: ", part.body, "\n\n") : std::move(part.body),
                    [this](bool goes_on) { goes_on ? StartRead(call_->reply.get()) : RemoveHold(); });
     if (!is_first) return;
     // The stream is closed when nobody sends the reply any more.
     const std::shared_ptr<WebStream> closing(stream_.get(), [stream = stream_](WebStream*) { stream->Close(); });
-    call_->done({.content_type = "text/event-stream", .stream = closing});
+    call_->done({.content_type = has_events_ ? "text/event-stream" : part.content_type, .stream = closing});
   }
 
   void OnDone(const grpc::Status& status) override {
     const std::unique_ptr<Events> self(this);
     const WebReply error = has_room_ ? FailureReply(status) : ErrorReply(NoRoom());
     if (!has_begun_) return call_->done(error);
-    stream_->End(status.ok() && has_room_ ? "event: end\ndata: {}\n\n"
-                                          : absl::StrCat("event: error\ndata: ", error.body, "\n\n"));
+    const bool is_whole = status.ok() && has_room_;
+    if (!has_events_) return is_whole ? stream_->End("") : stream_->Cut();
+    stream_->End(is_whole ? "event: end\ndata: {}\n\n" : absl::StrCat("event: error\ndata: ", error.body, "\n\n"));
   }
 
  private:
@@ -150,7 +168,7 @@ class Gateway::Events final : public grpc::ClientBidiReactor<Message, Message> {
   const std::shared_ptr<Call> call_;
   std::shared_ptr<WebStream> stream_;
   int64_t held_ = 0;
-  bool has_begun_ = false, has_room_ = true;
+  bool has_begun_ = false, has_room_ = true, has_events_ = true;
 };
 
 Gateway::Gateway(GatewayParts parts) : parts_(std::move(parts)), stub_(parts_.channel) {}
@@ -180,7 +198,9 @@ std::function<void()> Gateway::Answer(WebRequest request, std::function<void(Web
   const auto call = std::make_shared<Call>();
   call->request = std::move(request);
   call->done = std::move(done);
-  RunSized(static_cast<int64_t>(call->request.body.size()), [this, call] { Begin(call); });
+  const bool is_packed = !call->request.head.BodyEncoding().empty();
+  const int64_t bytes = is_packed ? limits::kHttpBodyBytes : static_cast<int64_t>(call->request.body.size());
+  RunSized(bytes, [this, call] { Begin(call); });
   return [call] { call->context.TryCancel(); };
 }
 
@@ -199,6 +219,7 @@ void Gateway::Begin(const std::shared_ptr<Call>& call) {
   call->reply = NewMessage(method.output_type());
   call->translation = call->match.route->translate();
   if (parts_.authorize(call->method, AuthorizationOf(head)).ok()) {
+    if (auto refusal = Unpack(&call->request)) return call->done(*std::move(refusal));
     absl::Status read = method.client_streaming() ? HoldUpload(call->request)
                                                   : call->translation->Read(&call->request, call->message.get());
     const auto set = [&](const auto& fields) {

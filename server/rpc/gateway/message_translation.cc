@@ -1,4 +1,4 @@
-// The job API: bodies and replies in protobuf's JSON mapping.
+// The job API: bodies and replies in protobuf's JSON mapping, and the bytes of segments.
 #include <google/protobuf/util/json_util.h>
 
 #include <memory>
@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "chainfleet/v1/jobs.pb.h"
 #include "core/base/check.h"
 #include "server/http/error_reply.h"
 #include "server/http/http_limits.h"
@@ -39,8 +40,17 @@ class MessageTranslation final : public Translation {
   }
 };
 
+class BytesTranslation final : public Translation {
+ public:
+  absl::Status Read(WebRequest*, protobuf::Message*) override { return absl::OkStatus(); }
+  WebReply Write(const protobuf::Message&, const protobuf::Message& reply) override {
+    return {.body = static_cast<const v1::Chunk&>(reply).data(), .content_type = "application/octet-stream"};
+  }
+};
+
 }  // namespace
 
+std::unique_ptr<Translation> MakeBytesTranslation() { return std::make_unique<BytesTranslation>(); }
 std::unique_ptr<Translation> MakeMessageTranslation() { return std::make_unique<MessageTranslation>(); }
 
 }  // namespace chainfleet

@@ -105,6 +105,8 @@ Json ParametersOf(const Route& route) {
   return parameters;
 }
 
+Json BytesContent() { return {{"application/octet-stream", {{"schema", {{"type", "string"}, {"format", "binary"}}}}}}; }
+
 Json Operation(const Route& route, std::set<const Descriptor*>* needed) {
   const google::protobuf::MethodDescriptor& method = MethodOf(route);
   std::string id = absl::StrCat(route.verb, route.path);  // a method may have several paths
@@ -112,15 +114,17 @@ Json Operation(const Route& route, std::set<const Descriptor*>* needed) {
   Json operation = {{"operationId", id}, {"summary", method.name()}, {"tags", {method.service()->name()}}};
   operation["parameters"] = ParametersOf(route);
   if (method.client_streaming()) {
-    operation["requestBody"] = {
-        {"content", {{"application/octet-stream", {{"schema", {{"type", "string"}, {"format", "binary"}}}}}}}};
+    operation["requestBody"] = {{"content", BytesContent()}};
   } else if (HasBody(route)) {
     needed->insert(method.input_type());
     operation["requestBody"] = {{"content", Content(Reference(method.input_type()->full_name()))}};
   }
-  needed->insert(method.output_type());
-  Json content = Content(Reference(method.output_type()->full_name()));
-  if (method.server_streaming()) content = {{"text/event-stream", content["application/json"]}};
+  Json content = BytesContent();
+  if (route.translate != MakeBytesTranslation) {
+    needed->insert(method.output_type());
+    content = Content(Reference(method.output_type()->full_name()));
+    if (method.server_streaming()) content = {{"text/event-stream", content["application/json"]}};
+  }
   operation["responses"] = {{"200", {{"description", "OK"}, {"content", content}}},
                             {"default", {{"description", "An error"}, {"content", Content(Reference("Error"))}}}};
   return operation;

@@ -43,6 +43,7 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/jobs/{name}/intent", "chainfleet.v1.JobService.SetIntent", MakeMessageTranslation},
     {"POST", "/v1/jobs/{name}/scale", "chainfleet.v1.JobService.ScaleJob", MakeMessageTranslation},
     {"GET", "/v1/jobs/{job}/segments", "chainfleet.v1.JobService.ListSegments", MakeMessageTranslation},
+    {"GET", "/v1/jobs/{job}/segments/{object}", "chainfleet.v1.JobService.ReadSegment", MakeBytesTranslation},
     {"GET", "/v1/jobs/{job}/traces", "chainfleet.v1.JobService.GetTraces", MakeMessageTranslation},
     {"GET", "/v1/jobs/{job}/snapshots", "chainfleet.v1.JobService.ListSnapshots", MakeMessageTranslation},
     {"POST", "/v1/jobs/{job}/snapshots", "chainfleet.v1.JobService.CreateSnapshot", MakeMessageTranslation},

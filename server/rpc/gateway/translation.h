@@ -32,6 +32,9 @@ std::unique_ptr<Translation> MakeIndexTranslation();
 // Body and reply in protobuf's JSON mapping.
 std::unique_ptr<Translation> MakeMessageTranslation();
 
+// Takes no body. The replies, each a Chunk, are the bytes of one body.
+std::unique_ptr<Translation> MakeBytesTranslation();
+
 // ModelInfer, with JSON and binary tensors.
 std::unique_ptr<Translation> MakeInferTranslation();
 

@@ -231,7 +231,7 @@ TEST(DecodeDataset, RefusesSizesOfZarrThatNoProductHolds) {
 TEST(DecodeDataset, RefusesACutGzipAsAFaultOfTheFile) {
   const auto cut = DecodeDataset({{"i.gz", std::string("\x1f\x8b\x08\0\0", 5)}, {"l", kLabels}});
   EXPECT_TRUE(absl::IsInvalidArgument(cut.status())) << cut.status();
-  EXPECT_THAT(std::string(cut.status().message()), HasSubstr("i.gz: gzip data is cut"));
+  EXPECT_THAT(std::string(cut.status().message()), HasSubstr("i.gz: compressed data is cut"));
 }
 
 TEST(DecodeDataset, DecodesNothingOfAnArchiveButXAndY) {

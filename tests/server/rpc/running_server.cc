@@ -118,14 +118,14 @@ void RunningServer::CommitFirstDraw(const ChainId& chain, int64_t lease_epoch, s
   commit.chain = chain;
   commit.lease_epoch = lease_epoch;
   commit.resume_point = {10, "state", std::nullopt, Sha256Hex("state")};
-  commit.segment =
-      Segment{.first_index = 0,
-              .steps = {10},
-              .weights = {1},
-              .kinds = {DrawKind::kTheta},
-              .object = {SegmentObjectName("store", chain, lease_epoch, DigestHex(64, 'e')), 10, DigestHex(64, 'd')},
-              .digest = DigestHex(64, 'e'),
-              .parent_digest = FirstParentDigest()};
+  commit.segment = Segment{.first_index = 0,
+                           .steps = {10},
+                           .weights = {1},
+                           .kinds = {DrawKind::kTheta},
+                           .object = {SegmentObjectName("store", chain, lease_epoch, DigestHex(64, 'e')),
+                                      std::ssize(kDrawBytes), Sha256Hex(kDrawBytes)},
+                           .digest = DigestHex(64, 'e'),
+                           .parent_digest = FirstParentDigest()};
   commit.ends_as = ends_as;
   Waited<absl::StatusOr<CommitReply>> committed;
   dispatcher_.CommitProgress(commit, committed.Take());

@@ -2,6 +2,7 @@
 #include "server/rpc/gateway/gateway.h"
 
 #include <gmock/gmock.h>
+#include <zlib.h>
 
 #include <string>
 
@@ -120,6 +121,42 @@ TEST_F(GatewayWithJob, BadInferencesAre400) {
   ExpectError(Post(kInfer, R"({"inputs":[{"name":"x","shape":[-1],"datatype":"FP32","data":[1]}]})"), 400, "negative");
   ExpectError(Post(kInfer, std::string(100'000, '[')), 400, "deeper");
   ExpectError(Post(kInfer, std::string("\"") + std::string(100'000, 'x')), 400, "no JSON");
+}
+
+// `window`: zlib's, which says the format.
+std::string Packed(const std::string& content, int window) {
+  z_stream stream = {};
+  EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  std::string packed(deflateBound(&stream, content.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
+  stream.avail_in = static_cast<uInt>(content.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  return packed;
+}
+constexpr int kGzip = 15 + 16, kDeflate = 15;
+
+TEST_F(GatewayWithJob, CompressedBodiesAreUnpackedWithinTheBoundOnBodies) {
+  const std::string index = R"({"ready": false})", gzip = "Content-Encoding: gzip\r\n";
+  for (const auto& [packed, headers] :
+       {std::pair(Packed(index, kGzip), gzip),
+        std::pair(Packed(index, kDeflate), std::string("Content-Encoding: Deflate\r\n")),
+        std::pair(index, std::string("Content-Encoding: identity\r\n"))}) {
+    const PeerReply reply = Ask(Post("/v2/repository/index", packed, headers));
+    EXPECT_EQ(reply.code, 200) << headers << reply.body;
+    EXPECT_EQ(Parsed(reply).size(), 1u) << headers;
+  }
+  EXPECT_EQ(Ask(Post("/v2/repository/index", "", gzip)).code, 200);
+  ExpectError(Post("/v2/repository/index", index, gzip), 400, "cut or damaged");
+  ExpectError(Post("/v2/repository/index", Packed(index, kGzip) + "more", gzip), 400, "4 other bytes");
+  ExpectError(Post("/v2/repository/index", index, "Content-Encoding: br\r\n"), 415, "br");
+  const auto most = static_cast<size_t>(limits::kHttpBodyBytes);
+  ExpectError(Post(kInfer, Packed(std::string(most, ' '), kGzip), gzip), 400, "no JSON");
+  ExpectError(Post(kInfer, Packed(std::string(most + 1, ' '), kGzip), gzip), 413, "16 MiB");
+  EXPECT_EQ(Ask(Post(kInfer, Packed(std::string(most * 40, ' '), kGzip), gzip)).code, 413) << "a bomb";
 }
 
 TEST_F(GatewayWithJob, AFailedCallHasItsCodeReasonAndRequestId) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_replace.h"
 #include "core/formats/npy.h"
 #include "core/formats/npz.h"
 #include "server/rpc/gateway/routes.h"
@@ -22,15 +23,13 @@ constexpr char kSpec[] =
 
 class JobApiTest : public HttpBeforeServer {};
 
-TEST_F(JobApiTest, EveryCallOfUsersWithOneAnswerHasAPath) {
+TEST_F(JobApiTest, EveryCallOfUsersHasAPath) {
   std::set<std::string> served;
   for (const Route& route : Routes()) served.insert(route.method);
   for (const auto* service : {v1::Job::descriptor()->file()->FindServiceByName("JobService"),
                               v1::PredictRequest::descriptor()->file()->FindServiceByName("PredictService")}) {
     for (int i = 0; i < service->method_count(); ++i) {
-      const google::protobuf::MethodDescriptor& method = *service->method(i);
-      if (method.server_streaming()) continue;
-      EXPECT_TRUE(served.contains(method.full_name())) << method.full_name();
+      EXPECT_TRUE(served.contains(service->method(i)->full_name())) << service->method(i)->full_name();
     }
   }
 }
@@ -145,7 +144,25 @@ TEST_F(JobApiTest, AJobIsWatchedByServerSentEvents) {
   EXPECT_THAT(watcher.ReadUntil("event: end\ndata: {}\n\n"), HasSubstr("\"state\":\"CANCELLED\""));
 }
 
+TEST_F(JobApiTest, ASegmentIsOneBodyThatIsCutIfItsBytesChanged) {
+  ASSERT_EQ(Ask(Post("/v1/jobs", absl::StrCat(kSpec, "}"))).code, 200);
+  CommitADraw();
+  const std::string object = Parsed(Ask(Get("/v1/jobs/g/segments")))["segments"][0]["segment"]["object"]["name"];
+  const std::string path = absl::StrCat("/v1/jobs/g/segments/", absl::StrReplaceAll(object, {{"/", "%2F"}}));
+  const std::string end = "0\r\n\r\n";
+  ASSERT_TRUE(blobs_.Put(object, kDrawBytes).ok());
+  const std::string whole = HttpPeer(http_->port()).Send(Get(path)).ReadUntil(end);
+  EXPECT_THAT(whole, testing::AllOf(HasSubstr("200 OK"), HasSubstr("Content-Type: application/octet-stream"),
+                                    HasSubstr(absl::StrCat("\r\n", kDrawBytes, "\r\n")), testing::EndsWith(end)));
+  ASSERT_TRUE(blobs_.Delete(object).ok());
+  ASSERT_TRUE(blobs_.Put(object, "ten other!").ok());
+  EXPECT_THAT(HttpPeer(http_->port()).Send(Get(path)).ReadUntil(end), testing::Not(testing::EndsWith(end)));
+  ASSERT_TRUE(blobs_.Delete(object).ok());
+  EXPECT_EQ(Parsed(Ask(Get(path)))["reason"], "OBJECT_MISSING");
+}
+
 TEST_F(JobApiTest, StreamsFailBeforeTheyBegin) {
+  ExpectError(Get("/v1/jobs/nowhere/segments/store%2Fsegment"), 404, "nowhere");
   ExpectError(Get("/v1/jobs/nowhere/watch"), 404, "nowhere");
   ExpectError(Post("/v1/jobs/nowhere/evaluate", R"({"dataset": "digits"})"), 404, "nowhere");
   ExpectError(Get("/v1/jobs/nowhere/watch?min_interval_seconds=often"), 400, "min_interval_seconds");

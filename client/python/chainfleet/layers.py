@@ -18,6 +18,10 @@ class Layer(Spec):
 class Conv(Layer):
     """Convolves with square windows and zero padding. Tensors: weight, bias.
 
+    Formula: y[o, i, j] = bias[o] + sum over c, u, v < kernel of weight[o, c, u, v] x[c, stride i + u - padding,
+      stride j + v - padding], c the channels of the group of o.
+    Source: LeCun et al., Neural Computation 1989; Krizhevsky et al., NeurIPS 2012 (groups).
+
     out_channels: channels of the output; allowed: 1 to 65,536; required.
     kernel: side of the window in pixels; allowed: 1 to 64; default: 3.
     stride: pixels between windows; allowed: 1 to 64; default: 1.
@@ -37,8 +41,10 @@ class Conv(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class Linear(Layer):
-    """Computes W x + b; flattens images first. Without outputs, the likelihood sets the number. Tensors: weight,
-    bias.
+    """A dense layer; flattens images first. Without outputs, the likelihood sets the number. Tensors: weight, bias.
+
+    Formula: weight x + bias.
+    Source: Rumelhart et al., Nature 1986.
 
     outputs: size of the output; by default the likelihood sets it; allowed: 1 to 65,536.
     bias: add a learned bias to each output; default: true.
@@ -51,8 +57,9 @@ class Linear(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class BatchNorm(Layer):
-    """Batch norm, per channel: m and v are of the batch while sampling, and the draw's own in predictions. Tensors:
-    scale, shift; statistics: mean, variance.
+    """Batch norm, per channel: m and v are mean and variance (divisor n) of the batch while sampling. In predictions
+    they are the draw's own: means over batches of 128 of the training data, with divisor n - 1 in the variance.
+    Tensors: scale, shift; statistics: mean, variance.
 
     Formula: scale (x - m) / sqrt(v + epsilon) + shift.
     Source: Ioffe & Szegedy, ICML 2015.
@@ -82,7 +89,9 @@ class FRN(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class ReLU(Layer):
-    """Formula: max(x, 0)."""
+    """Formula: max(x, 0).
+    Source: Nair & Hinton, ICML 2010.
+    """
 
     kind: ClassVar[str] = "relu"
 
@@ -90,6 +99,10 @@ class ReLU(Layer):
 @dataclass(frozen=True, kw_only=True)
 class MaxPool(Layer):
     """Maximum of each window. Drops windows that reach over the far edge. Without stride the windows do not overlap.
+
+    Formula: y[c, i, j] = max over u, v < size of x[c, stride i + u - padding, stride j + v - padding]; pixels of
+      the padding do not count.
+    Source: Weng et al., IJCNN 1992.
 
     size: side of the window in pixels; allowed: 1 to 64; default: 2.
     stride: pixels between windows; default: size; allowed: 1 to 64.
@@ -106,6 +119,9 @@ class MaxPool(Layer):
 class AvgPool(Layer):
     """Mean of each window. Drops windows that reach over the far edge. Without stride the windows do not overlap.
 
+    Formula: y[c, i, j] = sum over u, v < size of x[c, stride i + u, stride j + v] / size^2.
+    Source: LeCun et al., NeurIPS 1989.
+
     size: side of the window in pixels; allowed: 1 to 64; default: 2.
     stride: pixels between windows; default: size; allowed: 1 to 64.
     """
@@ -117,22 +133,30 @@ class AvgPool(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class GlobalAvgPool(Layer):
-    """Maps [channels, height, width] to [channels]."""
+    """Maps [channels, height, width] to [channels].
+
+    Formula: y[c] = mean over pixels of x[c, i, j].
+    Source: Lin et al., ICLR 2014.
+    """
 
     kind: ClassVar[str] = "global_avg_pool"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Flatten(Layer):
-    """Maps [channels, height, width] to one axis."""
+    """Maps [channels, height, width] to one axis.
+
+    Formula: y[(c height + i) width + j] = x[c, i, j].
+    Source: definition.
+    """
 
     kind: ClassVar[str] = "flatten"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dropout(Layer):
-    """While sampling, sets each value to 0 with probability rate and divides the rest by 1 - rate. Predictions use
-    all.
+    """Formula: z x for each value x, z = 0 with probability rate, else 1 / (1 - rate); in predictions z = 1.
+    Source: Srivastava et al., JMLR 2014.
 
     rate: probability of dropping a value; allowed: at least 0, below 1; default: 0.5.
     """
@@ -143,7 +167,8 @@ class Dropout(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class Residual(Layer):
-    """Computes branch(x) + shortcut(x); an empty shortcut is x itself.
+    """Formula: branch(x) + shortcut(x); without a shortcut, branch(x) + x.
+    Source: He et al., CVPR 2016.
 
     branch: as model.layers; required.
     shortcut: as model.layers; default: the input itself.
@@ -156,7 +181,10 @@ class Residual(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class Concat(Layer):
-    """Concatenates the channels of x and of branch(x).
+    """Concatenates the channels (of flat inputs, the values) of the input and of a branch.
+
+    Formula: [x, branch(x)].
+    Source: Huang et al., CVPR 2017.
 
     branch: as model.layers; required.
     """
@@ -185,14 +213,18 @@ class SiLU(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class Tanh(Layer):
-    """Formula: tanh(x)."""
+    """Formula: tanh(x).
+    Source: LeCun et al., Efficient BackProp, 1998 (as an activation).
+    """
 
     kind: ClassVar[str] = "tanh"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Softplus(Layer):
-    """Formula: log(1 + exp(x))."""
+    """Formula: log(1 + exp(x)).
+    Source: Dugas et al., NeurIPS 2000.
+    """
 
     kind: ClassVar[str] = "softplus"
 
@@ -211,7 +243,8 @@ class LeakyReLU(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class LayerNorm(Layer):
-    """Layer norm of flat inputs: m and v are over all values of an example. Tensors: scale, shift.
+    """Layer norm of flat inputs: m and v are mean and variance (divisor n) of all values of an example. Tensors:
+    scale, shift.
 
     Formula: scale (x - m) / sqrt(v + epsilon) + shift.
     Source: Ba et al. 2016.
@@ -225,7 +258,8 @@ class LayerNorm(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupNorm(Layer):
-    """Group norm of images: m and v are over the channels and pixels of a group. Tensors, per channel: scale, shift.
+    """Group norm of images: m and v are mean and variance (divisor n) over the channels and pixels of a group.
+    Tensors, per channel: scale, shift.
 
     Formula: scale (x - m) / sqrt(v + epsilon) + shift.
     Source: Wu & He, ECCV 2018.

@@ -18,6 +18,7 @@ class Categorical(Likelihood):
     """Labels, one output per class.
 
     Formula: p(y) = exp(f_y) / sum_k exp(f_k), f the outputs.
+    Source: Bridle, NeurIPS 1989.
     """
 
     kind: ClassVar[str] = "categorical"
@@ -27,8 +28,10 @@ class Categorical(Likelihood):
 class Gaussian(Likelihood):
     """Float32 targets, one output f.
 
-    Formula: y ~ N(f, variance); learned: the variance is exp(likelihood.log_variance), a parameter that starts at
-      0 and has the job's prior (layers: {likelihood: ...} overrides it).
+    Formula: y ~ N(m + d f, variance), m and d mean and deviation of standardised targets, else 0 and 1. With
+      learned the variance is d^2 exp(likelihood.log_variance), a parameter that starts at 0 and has the job's
+      prior (layers: {likelihood: ...} overrides it).
+    Source: MacKay, Neural Computation 1992.
 
     variance: fixed variance, in squared units of the target; give this or learned; allowed: above 0; default:
       none.
@@ -44,7 +47,9 @@ class Gaussian(Likelihood):
 class HeteroscedasticGaussian(Likelihood):
     """Float32 targets, two outputs.
 
-    Formula: y ~ N(f_0, exp(f_1)), f the outputs.
+    Formula: y ~ N(m + d f_0, d^2 exp(f_1)), f the outputs, m and d mean and deviation of standardised targets,
+      else 0 and 1.
+    Source: Nix & Weigend, ICNN 1994.
     """
 
     kind: ClassVar[str] = "heteroscedastic_gaussian"
@@ -55,6 +60,7 @@ class Bernoulli(Likelihood):
     """Labels of two classes, one output f.
 
     Formula: P(y = 1) = 1 / (1 + exp(-f)).
+    Source: Cox, J. Royal Statistical Society B 1958.
     """
 
     kind: ClassVar[str] = "bernoulli"

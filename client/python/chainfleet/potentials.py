@@ -19,9 +19,11 @@ class Gaussian(Potential):
     """A normal law; without a covariance the coordinates are independent.
 
     Formula: U = (theta - mean)' covariance^-1 (theta - mean) / 2.
+    Source: definition.
 
     dimension: number of coordinates; allowed: 1 to 2,147,483,648; default: 1.
-    precision: 1 / variance of each coordinate, default 1; excludes a covariance; allowed: above 0.
+    precision: 1 / variance of each coordinate, per squared unit of theta, default 1; excludes a covariance;
+      allowed: above 0.
     covariance: dimension x dimension, row by row, in squared units of theta; default: I / precision.
     mean: one number for all coordinates, or dimension numbers, in units of theta; default 0.
     """
@@ -35,11 +37,13 @@ class Gaussian(Potential):
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianMixture(Potential):
-    """A mixture of normal laws.
+    """A mixture of normal laws. K means: each of dimension independent coordinates follows the one-dimensional
+    mixture, and U is the sum over coordinates. K x dimension means: one mixture of whole vectors, row k is
+    mean_k.
 
-    Formula: U = -log sum_k weight_k N(theta; mean_k, stddev_k^2 I). K means: each of dimension independent
-      coordinates follows the one-dimensional mixture. K x dimension means: one mixture of the whole vector,
-      mean_k in row k.
+    Formula: U = -log sum_k w_k stddev_k^-D exp(-|theta - mean_k|^2 / (2 stddev_k^2)), D the length of mean_k, w_k
+      = weight_k / sum of the weights.
+    Source: Pearson, Philosophical Transactions A 1894.
 
     weights: relative weights of the components; allowed: above 0; default: none.
     means: one for each weight (independent coordinates), or weights x dimension, in units of theta; default:
@@ -59,7 +63,9 @@ class GaussianMixture(Potential):
 class LinearRegression(Potential):
     """Float32 targets; theta is weights and intercept, with the job's prior.
 
-    Formula: y ~ N(weights . x + intercept, noise_variance).
+    Formula: y ~ N(m + d (weights . x + intercept), noise_variance), m and d mean and deviation of standardised
+      targets, else 0 and 1.
+    Source: Lindley & Smith, J. Royal Statistical Society B 1972.
 
     noise_variance: variance of a target around its prediction, in squared units of the target; allowed: above
       0; default: 1.
@@ -76,6 +82,7 @@ class LogisticRegression(Potential):
     """Labels of two classes; theta is weights and intercept, with the job's prior.
 
     Formula: P(y = 1) = 1 / (1 + exp(-(weights . x + intercept))).
+    Source: Cox, J. Royal Statistical Society B 1958.
 
     intercept: add a constant to each logit; default: true.
     """

@@ -17,9 +17,11 @@ class Prior(Spec):
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(Prior):
     """Formula: -log p(x) = precision x^2 / 2 + constant, for each parameter x.
+    Source: MacKay, Neural Computation 1992.
 
     precision: 1 / variance, per squared unit of a parameter; 0 is flat; allowed: at least 0; default: 0.
-    layers: precision of single layers by name, for example conv1 or fc2; allowed: at least 0; default: none.
+    layers: precision of single layers by name, for example conv1 or fc2, per squared unit of a parameter;
+      allowed: at least 0; default: none.
     """
 
     kind: ClassVar[str] = "gaussian"
@@ -30,6 +32,7 @@ class Gaussian(Prior):
 @dataclass(frozen=True, kw_only=True)
 class Laplace(Prior):
     """Formula: p(x) = exp(-|x| / scale) / (2 scale), for each parameter x.
+    Source: Williams, Neural Computation 1995.
 
     scale: scale of the density, in units of a parameter; allowed: above 0; default: 1.
     """
@@ -41,6 +44,7 @@ class Laplace(Prior):
 @dataclass(frozen=True, kw_only=True)
 class StudentT(Prior):
     """Formula: p(x) proportional to (1 + (x / scale)^2 / nu)^(-(nu + 1) / 2), for each parameter x.
+    Source: Student, Biometrika 1908; Fortuin et al., ICLR 2022 (for weights of networks).
 
     degrees_of_freedom: nu in the formula; allowed: above 0; default: 3.
     scale: scale of the density, in units of a parameter; allowed: above 0; default: 1.

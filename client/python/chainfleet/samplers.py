@@ -231,7 +231,7 @@ class GradientUncertainty(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class RandomWalk(Sampler):
-    """Random-walk Metropolis on the full data; alpha is the proposal's standard deviation.
+    """Random-walk Metropolis on the full data; alpha is the proposal's standard deviation, in units of theta.
 
     Formula: theta' = theta + alpha z, accepted with probability min(1, exp(-(U(theta') - U(theta)) / T)).
     Source: Metropolis et al., J. Chem. Phys. 1953.

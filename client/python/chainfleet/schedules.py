@@ -36,6 +36,7 @@ class Cyclical(Schedule):
 @dataclass(frozen=True, kw_only=True)
 class Linear(Schedule):
     """Formula: initial + (final - initial) t / total.
+    Source: Goodfellow et al., Deep Learning, 2016, section 8.3.1.
     Symbols: help(chainfleet.schedules.Schedule).
 
     initial: value at the start; allowed: above 0; required.
@@ -50,6 +51,7 @@ class Linear(Schedule):
 @dataclass(frozen=True, kw_only=True)
 class Exponential(Schedule):
     """Formula: initial (final / initial)^(t / total).
+    Source: Senior et al., ICASSP 2013.
     Symbols: help(chainfleet.schedules.Schedule).
 
     initial: value at the start; allowed: above 0; required.
@@ -64,6 +66,7 @@ class Exponential(Schedule):
 @dataclass(frozen=True, kw_only=True)
 class Step(Schedule):
     """Formula: initial while t < at total, then initial * factor.
+    Source: He et al., CVPR 2016 (with more drops).
     Symbols: help(chainfleet.schedules.Schedule).
 
     initial: value at the start; allowed: above 0; required.

@@ -17,6 +17,10 @@ class Until(Spec):
     max_draws are committed. The conditions are checked when each chain has 100 traced values. By default, chains
     run all their steps.
 
+    Formula: largest R-hat < rhat_below and smallest effective sample size > ess_above, or draws >= max_draws.
+    Source: Vehtari et al., Bayesian Analysis 2021 (rank-normalised split R-hat; bulk and tail effective sample
+      size).
+
     rhat_below: bound on the largest R-hat of the deciding quantities; needs two chains or more; allowed:
       above 1; default: none.
     ess_above: bound on the smallest bulk or tail effective sample size of these quantities, in draws;
@@ -35,6 +39,7 @@ class Standardize(Spec):
     Both settings are true by default.
 
     Formula: (x - m) / d.
+    Source: LeCun et al., Efficient BackProp, 1998.
 
     inputs: false: inputs as stored, uint8 as x / 255; default: true.
     targets: false: float32 targets are learned in their own units; default: true.
@@ -47,6 +52,9 @@ class Standardize(Spec):
 @dataclass(frozen=True, kw_only=True)
 class Init(Spec):
     """Sets where chains start, instead of a network's random start or of 0.
+
+    Formula: theta at the start = the given point, or the model's start, + perturb z, z standard normal noise.
+    Source: definition.
 
     theta: one number for all, D numbers, or K x D by row: chain i starts at row i mod K; default: the model's
       start.
@@ -145,6 +153,10 @@ class Augmentation(Spec):
     """Changes the images of a mini-batch at random, after they are standardised. By default, images stay as they
     are.
 
+    Formula: y[c, i, j] = x[c, i + a, j + b], a and b uniform integers from -crop_padding to crop_padding, x = 0
+      outside the image; then flip.
+    Source: He et al., CVPR 2016.
+
     crop_padding: largest shift in pixels; zeros fill the gap; allowed: 0 to 64; default: 0.
     flip: mirror each image left to right with probability 1/2; default: false.
     """
@@ -161,8 +173,9 @@ class Sweep(Spec):
     step_size: values of alpha at the start; default: none.
     learning_rate: values of h at the start; default: none.
     temperature: values of T; default: none.
-    prior_precision: values of the prior's precision (of bsam: its own); default: none.
-    eta: values of the sampler's eta; default: none.
+    prior_precision: values of the prior's precision (of bsam: its own), per squared unit of theta; default:
+      none.
+    eta: values of the sampler's eta, in squared units of theta; default: none.
     friction: values of the sampler's friction; default: none.
     rho: values of the sampler's rho; default: none.
     """
@@ -245,7 +258,7 @@ class JobSpec(Spec):
       images stay as they are.
     precision: precision of products and convolutions on a GPU; allowed: float32, tf32; default: float32.
     standardize: Standardises by the mean m and deviation d of the training set. Predictions are in the units
-      of the targets. Both settings are true by default. Formula: (x - m) / d.
+      of the targets. Both settings are true by default.
     init: Start of the chains; default: random for networks, 0 for analytic potentials.
     retention: Deletes committed draws; by default all are kept until the job is deleted. A draw is deleted if
       either rule says so; its record stays as a tombstone. Draws of a version with an alias, or of a running

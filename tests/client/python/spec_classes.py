@@ -53,9 +53,12 @@ def _type(field, inner, key, module):
 
 
 def _described(field, key, inner):
-    """Returns the docstring's line about a field: words, bounds, default. A group's words say its default."""
+    """Returns the docstring's line about a field: words, bounds, default.
+
+    A group's words say its default. Its formula is left to its class.
+    """
     default = key.default or ("" if inner or re.search("default|required", key.words) else "none")
-    words = "" if "(default)" in key.words else key.words.replace("`", "")
+    words = "" if "(default)" in key.words else key.words.partition(" Formula: ")[0].replace("`", "")
     said = default if default in ("", "required") else f"default: {default}"
     parts = [words, key.allowed and f"allowed: {key.allowed}", said]
     return f"{field.name}: " + "; ".join(part.rstrip(".") for part in parts if part) + "."

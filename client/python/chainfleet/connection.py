@@ -37,6 +37,7 @@ _OPTIONS = (
     ("grpc.use_local_subchannel_pool", 1),
 )
 _LONGEST_WAIT = 1.0  # seconds between attempts
+_CONNECTED = 5.0  # seconds: an attempt that took longer had reached a server
 _PATIENCE = 60.0  # seconds of a stream that had begun, without a word from any server
 TRANSFER_TIMEOUT = 1800.0  # seconds: the server decodes an upload before it answers
 
@@ -107,16 +108,19 @@ class Connection:
                 known[method] = made
             return _reply_of(made, request, **options)  # type: ignore[no-any-return]
 
-        return self._repeat(attempt, timeout or self.timeout)
+        return self._repeat(attempt, timeout or self.timeout, TRANSFER_TIMEOUT)
 
     def upload(self, method: str, messages: Callable[[], Iterator[Message]], reply: type[ReplyT]) -> ReplyT:
-        """The reply after all `messages`, which are made again for each attempt."""
+        """The reply after all `messages`, which are made again for each attempt.
+
+        Raises Unavailable if no server was reached for `self.timeout` seconds. So does `read`.
+        """
 
         def attempt(channel: grpc.Channel, **options: Any) -> ReplyT:
             made = channel.stream_unary(_path(method), lambda message: message.SerializeToString(), reply.FromString)
             return _reply_of(made, messages(), **options)  # type: ignore[no-any-return]
 
-        return self._repeat(attempt, TRANSFER_TIMEOUT)
+        return self._repeat(attempt, TRANSFER_TIMEOUT, self.timeout)
 
     def read(
         self, method: str, request: Message, reply: type[ReplyT], take: Callable[[Iterator[ReplyT]], ResultT]
@@ -129,7 +133,7 @@ class Connection:
             with _held(call):
                 return take(iter(call))
 
-        return self._repeat(attempt, TRANSFER_TIMEOUT)
+        return self._repeat(attempt, TRANSFER_TIMEOUT, self.timeout)
 
     def pages(self, method: str, request: Any, reply: type[Any], items: str) -> list[Any]:
         """The `items` of all pages of a list call."""
@@ -198,12 +202,14 @@ class Connection:
         request_id = ("x-request-id", uuid.uuid4().hex)
         return (request_id, ("authorization", f"Bearer {self._token}")) if self._token else (request_id,)
 
-    def _repeat(self, attempt: _Attempt[ResultT], timeout: float) -> ResultT:
-        end = time.monotonic() + timeout
+    def _repeat(self, attempt: _Attempt[ResultT], timeout: float, patience: float) -> ResultT:
+        """The result within `timeout` seconds. Gives up after an outage of `patience` seconds."""
+        end = give_up = time.monotonic() + timeout
         metadata, wait = self._metadata(), 0.05
         outage: Unavailable | None = None
         while True:
-            left = end - time.monotonic()
+            begun = time.monotonic()
+            left = end - begun
             address, channel = self._channel()
             try:
                 return attempt(channel, timeout=max(left, 0.001), metadata=metadata)
@@ -213,9 +219,11 @@ class Connection:
                 raise outage  # the last attempt had no time left
             if not isinstance(failure, Unavailable):
                 raise failure
+            now, pause = time.monotonic(), wait * random.uniform(0.5, 1)
+            if outage is None or now - begun > _CONNECTED:
+                give_up = min(end, now + patience)
             outage = failure
-            pause = wait * random.uniform(0.5, 1)
-            if time.monotonic() + pause >= end:
+            if now + pause >= give_up:
                 raise failure
             _pause(pause)
             wait = min(2 * wait, _LONGEST_WAIT)

@@ -6,6 +6,7 @@ import io
 import pickle
 import sys
 import threading
+import time
 import unittest
 import unittest.mock
 
@@ -110,6 +111,17 @@ class Calls(Served):
             self.get(self.connect(dead, timeout=0.5))
         self.assertIn(dead, str(caught.exception))
         self.assertIn("chainfleet up", str(caught.exception))
+
+    def test_transfers_without_a_server_end_after_the_timeout_of_calls(self):
+        connected = self.connect(f"127.0.0.1:{free_ports(1)[0]}", timeout=0.5)
+        data = arrays.check_data(numpy.zeros((3, 2)), numpy.zeros(3))
+        begun = time.monotonic()
+        for transfer in (lambda: uploads.put_data(connected, "d", data, lambda sent, total: None),
+                         lambda: connected.read("JobService/ReadSegment", jobs_pb2.ReadSegmentRequest(), jobs_pb2.Chunk, list)):
+            with self.assertRaises(cf.errors.Unavailable) as caught:
+                transfer()
+            self.assertEqual(caught.exception.reason, "NO_SERVER")
+        self.assertLess(time.monotonic() - begun, 20)
 
     def test_a_port_for_http_is_said_to_be_one(self):
         server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)

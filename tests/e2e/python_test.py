@@ -84,6 +84,16 @@ class Package(ConnectedFleet):
         with self.assertRaisesRegex(TypeError, "no argument 'ece_bin'"):
             self.job.evaluate((self.x[500:], self.y[500:]), ece_bin=5)
 
+    def test_an_evaluation_or_a_report_that_is_refused_leaves_no_data_behind(self):
+        before, data = self.fleet.datasets(), (self.x[510:], self.y[510:])
+        wrong = ({"ood": (self.x[520:], [])}, {"ood": "unknown"}, {"kinds": "thetaa"}, {"ece_bins": -1}, {"version": 99},
+                 {"calibration": (self.x[520:, 1:], self.y[520:])})
+        calls = [lambda given=given: self.job.evaluate(data, progress=False, **given) for given in wrong]
+        for call in (*calls, lambda: self.job.report("/nowhere/page.html", data, point="x")):
+            with self.assertRaises(cf.ChainfleetError):
+                call()
+            self.assertEqual(self.fleet.datasets(), before)
+
     def test_programs_write_the_report_and_the_export_of_the_same_job(self):
         with tempfile.TemporaryDirectory() as folder:
             page, exported = os.path.join(folder, "report.html"), os.path.join(folder, "draws.npz")

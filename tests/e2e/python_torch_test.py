@@ -109,12 +109,19 @@ class Torch(ConnectedFleet):
             def forward(self, x):
                 return self.out(self.hidden(x - x.mean(dim=0)))
 
+        self.fleet.put_dataset("stored", ROWS[:50], numpy.arange(50) % 2, progress=False)
         before = [model.name for model in self.fleet.models()], [dataset.name for dataset in self.fleet.datasets()]
-        with self.assertRaisesRegex(cf.errors.InvalidArgument, "mixes examples") as caught:
-            self.fleet.sample(Mixing(2), data=(ROWS[1:], numpy.arange(599) % 2), sampler=cf.SGLD(), epochs=1)
-        self.assertEqual(caught.exception.reason, "INVALID_MODEL")
+        for data in ((ROWS[1:], numpy.arange(599) % 2), "stored"):
+            with self.assertRaisesRegex(cf.errors.InvalidArgument, "mixes examples") as caught:
+                self.fleet.sample(Mixing(2), data=data, sampler=cf.SGLD(), epochs=1)
+            self.assertEqual(caught.exception.reason, "INVALID_MODEL")
+        with self.assertRaisesRegex(cf.errors.InvalidArgument, r"float32 \[3, 2\] is needed"):
+            self.fleet.sample(Net(3), data="stored", sampler=cf.SGLD(), epochs=1)
+        with self.assertRaises(cf.reasons.DatasetNotFound):
+            self.fleet.sample(Net(2), data="unknown", sampler=cf.SGLD(), epochs=1)
+        with tempfile.NamedTemporaryFile(suffix=".npz") as file, self.assertRaisesRegex(cf.errors.InvalidArgument, "put_files") as caught:
+            self.fleet.sample(Net(2), data=cf.Files(file.name), sampler=cf.SGLD(), epochs=1)
         self.assertEqual(([model.name for model in self.fleet.models()], [dataset.name for dataset in self.fleet.datasets()]), before)
-
 
     def test_a_server_that_takes_no_torchscript_gets_no_data_either(self):
         before = self.fleet.models(), self.fleet.datasets()

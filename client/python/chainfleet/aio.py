@@ -78,6 +78,10 @@ class Fleet:
         """See chainfleet.Fleet.datasets."""
         return await call(self.sync.datasets)
 
+    async def dataset(self, name: str) -> types_pb2.Dataset:
+        """See chainfleet.Fleet.dataset."""
+        return await call(self.sync.dataset, name)
+
     async def rows(self, dataset: str, rows: Sequence[int]) -> jobs_pb2.DatasetRowValues:
         """See chainfleet.Fleet.rows."""
         return await call(self.sync.rows, dataset, rows)
@@ -94,6 +98,10 @@ class Fleet:
         """See chainfleet.Fleet.models."""
         return await call(self.sync.models)
 
+    async def model(self, name: str) -> types_pb2.StoredModel:
+        """See chainfleet.Fleet.model."""
+        return await call(self.sync.model, name)
+
     async def delete_model(self, name: str) -> None:
         """See chainfleet.Fleet.delete_model."""
         return await call(self.sync.delete_model, name)
@@ -106,6 +114,10 @@ class Fleet:
         """See chainfleet.Fleet.aliases."""
         return await call(self.sync.aliases)
 
+    async def alias(self, name: str) -> jobs_pb2.Alias:
+        """See chainfleet.Fleet.alias."""
+        return await call(self.sync.alias, name)
+
     async def delete_alias(self, alias: str) -> None:
         """See chainfleet.Fleet.delete_alias."""
         return await call(self.sync.delete_alias, alias)
@@ -113,6 +125,10 @@ class Fleet:
     async def workers(self) -> list[jobs_pb2.Worker]:
         """See chainfleet.Fleet.workers."""
         return await call(self.sync.workers)
+
+    async def worker(self, name: str) -> jobs_pb2.Worker:
+        """See chainfleet.Fleet.worker."""
+        return await call(self.sync.worker, name)
 
     async def drain(self, worker: str, deadline: float=300.0) -> jobs_pb2.Worker:
         """See chainfleet.Fleet.drain."""
@@ -141,10 +157,6 @@ class Fleet:
     async def get_dataset(self, name: str) -> tuple[Array, Array]:
         """See chainfleet.Fleet.get_dataset."""
         return await call(self.sync.get_dataset, name)
-
-    async def dataset_of(self, data: Any, numbers: bool | None, progress: bool=True) -> str:
-        """See chainfleet.Fleet.dataset_of."""
-        return await call(self.sync.dataset_of, data, numbers, progress)
 
     async def upload(self, name: str, data: Data | Files, progress: bool, class_names: Sequence[str]=()) -> types_pb2.Dataset:
         """See chainfleet.Fleet.upload."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from . import modules, programs, sampling
 from .arrays import Data
 from .connection import Connection
 from .contexts import find_server
-from .errors import ChainfleetError, InvalidArgument, class_of
+from .errors import ChainfleetError, class_of
 from .job import Job
 from .likelihoods import Likelihood
 from .prediction import Prediction
@@ -133,9 +132,10 @@ class Fleet(Resources):
         arrays = content if isinstance(content, Data) else None
         chosen, module, is_file = sampling.model_of(model), b"", isinstance(model, os.PathLike)
         if chosen is None:
-            module, function = modules.network_file(model, self._input_shape(dataset, arrays))
-            if arrays and function:
-                modules.try_module(function, arrays, likelihood)
+            rows = self._rows_to_try(dataset, content)
+            module, function = modules.network_file(model, rows.x.shape[1:] if rows else None)
+            if rows and function:
+                modules.try_module(function, rows, likelihood)
             chosen = modules.stored_model(module)
         request = self._request(sampling.job_spec(given, chosen, dataset, arrays))
         job = self._create(request, {"DATASET_NOT_FOUND": content, "MODEL_NOT_FOUND": module}, progress)
@@ -173,12 +173,6 @@ class Fleet(Resources):
         request = jobs_pb2.ListJobsRequest(state=state)
         return self.connection.pages("JobService/ListJobs", request, jobs_pb2.ListJobsResponse, "jobs")
 
-    def _input_shape(self, dataset: str, arrays: Data | None) -> Sequence[int] | None:
-        """That of one row; None if it is not known before the data is stored."""
-        if arrays:
-            return arrays.x.shape[1:]
-        return next((found.input_shape for found in self.datasets() if found.name == dataset), None)
-
     def _request(self, spec: JobSpec, request_id: str = "") -> jobs_pb2.CreateJobRequest:
         # Always one: a repeat after a lost reply must not make a second job.
         request = jobs_pb2.CreateJobRequest(request_id=request_id or uuid.uuid4().hex)
@@ -194,24 +188,21 @@ class Fleet(Resources):
         was uploaded for a job that is wrong after all, such as a network that does not fit the data, is deleted again.
         """
         left = {reason: content for reason, content in (missing or {}).items() if content}
-        undo: list[tuple[Callable[[str], None], str]] = []
-        while True:
-            try:
-                return Job(self, self.connection.call("JobService/CreateJob", request, jobs_pb2.Job).id)
-            except ChainfleetError as error:
-                if error.reason not in left:
-                    for delete, stored in undo if isinstance(error, InvalidArgument) else ():
-                        with contextlib.suppress(ChainfleetError):  # another job may use it by now
-                            delete(stored)
-                    raise
-            module, data = left.pop("MODEL_NOT_FOUND", b""), left.pop("DATASET_NOT_FOUND", None)
-            stored = request.spec.model.exported or request.spec.model.torchscript
-            if module and stored not in [found.name for found in self.models()]:  # first: it may be refused
-                self.upload_model(stored, module, progress)
-                undo.append((self.delete_model, stored))
-            if data and request.spec.dataset.name not in [found.name for found in self.datasets()]:
-                self.upload(request.spec.dataset.name, data, progress)
-                undo.append((self.delete_dataset, request.spec.dataset.name))
+        with self._undone() as undo:
+            while True:
+                try:
+                    return Job(self, self.connection.call("JobService/CreateJob", request, jobs_pb2.Job).id)
+                except ChainfleetError as error:
+                    if error.reason not in left:
+                        raise
+                module, data = left.pop("MODEL_NOT_FOUND", b""), left.pop("DATASET_NOT_FOUND", None)
+                stored = request.spec.model.exported or request.spec.model.torchscript
+                if module and stored not in [found.name for found in self.models()]:  # first: it may be refused
+                    self.upload_model(stored, module, progress)
+                    undo.append((self.delete_model, stored))
+                if data and request.spec.dataset.name not in [found.name for found in self.datasets()]:
+                    self.upload(request.spec.dataset.name, data, progress)
+                    undo.append((self.delete_dataset, request.spec.dataset.name))
 
     def doctor(self) -> str:
         """A table of checks of programs, disk, server and workers. Needs the program `chainfleet`.

@@ -272,21 +272,11 @@ class Job:
         unknown = more.keys() - predict_pb2.EvaluateRequest.DESCRIPTOR.fields_by_name.keys()
         if unknown:
             raise TypeError(f"evaluate() has no argument {min(unknown)!r}")
-        numbers = self._learns_numbers()
-        names = [
-            self._fleet.dataset_of(part, numbers, progress) if part is not None else ""
-            for part in (data, ood, calibration)
-        ]
-        request = predict_pb2.EvaluateRequest(
-            job=self.id,
-            dataset=names[0],
-            ood_dataset=names[1],
-            calibration_dataset=names[2],
-            selection=prediction.select(**chosen),
-            request_id=uuid.uuid4().hex,
-            **more,
-        )
-        started = self._connection.call("PredictService/StartEvaluation", request, predict_pb2.EvaluationOperation)
+        selection = prediction.select(**chosen)
+        request = predict_pb2.EvaluateRequest(job=self.id, selection=selection, request_id=uuid.uuid4().hex, **more)
+        with self._fleet._stored((data, ood, calibration), self._learns_numbers(), progress) as names:
+            request.dataset, request.ood_dataset, request.calibration_dataset = names
+            started = self._connection.call("PredictService/StartEvaluation", request, predict_pb2.EvaluationOperation)
         return self._fleet.wait_evaluation(started.id, timeout, progress)
 
     def evaluations(self) -> list[predict_pb2.EvaluationOperation]:
@@ -334,18 +324,18 @@ class Job:
         this id. ood: rows that are out of distribution. corruptions: names, or ("all",), of changes to the rows.
         flatness: also the Fisher spectrum and the loss along lines.
         """
-        numbers = self._learns_numbers()
-        given = {
-            "--dataset": None if data is None else self._fleet.dataset_of(data, numbers),
-            "--ood": None if ood is None else self._fleet.dataset_of(ood, numbers),
-            "--corruptions": ",".join(corruptions),
-            "--class-names": ",".join(class_names),
-            "--evaluation": evaluation,
-            "--point": point,
-        }
-        flags = [part for flag, value in given.items() if value for part in (flag, value)]
-        flags += ["--flatness"] if flatness else []
-        self._fleet.run_program("report", self.id, "--output", os.fspath(path), *flags)
+        with self._fleet._stored((data, ood), self._learns_numbers()) as (dataset, other):
+            given = {
+                "--dataset": dataset,
+                "--ood": other,
+                "--corruptions": ",".join(corruptions),
+                "--class-names": ",".join(class_names),
+                "--evaluation": evaluation,
+                "--point": point,
+            }
+            flags = [part for flag, value in given.items() if value for part in (flag, value)]
+            flags += ["--flatness"] if flatness else []
+            self._fleet.run_program("report", self.id, "--output", os.fspath(path), *flags)
 
     def _set_intent(self, intent: jobs_pb2.Job.Intent) -> None:
         request = jobs_pb2.SetIntentRequest(name=self.id, intent=intent)

@@ -19,7 +19,7 @@ from .likelihoods import Bernoulli, Gaussian, HeteroscedasticGaussian, Likelihoo
 from .specs import Model
 from .uploads import model_name, open_file
 
-_TRIED_ROWS = 3
+TRIED_ROWS = 3
 
 
 def network_file(model: Any, shape: Sequence[int] | None) -> tuple[bytes, Any]:
@@ -50,10 +50,9 @@ def network_file(model: Any, shape: Sequence[int] | None) -> tuple[bytes, Any]:
         torch.jit.save(model, buffer)
         return buffer.getvalue(), torch.jit.load(io.BytesIO(buffer.getvalue()), map_location="cpu").eval()
     if shape is None:
-        raise _refused(
-            "the shape of its inputs is not known", "give rows: data as arrays, or put_model(..., example=x)"
-        )
-    example = torch.zeros(_TRIED_ROWS, *shape, dtype=torch.float32, device="cpu")  # stored in the file
+        hint = "give rows: data=(x, y), files by fleet.put_files(name, ...) and data=name, or put_model(..., example=x)"
+        raise _refused("the shape of its inputs is not known", hint)
+    example = torch.zeros(TRIED_ROWS, *shape, dtype=torch.float32, device="cpu")  # stored in the file
     try:
         exported = torch.export.export(
             evaluated(copy.deepcopy(model).cpu()), (example,), dynamic_shapes=({0: torch.export.Dim("batch")},)
@@ -133,7 +132,7 @@ def try_module(module: Any, data: Data, likelihood: Likelihood | None) -> None:
 
 def _tried_rows(x: Array) -> Array:
     """Different rows near those of the data, standardised, float32."""
-    rows = np.resize(x[: 64 * _TRIED_ROWS : 64] if len(x) > 64 * _TRIED_ROWS else x, (_TRIED_ROWS, *x.shape[1:]))
+    rows = np.resize(x[: 64 * TRIED_ROWS : 64] if len(x) > 64 * TRIED_ROWS else x, (TRIED_ROWS, *x.shape[1:]))
     made: Array = rows.astype(np.float32)
     made = (made - made.mean()) / (made.std() or 1)
     made += 0.1 * np.random.default_rng(0).standard_normal(made.shape, np.float32)

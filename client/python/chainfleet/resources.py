@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import time
 import warnings
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from . import modules, text, uploads
 from .arrays import Array, Data, check_data
 from .connection import Connection
-from .errors import DeadlineExceeded, InvalidArgument, JobFailed, class_of
+from .errors import ChainfleetError, DeadlineExceeded, InvalidArgument, JobFailed, NotFound, Unavailable, class_of
 from .evaluation import Evaluation
 from .sources import Files, source_of
 from .v1 import jobs_pb2, predict_pb2, types_pb2
@@ -22,6 +23,7 @@ from .v1 import jobs_pb2, predict_pb2, types_pb2
 if TYPE_CHECKING:
     from .job import Job
 
+ResourceT = TypeVar("ResourceT", types_pb2.Dataset, types_pb2.StoredModel, jobs_pb2.Alias, jobs_pb2.Worker)
 _ROWS_BYTES = 8 << 20  # for each call that reads rows; a reply may have 15 MiB
 
 
@@ -68,6 +70,10 @@ class Resources:
         request = jobs_pb2.ListDatasetsRequest()
         return self.connection.pages("JobService/ListDatasets", request, jobs_pb2.ListDatasetsResponse, "datasets")
 
+    def dataset(self, name: str) -> types_pb2.Dataset:
+        """A data set by name. Raises DatasetNotFound."""
+        return _named(self.datasets(), name, "DATASET")
+
     def rows(self, dataset: str, rows: Sequence[int]) -> jobs_pb2.DatasetRowValues:
         """Rows of a data set as they are stored, at most 15 MiB. Raises OutOfRange."""
         request = jobs_pb2.ReadRowsRequest(dataset=dataset, rows=rows)
@@ -92,6 +98,10 @@ class Resources:
         request = jobs_pb2.ListModelsRequest()
         return self.connection.pages("JobService/ListModels", request, jobs_pb2.ListModelsResponse, "models")
 
+    def model(self, name: str) -> types_pb2.StoredModel:
+        """A stored network by name. Raises ModelNotFound."""
+        return _named(self.models(), name, "MODEL")
+
     def delete_model(self, name: str) -> None:
         """Raises FailedPrecondition (IN_USE) that names the jobs that use it."""
         request = jobs_pb2.DeleteModelRequest(name=name)
@@ -107,6 +117,10 @@ class Resources:
         request = jobs_pb2.ListAliasesRequest()
         return self.connection.pages("JobService/ListAliases", request, jobs_pb2.ListAliasesResponse, "aliases")
 
+    def alias(self, name: str) -> jobs_pb2.Alias:
+        """An alias by name. Raises AliasNotFound."""
+        return _named(self.aliases(), name, "ALIAS")
+
     def delete_alias(self, alias: str) -> None:
         """Deletes the name, not the version."""
         request = jobs_pb2.DeleteAliasRequest(name=alias)
@@ -116,6 +130,10 @@ class Resources:
         """The workers by id."""
         request = jobs_pb2.ListWorkersRequest()
         return self.connection.pages("JobService/ListWorkers", request, jobs_pb2.ListWorkersResponse, "workers")
+
+    def worker(self, name: str) -> jobs_pb2.Worker:
+        """A worker by id. Raises WorkerNotFound."""
+        return _named(self.workers(), name, "WORKER")
 
     def drain(self, worker: str, deadline: float = 300.0) -> jobs_pb2.Worker:
         """Has a worker hand its chains back within `deadline` seconds, before maintenance."""
@@ -164,25 +182,57 @@ class Resources:
 
     def get_dataset(self, name: str) -> tuple[Array, Array]:
         """All of a data set as it is stored: x uint8 or float32 [n, ...], y int32 classes or float32 numbers [n]."""
-        about = next((stored for stored in self.datasets() if stored.name == name), None)
-        if about is None:
-            raise class_of("NOT_FOUND", "DATASET_NOT_FOUND")(f"no dataset {name}", reason="DATASET_NOT_FOUND")
-        dtype = np.dtype(np.uint8 if about.input_type == types_pb2.UINT8 else "<f4")
-        row_bytes = dtype.itemsize * math.prod(about.input_shape) + 16
+        about = self.dataset(name)
+        row_bytes = _input_type(about).itemsize * math.prod(about.input_shape) + 16
         step = max(1, _ROWS_BYTES // row_bytes)
         ranges = [range(first, min(first + step, about.num_rows)) for first in range(0, about.num_rows, step)]
         parts = [self.rows(name, rows) for rows in ranges]
-        x = np.frombuffer(b"".join(part.inputs for part in parts), dtype).reshape(-1, *about.input_shape)
+        x = np.frombuffer(b"".join(part.inputs for part in parts), _input_type(about)).reshape(-1, *about.input_shape)
         if about.target_type == types_pb2.FLOAT32_TARGETS:
             return x, np.concatenate([np.array(part.targets, np.float32) for part in parts])
         return x, np.concatenate([np.array(part.labels, np.int32) for part in parts])
 
-    def dataset_of(self, data: Any, numbers: bool | None, progress: bool = True) -> str:
-        """The name of a data set: `data` itself, or that of arrays or files, which are uploaded once."""
-        name, content = source_of(data, numbers)
-        if content is not None and name not in [stored.name for stored in self.datasets()]:
-            self.upload(name, content, progress)
-        return name
+    def _rows_to_try(self, dataset: str, content: Data | Files | None) -> Data | None:
+        """Rows like those that a network will get; None for files that are not stored. Raises DatasetNotFound."""
+        if isinstance(content, Data) or not dataset:
+            return content if isinstance(content, Data) else None
+        try:
+            about = self.dataset(dataset)
+        except NotFound:
+            if content is None:
+                raise
+            return None
+        read = self.rows(dataset, range(min(modules.TRIED_ROWS, about.num_rows)))
+        x = np.frombuffer(read.inputs, _input_type(about)).reshape(-1, *about.input_shape)
+        last_class = np.array([about.num_classes - 1], np.int32)
+        return Data(x, np.array(read.targets, np.float32) if read.targets else last_class)
+
+    @contextlib.contextmanager
+    def _stored(self, parts: Sequence[Any], numbers: bool | None, progress: bool = True) -> Iterator[list[str]]:
+        """The names of data sets: the parts themselves, or those of arrays or files, which are uploaded; "" of None.
+
+        All parts are checked before the first upload. What was uploaded is deleted again if the block fails.
+        """
+        found = [source_of(part, numbers) for part in parts]
+        content_of = {name: content for name, content in found if content is not None}
+        known = [stored.name for stored in self.datasets()] if content_of else []
+        with self._undone() as undo:
+            for name in content_of.keys() - known:
+                self.upload(name, content_of[name], progress)
+                undo.append((self.delete_dataset, name))
+            yield [name for name, _ in found]
+
+    @contextlib.contextmanager
+    def _undone(self) -> Iterator[list[tuple[Callable[[str], None], str]]]:
+        """A list of (delete, name) to call if the block fails. If no server answers, the block may have succeeded."""
+        undo: list[tuple[Callable[[str], None], str]] = []
+        try:
+            yield undo
+        except ChainfleetError as error:
+            for delete, stored in () if isinstance(error, (Unavailable, DeadlineExceeded)) else undo:
+                with contextlib.suppress(ChainfleetError):  # another job may use it by now
+                    delete(stored)
+            raise
 
     def upload(
         self, name: str, data: Data | Files, progress: bool, class_names: Sequence[str] = ()
@@ -211,3 +261,15 @@ class Resources:
         """Uploads the bytes of a .pt2 or TorchScript file."""
         with text.line(progress) as line:
             return uploads.put_model(self.connection, name, content, line.show_bytes)
+
+
+def _named(found: Iterable[ResourceT], name: str, kind: str) -> ResourceT:
+    for one in found:
+        if (one.id if isinstance(one, jobs_pb2.Worker) else one.name) == name:
+            return one
+    reason = f"{kind}_NOT_FOUND"
+    raise class_of("NOT_FOUND", reason)(f"no {kind.lower()} {name}", reason=reason)
+
+
+def _input_type(about: types_pb2.Dataset) -> np.dtype[Any]:
+    return np.dtype(np.uint8 if about.input_type == types_pb2.UINT8 else "<f4")

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 
-from .errors import ChainfleetError, FailedPrecondition, InvalidArgument, NotFound, PermissionDenied, Unavailable
+from .errors import (
+    ChainfleetError,
+    FailedPrecondition,
+    FieldViolation,
+    InvalidArgument,
+    NotFound,
+    PermissionDenied,
+    Unavailable,
+)
 
 _PROGRAM = "chainfleet"
 _CLASS_OF_STATUS: dict[int, type[ChainfleetError]] = {
@@ -17,6 +26,8 @@ _CLASS_OF_STATUS: dict[int, type[ChainfleetError]] = {
     4: PermissionDenied,
     5: Unavailable,
 }
+# "job.yaml:4: sampler.emcmc.eta: must be above 0", or the same after two spaces, where the file may be left out.
+_FIELD = re.compile(r"(?:  (?:.*?:\d+: )?|.*?:\d+: )([a-z_][\w.\[\]]*): (.*)")
 
 
 def find_program() -> str:
@@ -41,7 +52,7 @@ def find_program() -> str:
 def run_program(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
     """The standard output of `chainfleet ARGUMENTS`.
 
-    Raises the class of error that its exit status means, with the last line that it wrote to standard error.
+    Raises the class of error that its exit status means, with its message and the fields that it names.
     """
     command = [find_program(), *arguments]
     done = subprocess.run(
@@ -54,11 +65,22 @@ def run_program(arguments: Sequence[str], environment: Mapping[str, str] | None 
         check=False,
     )
     if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}, without a word"]
-        failure = _CLASS_OF_STATUS.get(done.returncode, FailedPrecondition)
-        words = lines[-1].removeprefix("error: ")
-        raise failure(f"`chainfleet {arguments[0]}` failed: {words}", reason="PROGRAM_FAILED")
+        raise _failure(arguments[0], done.returncode, done.stderr)
     return done.stdout
+
+
+def _failure(verb: str, status: int, said: str) -> ChainfleetError:
+    """The error of a program that wrote `said`: log lines, then its message, "error: ...", to the end."""
+    lines = said.strip().splitlines() or [f"exit status {status}, without a word"]
+    begin = max((i for i, line in enumerate(lines) if line.startswith("error: ")), default=len(lines) - 1)
+    message = [line.removeprefix("error: ") for line in lines[begin:] if " --help shows how" not in line]
+    violations = [FieldViolation(*found.groups()) for found in map(_FIELD.fullmatch, message) if found]
+    return _CLASS_OF_STATUS.get(status, FailedPrecondition)(
+        f"`chainfleet {verb}` failed: {'; '.join([message[0], *map(str.strip, message[1:])])}",
+        reason="INVALID_FIELD" if violations else "PROGRAM_FAILED",
+        violations=violations,
+        hint="correct the fields" if violations else f"`chainfleet {verb} --help`, and fleet.doctor() checks the fleet",
+    )
 
 
 def _wheel_folder() -> str:

@@ -66,13 +66,31 @@ class Programs(unittest.TestCase):
             self.assertEqual(caught.exception.reason, "NO_PROGRAM")
             self.assertIn("chainfleet[server]", caught.exception.hint)
 
-    def test_the_exit_status_decides_the_class_and_the_last_line_is_the_message(self):
+    def test_the_exit_status_decides_the_class_and_the_message_begins_at_error(self):
         for status, failure in ((1, cf.errors.FailedPrecondition), (2, cf.errors.InvalidArgument), (3, cf.errors.NotFound),
                                 (4, cf.errors.PermissionDenied), (5, cf.errors.Unavailable)):
             os.environ["CHAINFLEET_BIN"] = self.program(f"echo a log line >&2; echo error: it broke >&2; exit {status}")
             with self.assertRaisesRegex(failure, "^`chainfleet report` failed: it broke(\n|$)") as caught:
                 programs.run_program(["report"])
             self.assertEqual(caught.exception.reason, "PROGRAM_FAILED")
+
+    def fails(self, *lines):
+        os.environ["CHAINFLEET_BIN"] = self.program("cat >&2 <<'EOF'\n" + "\n".join(lines) + "\nEOF\nexit 2")
+        with self.assertRaises(cf.errors.InvalidArgument) as caught:
+            programs.run_program(["submit"])
+        self.assertTrue(caught.exception.hint)
+        return caught.exception
+
+    def test_the_whole_message_is_told_and_its_fields_are_violations(self):
+        error = self.fails("error: --format: blah not in {npz,zarr}", "chainfleet export --help shows how to use it")
+        self.assertEqual((error.message, error.reason), ("`chainfleet submit` failed: --format: blah not in {npz,zarr}", "PROGRAM_FAILED"))
+        eta, chains = cf.FieldViolation("sampler.emcmc.eta", "must be above 0, is -1"), cf.FieldViolation("chains", "must be at least 1, is -3")
+        for lines, violations in ((["error: /a b.yaml:4: sampler.emcmc.eta: must be above 0, is -1"], (eta,)),
+                                  (["error: 2 fields are wrong", "  a.yaml:4: sampler.emcmc.eta: must be above 0, is -1",
+                                    "  chains: must be at least 1, is -3"], (eta, chains))):
+            error = self.fails("a log line", *lines)
+            self.assertEqual((error.reason, error.violations), ("INVALID_FIELD", violations))
+            self.assertIn(violations[-1].description, error.message)
 
     def test_local_passes_its_arguments_and_the_token_and_takes_the_address(self):
         log = os.path.join(self.folder, "log")

@@ -76,8 +76,8 @@ def test_numbers_come_with_deviation_and_intervals_that_hold_the_mass_that_they_
     assert numpy.abs(std - 2).max() < 0.5
     inside = (intervals[..., 0] < line[1][:, None]) & (line[1][:, None] < intervals[..., 1])
     numpy.testing.assert_allclose(inside.mean(axis=0), [0.5, 0.9], atol=0.07)
-    with pytest.raises(cf.errors.InvalidArgument, match="not a level"):
-        regressor.predict(line[0], credible_intervals=[1.0])
+    with pytest.raises(cf.errors.InvalidArgument, match="credible_intervals: 1.5"):
+        regressor.predict(line[0], credible_intervals=[1.5])
 
 
 def test_without_hidden_layers_it_is_a_linear_regression(fleet, regressor):

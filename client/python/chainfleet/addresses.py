@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 
-from .errors import InvalidArgument
+from .errors import invalid_field, no_file
 
 DEFAULT_ADDRESS = "127.0.0.1:7400"
 _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/@\[\]]+):(\d{1,5})")
@@ -20,12 +20,13 @@ def parse_addresses(address: str | Sequence[str] | None) -> list[str]:
     given = os.environ.get("CHAINFLEET_ADDRESS") or DEFAULT_ADDRESS if address is None else address
     parts = given.split(",") if isinstance(given, str) else list(given)
     addresses = [part.strip() for part in parts]
+    hint = 'for example "localhost:7400"'
     for part in addresses:
         match = _HOST_PORT.fullmatch(part)
         if not match or not 0 < int(match.group(2)) < 65536:
-            raise InvalidArgument(f"server address {part!r} is not host:port", hint='for example "localhost:7400"')
+            raise invalid_field("address", f"{part!r} is not host:port", hint)
     if not addresses:
-        raise InvalidArgument("no server address was given", hint='for example "localhost:7400"')
+        raise invalid_field("address", "is an empty list", hint)
     return addresses
 
 
@@ -41,7 +42,7 @@ def find_token(token: str | None) -> str:
             with open(path, encoding="utf-8") as file:
                 found = (file.read().split() or [""])[0]
         except (OSError, UnicodeDecodeError) as error:
-            raise InvalidArgument(f"the file of CHAINFLEET_TOKEN_FILE cannot be read: {error}") from None
+            raise no_file("the file of CHAINFLEET_TOKEN_FILE", error) from None
     if re.search(r"[^!-~]", found):
-        raise InvalidArgument("the token has spaces or characters that are not ASCII", hint="pass the token alone")
+        raise invalid_field("token", "has spaces or characters that are not ASCII", "pass the token alone")
     return found

@@ -10,7 +10,7 @@ import numpy as np
 
 from .arrays import Array, Data, check_pair
 from .draws import Draws
-from .errors import Aborted, InvalidArgument, class_of
+from .errors import Aborted, InvalidArgument, class_of, invalid_field, no_package
 from .posterior import Posterior, posterior_of
 from .prediction import Member, Prediction
 from .reasons import NotTraced
@@ -69,9 +69,7 @@ def _import_arviz() -> Any:
     try:
         import arviz
     except ImportError:
-        raise InvalidArgument(
-            "to_arviz needs arviz, which is not installed", hint="pip install chainfleet[arviz]"
-        ) from None
+        raise no_package("to_arviz", "arviz", "pip install chainfleet[arviz]") from None
     return arviz
 
 
@@ -114,7 +112,7 @@ def _weights(draws: Draws, source: Posterior, seen: Mapping[int, tuple[Array, Ar
 
 
 def _changed() -> Aborted:
-    return Aborted("draws were deleted while to_arviz read them", hint="repeat it")
+    return Aborted("draws were deleted while to_arviz read them", reason="DRAWS_DELETED", hint="repeat it")
 
 
 def _pick(weights: Mapping[int, Array], seed: int | None) -> dict[int, Array]:
@@ -126,9 +124,8 @@ def _pick(weights: Mapping[int, Array], seed: int | None) -> dict[int, Array]:
             warnings.warn(f"chains have {counts} draws; the newest {shortest} of each are taken", stacklevel=4)
         return {chain: np.arange(count - shortest, count) for chain, count in counts.items()}
     if seed is None:
-        raise InvalidArgument(
-            "the draws are weighted, and ArviZ counts each draw once", hint="to_arviz(seed=0) resamples them"
-        )
+        words = "the draws are weighted, and ArviZ counts each draw once"
+        raise invalid_field("seed", words, "to_arviz(seed=0) resamples them")
     # At evenly spaced times of the chain, from a random start: its order is kept, so ESS and R-hat keep their meaning.
     size = max(counts.values())
     picks = {}
@@ -265,9 +262,10 @@ def _log_likelihood(job: Job, rows: Data, selection: Mapping[str, Any]) -> dict[
 def _next_size(made: Prediction, total_rows: int) -> int:
     draws = sum(len(member.weights) for member in made.members)
     if draws * total_rows > _MOST_VALUES:
-        raise InvalidArgument(
-            f"log_likelihood of {draws} draws and {total_rows:,} rows would take {draws * total_rows >> 27} GiB",
-            hint=f"pass at most {_MOST_VALUES // draws:,} rows, data=(x, y), or log_likelihood=False",
+        raise invalid_field(
+            "log_likelihood",
+            f"{draws} draws and {total_rows:,} rows would take {draws * total_rows >> 27} GiB",
+            f"pass at most {_MOST_VALUES // draws:,} rows, data=(x, y), or log_likelihood=False",
         )
     classes = made.mean_probability.shape[1] if "mean_probability" in made.scores else 2
     return max(1, _BLOCK_VALUES // (draws * classes))
@@ -283,6 +281,8 @@ def _log_density(member: Member, targets: Array) -> Array:
     if targets.max() >= member.probabilities.shape[2]:
         raise InvalidArgument(
             f"data has class {targets.max()}, the job learned {member.probabilities.shape[2]} classes",
+            reason="INVALID_DATA",
+            hint="leave out rows of other classes, or pass log_likelihood=False",
         )
     chosen = member.probabilities[:, np.arange(len(targets)), targets].astype(np.float64)
     logarithm: Array = np.log(np.maximum(chosen, _SMALLEST))

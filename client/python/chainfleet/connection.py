@@ -158,7 +158,9 @@ class Connection:
             address, channel = self._channel()
             made = channel.unary_stream(_path(method), type(request).SerializeToString, reply.FromString)
             call = made(request, timeout=max(0.001, min(end - time.monotonic(), 86_400.0)), metadata=metadata)
-            error: ChainfleetError = Unavailable(f"the server keeps ending {method}")
+            error: ChainfleetError = Unavailable(
+                f"the server keeps ending {method}", reason="NO_SERVER", hint="look into the server's log"
+            )
             try:
                 for message in _messages(call):
                     last_heard, patience, wait = time.monotonic(), _PATIENCE, 0.05
@@ -254,10 +256,10 @@ class Connection:
                 reason="VERSION_MISMATCH",
                 hint="install the package of the server's release; fleet.info().version says which",
             )
-        if code == "DEADLINE_EXCEEDED" and not from_server:
-            return DeadlineExceeded(
-                f"the server at {address} did not answer in time", hint="repeat it with a longer timeout"
-            )
+        if code == "DEADLINE_EXCEEDED":
+            words = message if from_server else f"the server at {address} did not answer in time"
+            hint, reason = "repeat it with a longer timeout", reason or "TIMED_OUT"
+            return DeadlineExceeded(words, reason=reason, request_id=request_id, hint=hint)
         made = class_of(code, reason)
         return made(message, reason=reason, violations=violations, request_id=request_id)
 

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .addresses import find_token, parse_addresses
-from .errors import FailedPrecondition, InvalidArgument, NotFound
+from .errors import FailedPrecondition, InvalidArgument, NotFound, invalid_field, no_file
 from .tls import NO_TLS, TlsFiles, find_tls_files
 
 _MOST_BYTES = 64 << 10  # for the file, and for a token
@@ -57,13 +57,14 @@ class Context:
                 assert command.stdout is not None
                 text = command.stdout.read(_MOST_BYTES).decode("utf-8", "replace")
             if command.returncode != 0:
-                raise FailedPrecondition(f"token_command failed: {self.token_command}")
+                hint = "run the command by itself: its last words are on standard error"
+                raise FailedPrecondition(f"token_command failed: {self.token_command}", reason="NO_TOKEN", hint=hint)
         elif self.token_file:
             try:
                 with open(os.path.expanduser(self.token_file), encoding="utf-8") as file:
                     text = file.read(_MOST_BYTES)
             except (OSError, UnicodeDecodeError) as error:
-                raise InvalidArgument(f"token_file cannot be read: {error}") from None
+                raise no_file("token_file", error) from None
         return (text.split() or [""])[0]
 
 
@@ -83,7 +84,7 @@ def find_server(
 ) -> tuple[list[str], str, TlsFiles]:
     """(addresses, token, files for TLS) of a server, as the command line finds them; see chainfleet.connect."""
     if address is not None and context is not None:
-        raise InvalidArgument("an address and a context were given", hint="give one of them")
+        raise invalid_field("context", "an address and a context were given", "give one of them")
     found = _find_context(context) if address is None else None
     known = find_token(token)
     if found is None:

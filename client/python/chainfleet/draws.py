@@ -12,7 +12,7 @@ import numpy as np
 
 from .arrays import Array
 from .connection import Connection
-from .errors import ChainfleetError, FieldViolation, InvalidArgument, class_of
+from .errors import ChainfleetError, FieldViolation, class_of, invalid_field, no_package
 from .v1 import jobs_pb2, types_pb2
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Draws:
         """The draws of another kind. Raises InvalidArgument if the job keeps none."""
         if kind not in self.kinds:
             kept = ", ".join(self.kinds) or "no draws"
-            raise InvalidArgument(f"the job keeps no {kind!r}, it keeps {kept}", hint="see collect=Collect(kinds=...)")
+            raise invalid_field("kind", f"the job keeps no {kind!r}, it keeps {kept}", "see collect=Collect(kinds=...)")
         return self._with(self._records, kind)
 
     def of_chains(self, chains: Iterable[int]) -> Draws:
@@ -133,7 +133,7 @@ class Draws:
             import torch
         except ImportError:
             hint = "pip install torch; get(chain, draw).parameters has the same as NumPy arrays"
-            raise InvalidArgument("state_dict needs torch, which is not installed", hint=hint) from None
+            raise no_package("state_dict", "torch", hint) from None
         found = {name: torch.from_numpy(value.copy()) for name, value in self.get(chain, draw).parameters.items()}
         if self._module is None:
             return found

@@ -5,7 +5,8 @@ that `except NotFound` and `except DatasetNotFound` both catch it. Both are Chai
 
 Errors that the package raises by itself have one of these reasons: INVALID_DATA (type, shape or values of an array),
 INVALID_MODEL (a module that cannot be sampled), NO_FILE, NO_SERVER, NO_CONTEXT (of that name, or its file is not
-understood), VERSION_MISMATCH, NO_PROGRAM (`chainfleet` is not on this machine) and PROGRAM_FAILED.
+understood), NO_TOKEN (the command for it failed), VERSION_MISMATCH, NO_PROGRAM (`chainfleet` is not on this machine),
+PROGRAM_FAILED, NO_PACKAGE (of Python), TIMED_OUT, JOB_FAILED, or one of the server's: INVALID_FIELD (a wrong argument).
 """
 
 from __future__ import annotations
@@ -148,6 +149,22 @@ class JobFailed(ChainfleetError):
     """A job or an evaluation ended FAILED or CANCELLED."""
 
     code = "JOB_FAILED"  # no code of gRPC: the call that said so was fine
+
+
+def invalid_field(path: str, description: str, hint: str) -> InvalidArgument:
+    """A wrong argument of a call, or a wrong field of a job."""
+    violations = (FieldViolation(path, description),)
+    return InvalidArgument(f"{path}: {description}", reason="INVALID_FIELD", violations=violations, hint=hint)
+
+
+def no_file(what: str, error: Exception) -> InvalidArgument:
+    """The error of a file of settings that cannot be read."""
+    return InvalidArgument(f"{what} cannot be read: {error}", reason="NO_FILE", hint="correct its path or its rights")
+
+
+def no_package(call: str, package: str, hint: str) -> InvalidArgument:
+    """The error of a call that needs a package of Python."""
+    return InvalidArgument(f"{call} needs {package}, which is not installed", reason="NO_PACKAGE", hint=hint)
 
 
 _BY_CODE: dict[str, type[ChainfleetError]] = {cls.code: cls for cls in ChainfleetError.__subclasses__()}

@@ -20,7 +20,7 @@ from .resources import Resources
 from .samplers import Sampler
 from .schedules import Schedule
 from .sources import source_of
-from .spec import fill
+from .spec import build, fill
 from .specs import BurnIn, Collect, JobSpec
 from .tls import TlsFiles
 from .v1 import jobs_pb2
@@ -158,7 +158,7 @@ class Fleet(Resources):
 
     def job(self, name: str = "@latest") -> Job:
         """A job by id, by name (the newest of that name), or the newest of all. Raises NotFound."""
-        found = self.connection.call("JobService/GetJob", jobs_pb2.GetJobRequest(name=name), jobs_pb2.Job)
+        found = self.connection.call("JobService/GetJob", build(jobs_pb2.GetJobRequest, name=name), jobs_pb2.Job)
         return Job(self, found.id, state=found)
 
     def predict(self, name: str, x: Any, **options: Any) -> Prediction:
@@ -170,12 +170,12 @@ class Fleet(Resources):
 
     def jobs(self, state: str = "") -> list[jobs_pb2.Job]:
         """All jobs, newest first, without their chains; of one state, such as "RUNNING"."""
-        request = jobs_pb2.ListJobsRequest(state=state)
+        request = build(jobs_pb2.ListJobsRequest, state=state)
         return self.connection.pages("JobService/ListJobs", request, jobs_pb2.ListJobsResponse, "jobs")
 
     def _request(self, spec: JobSpec, request_id: str = "") -> jobs_pb2.CreateJobRequest:
         # Always one: a repeat after a lost reply must not make a second job.
-        request = jobs_pb2.CreateJobRequest(request_id=request_id or uuid.uuid4().hex)
+        request = build(jobs_pb2.CreateJobRequest, request_id=request_id or uuid.uuid4().hex)
         fill(request.spec, spec)
         return request
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator, Sequence
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from . import html, prediction, text
 from .arrays import Array
 from .draws import Draws
-from .errors import InvalidArgument, JobFailed, class_of
+from .errors import InvalidArgument, class_of
 from .evaluation import Evaluation
 from .posterior import posterior_of
+from .spec import build, unknown_argument
 from .traces import Traces
 from .v1 import jobs_pb2, predict_pb2
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from .torch_average import TorchAverage
 
 PREDICT_TIMEOUT = 60.0  # seconds of each request
+_SET_BY_EVALUATE = {"job", "dataset", "ood_dataset", "calibration_dataset", "selection", "request_id"}
 
 
 class Job:
@@ -40,7 +43,7 @@ class Job:
 
     def describe(self) -> jobs_pb2.Job:
         """The job as the server knows it: spec, state, chains, diagnostics, report."""
-        found = self._connection.call("JobService/GetJob", jobs_pb2.GetJobRequest(name=self.id), jobs_pb2.Job)
+        found = self._connection.call("JobService/GetJob", build(jobs_pb2.GetJobRequest, name=self.id), jobs_pb2.Job)
         self._note(found)
         return found
 
@@ -53,7 +56,7 @@ class Job:
 
         Raises DeadlineExceeded after `timeout` seconds.
         """
-        request = jobs_pb2.WatchJobRequest(name=self.id, min_interval_seconds=interval)
+        request = build(jobs_pb2.WatchJobRequest, name=self.id, min_interval_seconds=interval)
         for state in self._connection.watch("JobService/WatchJob", request, jobs_pb2.Job, timeout):
             self._note(state)
             yield state
@@ -67,7 +70,7 @@ class Job:
         The server keeps the newest 1,000 events in memory. If earlier ones are gone, the first event says so.
         """
         for _ in self.watch() if follow else (None,):
-            request = jobs_pb2.ListEventsRequest(job=self.id, after=after)
+            request = build(jobs_pb2.ListEventsRequest, job=self.id, after=after)
             for event in self._connection.call("JobService/ListEvents", request, jobs_pb2.ListEventsResponse).events:
                 after = event.number
                 yield event
@@ -84,7 +87,7 @@ class Job:
             for newest in self.watch(timeout, interval):
                 line.show(text.progress_bar(newest), html.job(newest))
         if newest.state not in (jobs_pb2.Job.SUCCEEDED, jobs_pb2.Job.SUCCEEDED_EARLY):
-            raise JobFailed(text.outcome(newest))
+            raise text.failure(newest)
         return self
 
     def pause(self) -> None:
@@ -113,7 +116,7 @@ class Job:
     def scale(self, chains: int) -> None:
         """More chains, up to `chains` in all."""
         self._connection.call(
-            "JobService/ScaleJob", jobs_pb2.ScaleJobRequest(name=self.id, chains=chains), jobs_pb2.Job
+            "JobService/ScaleJob", build(jobs_pb2.ScaleJobRequest, name=self.id, chains=chains), jobs_pb2.Job
         )
 
     def predict(
@@ -135,17 +138,17 @@ class Job:
         see chainfleet.prediction.select: kinds, version, newest, every, max_draws, chains, point, include_failed.
         Raises InvalidArgument before anything is sent if x does not fit; NoDraws, NoServingWorker.
         """
+        for name in selection.keys() - prediction.SELECTION:
+            raise unknown_argument("predict", name, prediction.SELECTION | signature(Job.predict).parameters.keys())
         inputs = self.fit(x)
-        wrong = [level for level in quantiles if not 0 < level < 1]
-        if wrong:
-            raise InvalidArgument(f"quantiles: {wrong[0]} is not a level above 0 and below 1")
-        request = predict_pb2.PredictRequest(
+        request = build(
+            predict_pb2.PredictRequest,
             job=self.id,
             selection=prediction.select(**selection),
             min_draws=min_draws,
             anytime=anytime,
             member_probabilities=members,
-            quantiles=quantiles,
+            quantiles=prediction.check_shares("quantiles", quantiles),
             priority=priority,
         )
         return prediction.predict(self._connection, request, inputs, timeout)
@@ -159,7 +162,7 @@ class Job:
 
         point: of a sweep, by number or values ("eta=0.001"); default: the chains of all points.
         """
-        request = jobs_pb2.ListSegmentsRequest(job=self.id, point=point or None)
+        request = build(jobs_pb2.ListSegmentsRequest, job=self.id, point=point or None)
         return Draws(
             self._connection,
             self._connection.pages("JobService/ListSegments", request, jobs_pb2.ListSegmentsResponse, "segments"),
@@ -181,7 +184,8 @@ class Job:
         chosen = self.module if module is None else module
         if chosen is None:
             hint = "to_torch(module), where module has the parameters that draws() lists"
-            raise InvalidArgument(f"the torch module of job {self.id} is not known here", hint=hint)
+            words = f"the torch module of job {self.id} is not known here"
+            raise InvalidArgument(words, reason="INVALID_MODEL", hint=hint)
         about, draws = self.describe(), self.draws(point)
         served = draws.of_chains(posterior_of(about, point).chains)
         names = [kinds] if isinstance(kinds, str) else kinds or draws.kinds
@@ -233,23 +237,23 @@ class Job:
 
         Raises NotTraced, whose message lists the quantities.
         """
-        request = jobs_pb2.GetTracesRequest(job=self.id, quantity=quantity)
+        request = build(jobs_pb2.GetTracesRequest, job=self.id, quantity=quantity)
         return Traces(self._connection.call("JobService/GetTraces", request, jobs_pb2.Traces))
 
     def snapshot(self) -> jobs_pb2.Snapshot:
         """Makes a version of the draws committed so far. Raises NoDraws."""
         return self._connection.call(
-            "JobService/CreateSnapshot", jobs_pb2.CreateSnapshotRequest(job=self.id), jobs_pb2.Snapshot
+            "JobService/CreateSnapshot", build(jobs_pb2.CreateSnapshotRequest, job=self.id), jobs_pb2.Snapshot
         )
 
     def snapshots(self) -> list[jobs_pb2.Snapshot]:
         """The versions by number."""
-        request = jobs_pb2.ListSnapshotsRequest(job=self.id)
+        request = build(jobs_pb2.ListSnapshotsRequest, job=self.id)
         return self._connection.pages("JobService/ListSnapshots", request, jobs_pb2.ListSnapshotsResponse, "snapshots")
 
     def delete_snapshot(self, version: int) -> None:
         """Deletes a version, not its draws."""
-        request = jobs_pb2.DeleteSnapshotRequest(job=self.id, version=version)
+        request = build(jobs_pb2.DeleteSnapshotRequest, job=self.id, version=version)
         self._connection.call("JobService/DeleteSnapshot", request, jobs_pb2.DeleteSnapshotResponse)
 
     def evaluate(
@@ -269,11 +273,13 @@ class Job:
         Ctrl-C leaves the evaluation running; evaluations() finds it again.
         """
         chosen = {name: more.pop(name) for name in prediction.SELECTION & more.keys()}
-        unknown = more.keys() - predict_pb2.EvaluateRequest.DESCRIPTOR.fields_by_name.keys()
-        if unknown:
-            raise TypeError(f"evaluate() has no argument {min(unknown)!r}")
+        known = {*predict_pb2.EvaluateRequest.DESCRIPTOR.fields_by_name} - _SET_BY_EVALUATE
+        for name in more.keys() - known:
+            raise unknown_argument("evaluate", name, known | prediction.SELECTION | {"calibration", "timeout"})
         selection = prediction.select(**chosen)
-        request = predict_pb2.EvaluateRequest(job=self.id, selection=selection, request_id=uuid.uuid4().hex, **more)
+        request = build(
+            predict_pb2.EvaluateRequest, job=self.id, selection=selection, request_id=uuid.uuid4().hex, **more
+        )
         with self._fleet._stored((data, ood, calibration), self._learns_numbers(), progress) as names:
             request.dataset, request.ood_dataset, request.calibration_dataset = names
             started = self._connection.call("PredictService/StartEvaluation", request, predict_pb2.EvaluationOperation)
@@ -281,7 +287,7 @@ class Job:
 
     def evaluations(self) -> list[predict_pb2.EvaluationOperation]:
         """The newest evaluations, without results; fleet.evaluation(id) has one with its result."""
-        request = predict_pb2.ListEvaluationsRequest(job=self.id)
+        request = build(predict_pb2.ListEvaluationsRequest, job=self.id)
         reply = predict_pb2.ListEvaluationsResponse
         return self._connection.pages("PredictService/ListEvaluations", request, reply, "evaluations")
 
@@ -338,7 +344,7 @@ class Job:
             self._fleet.run_program("report", self.id, "--output", os.fspath(path), *flags)
 
     def _set_intent(self, intent: jobs_pb2.Job.Intent) -> None:
-        request = jobs_pb2.SetIntentRequest(name=self.id, intent=intent)
+        request = build(jobs_pb2.SetIntentRequest, name=self.id, intent=intent)
         job = self._connection.call("JobService/SetIntent", request, jobs_pb2.Job)
         if intent in (jobs_pb2.Job.RUN, jobs_pb2.Job.PAUSE) and job.state in text.FINAL:
             raise class_of("FAILED_PRECONDITION", "JOB_ENDED")(

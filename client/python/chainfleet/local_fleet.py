@@ -54,7 +54,7 @@ def local(
         said = run_program(["up", *arguments], {"CHAINFLEET_TOKEN": found} if token else None)
     match = re.search(r"up: server (\S+),", said)
     if match is None:
-        raise Internal(f"`chainfleet up` named no address: {said!r}")
+        raise Internal(f"`chainfleet up` named no address: {said!r}", reason="PROGRAM_FAILED")
     fleet = connect(match.group(1), found)
     _connections.add(fleet.connection)
     return fleet

@@ -30,9 +30,10 @@ from mlflow.types import ColSpec, Schema, TensorSpec
 
 from . import text
 from .arrays import Array
-from .errors import InvalidArgument, JobFailed
+from .errors import invalid_field
 from .fleet import connect
 from .job import Job
+from .prediction import require_inputs
 from .torch_average import TorchAverage
 from .v1 import jobs_pb2, types_pb2
 from .version import __version__
@@ -139,7 +140,7 @@ def log_job(
         for newest in job.watch(timeout, interval):
             mlflow.log_metrics(_metrics(newest), step=newest.steps_done)
         if newest.state not in (jobs_pb2.Job.SUCCEEDED, jobs_pb2.Job.SUCCEEDED_EARLY):
-            raise JobFailed(text.outcome(newest))
+            raise text.failure(newest)
         parts = stack.enter_context(_parts(job, draws, 0, address, export))
         named = {"artifact_path" if mlflow.__version__.startswith("2.") else "name": name}
         return mlflow.pyfunc.log_model(**named, **parts)
@@ -161,10 +162,9 @@ def _parts(
     """The arguments of mlflow.pyfunc.save_model."""
     if draws not in ("server", "export") or (version and draws == "export") or (export and draws == "server"):
         hint = 'draws="server" takes version and address; draws="export" takes module, kinds and point'
-        raise InvalidArgument(f"a model with draws={draws!r} does not take these arguments", hint=hint)
+        raise invalid_field("draws", f"a model with draws={draws!r} does not take these arguments", hint)
     state = job.describe()
-    if not state.inputs.shape:
-        raise InvalidArgument(f"job {job.id} has no data set, so it predicts nothing")
+    require_inputs(state)
     with tempfile.TemporaryDirectory() as folder:
         data, needs = Path(folder) / "chainfleet.json", [f"chainfleet[mlflow]=={__version__}"]
         if draws == "export":

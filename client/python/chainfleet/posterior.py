@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .errors import InvalidArgument, class_of
+from .errors import class_of
 from .v1 import jobs_pb2, types_pb2
 
 
@@ -35,7 +35,8 @@ def posterior_of(job: jobs_pb2.Job, point: str, include_failed: bool = False) ->
             )
         report, index, name = found[0].report, found[0].index, found[0].name
     elif point:
-        raise InvalidArgument(f"job {job.id} has no sweep, so it has no point {point!r}")
+        words = f"job {job.id} has no sweep, so it has no point {point!r}"
+        raise class_of("INVALID_ARGUMENT", "NO_SUCH_POINT")(words, reason="NO_SUCH_POINT", hint="leave point out")
     failed = () if include_failed else (types_pb2.FAILED, types_pb2.DIVERGED)
     chains = {c.id.index: c for c in job.chains if c.point == index and c.state not in failed}
     return Posterior(chains, report, name)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,8 @@ import numpy as np
 from . import html
 from .arrays import Array, check_inputs
 from .connection import Connection
-from .errors import InvalidArgument
+from .errors import InvalidArgument, invalid_field, no_package
+from .spec import build
 from .v1 import jobs_pb2, predict_pb2, types_pb2
 
 if TYPE_CHECKING:
@@ -145,7 +147,7 @@ class Prediction:
             import pandas
         except ImportError:
             hint = "pip install pandas; scores has the same as NumPy arrays"
-            raise InvalidArgument("to_pandas needs pandas, which is not installed", hint=hint) from None
+            raise no_package("to_pandas", "pandas", hint) from None
         columns: dict[str, Array] = {}
         for name, values in self.scores.items():
             if values.ndim == 1:
@@ -177,8 +179,9 @@ def select(
     kinds: "theta", "theta_a" or both. newest: only so many of each chain. every: of those every k-th.
     max_draws: at most so many in all. chains: only these. point: of a sweep. include_failed: failed chains, too.
     """
-    names = [kinds] if isinstance(kinds, str) else kinds
-    return predict_pb2.DrawSelection(
+    names = [kinds] if isinstance(kinds, str) or not isinstance(kinds, Iterable) else kinds
+    return build(
+        predict_pb2.DrawSelection,
         kinds=[_kind(name) for name in names],
         version=version,
         members=newest,
@@ -195,7 +198,7 @@ SELECTION = frozenset(inspect.signature(select).parameters)
 
 def _kind(name: str) -> types_pb2.DrawKind:
     if name not in ("theta", "theta_a"):
-        raise InvalidArgument(f"kinds: {name!r} is neither theta nor theta_a")
+        raise invalid_field("kinds", f"{name!r} is neither theta nor theta_a", 'pass "theta", "theta_a" or both')
     return types_pb2.THETA if name == "theta" else types_pb2.THETA_A
 
 
@@ -222,12 +225,7 @@ def predict(connection: Connection, request: predict_pb2.PredictRequest, inputs:
 def check_rows(x: Any, job: jobs_pb2.Job) -> Array:
     """`x` as the job's inputs are. Raises InvalidArgument with both shapes or types."""
     inputs, wanted = check_inputs(x, "x"), job.inputs
-    if not wanted.shape:
-        raise InvalidArgument(
-            f"job {job.id} has no data set, so it predicts nothing",
-            reason="INVALID_DATA",
-            hint="read its draws: job.draws()",
-        )
+    require_inputs(job)
     shape = list(wanted.shape)
     if list(inputs.shape[1:]) == shape[1:] and shape[:1] == [1]:
         inputs = inputs[:, None]  # grey images without their channel
@@ -245,6 +243,25 @@ def check_rows(x: Any, job: jobs_pb2.Job) -> Array:
             f"x is {given}, job {job.id} learned from {learned} inputs", reason="INVALID_DATA", hint=hint
         )
     return inputs
+
+
+def require_inputs(job: jobs_pb2.Job) -> None:
+    """Raises InvalidArgument for a job without a data set."""
+    if not job.inputs.shape:
+        words, hint = f"job {job.id} has no data set, so it predicts nothing", "read its draws: job.draws()"
+        raise InvalidArgument(words, reason="INVALID_DATA", hint=hint)
+
+
+def check_shares(name: str, values: Any) -> list[float]:
+    """A list of numbers above 0 and below 1. Raises InvalidArgument that names the argument."""
+    hint = f"for example {name}=[0.5, 0.95]"
+    if not isinstance(values, Iterable):
+        raise invalid_field(name, f"{values!r} is not a list", hint)
+    given = list(values)
+    for value in given:
+        if not isinstance(value, Real) or not 0 < float(value) < 1:
+            raise invalid_field(name, f"{value!r} is not a number above 0 and below 1", hint)
+    return given
 
 
 def learns_numbers(job: jobs_pb2.Job) -> bool:

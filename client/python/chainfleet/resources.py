@@ -18,6 +18,7 @@ from .connection import Connection
 from .errors import ChainfleetError, DeadlineExceeded, InvalidArgument, JobFailed, NotFound, Unavailable, class_of
 from .evaluation import Evaluation
 from .sources import Files, source_of
+from .spec import build
 from .v1 import jobs_pb2, predict_pb2, types_pb2
 
 if TYPE_CHECKING:
@@ -76,12 +77,12 @@ class Resources:
 
     def rows(self, dataset: str, rows: Sequence[int]) -> jobs_pb2.DatasetRowValues:
         """Rows of a data set as they are stored, at most 15 MiB. Raises OutOfRange."""
-        request = jobs_pb2.ReadRowsRequest(dataset=dataset, rows=rows)
+        request = build(jobs_pb2.ReadRowsRequest, dataset=dataset, rows=rows)
         return self.connection.call("JobService/ReadRows", request, jobs_pb2.DatasetRowValues)
 
     def delete_dataset(self, name: str) -> None:
         """Raises FailedPrecondition (IN_USE) that names the jobs that use it."""
-        request = jobs_pb2.DeleteDatasetRequest(name=name)
+        request = build(jobs_pb2.DeleteDatasetRequest, name=name)
         self.connection.call("JobService/DeleteDataset", request, jobs_pb2.DeleteDatasetResponse)
 
     def put_model(self, name: str, model: Any, *, example: Any = None, progress: bool = True) -> types_pb2.StoredModel:
@@ -104,12 +105,14 @@ class Resources:
 
     def delete_model(self, name: str) -> None:
         """Raises FailedPrecondition (IN_USE) that names the jobs that use it."""
-        request = jobs_pb2.DeleteModelRequest(name=name)
+        request = build(jobs_pb2.DeleteModelRequest, name=name)
         self.connection.call("JobService/DeleteModel", request, jobs_pb2.DeleteModelResponse)
 
     def set_alias(self, alias: str, job: Job | str, version: int = 0) -> jobs_pb2.Alias:
         """Makes `alias` mean a version of a job, in one step; 0: the newest now."""
-        request = jobs_pb2.SetAliasRequest(name=alias, job=job if isinstance(job, str) else job.id, version=version)
+        request = build(
+            jobs_pb2.SetAliasRequest, name=alias, job=job if isinstance(job, str) else job.id, version=version
+        )
         return self.connection.call("JobService/SetAlias", request, jobs_pb2.Alias)
 
     def aliases(self) -> list[jobs_pb2.Alias]:
@@ -123,7 +126,7 @@ class Resources:
 
     def delete_alias(self, alias: str) -> None:
         """Deletes the name, not the version."""
-        request = jobs_pb2.DeleteAliasRequest(name=alias)
+        request = build(jobs_pb2.DeleteAliasRequest, name=alias)
         self.connection.call("JobService/DeleteAlias", request, jobs_pb2.DeleteAliasResponse)
 
     def workers(self) -> list[jobs_pb2.Worker]:
@@ -137,7 +140,7 @@ class Resources:
 
     def drain(self, worker: str, deadline: float = 300.0) -> jobs_pb2.Worker:
         """Has a worker hand its chains back within `deadline` seconds, before maintenance."""
-        request = jobs_pb2.DrainWorkerRequest(worker=worker, deadline_seconds=deadline)
+        request = build(jobs_pb2.DrainWorkerRequest, worker=worker, deadline_seconds=deadline)
         return self.connection.call("JobService/DrainWorker", request, jobs_pb2.Worker)
 
     def evaluations(self) -> list[predict_pb2.EvaluationOperation]:
@@ -148,12 +151,12 @@ class Resources:
 
     def evaluation(self, evaluation_id: str) -> predict_pb2.EvaluationOperation:
         """An evaluation with its state and, once it SUCCEEDED, its result."""
-        request = predict_pb2.GetEvaluationRequest(id=evaluation_id)
+        request = build(predict_pb2.GetEvaluationRequest, id=evaluation_id)
         return self.connection.call("PredictService/GetEvaluation", request, predict_pb2.EvaluationOperation)
 
     def cancel_evaluation(self, evaluation_id: str) -> predict_pb2.EvaluationOperation:
         """Ends an evaluation; one that has ended stays as it is."""
-        request = predict_pb2.GetEvaluationRequest(id=evaluation_id)
+        request = build(predict_pb2.GetEvaluationRequest, id=evaluation_id)
         return self.connection.call("PredictService/CancelEvaluation", request, predict_pb2.EvaluationOperation)
 
     def wait_evaluation(self, evaluation_id: str, timeout: float | None = None, progress: bool = True) -> Evaluation:
@@ -164,14 +167,14 @@ class Resources:
             while (found := self.evaluation(evaluation_id)).state == predict_pb2.EvaluationOperation.RUNNING:
                 line.show(f"evaluating: {found.progress.rows_done:,} of {found.progress.rows_total:,} rows")
                 if time.monotonic() + wait > end:
-                    raise DeadlineExceeded(
-                        f"evaluation {evaluation_id} still runs", hint="wait_evaluation finds it again"
-                    )
+                    words, hint = f"evaluation {evaluation_id} still runs", "wait_evaluation finds it again"
+                    raise DeadlineExceeded(words, reason="TIMED_OUT", hint=hint)
                 time.sleep(wait)
                 wait = min(2 * wait, 1.0)
         if found.state != predict_pb2.EvaluationOperation.SUCCEEDED:
             ended = predict_pb2.EvaluationOperation.State.Name(found.state)
-            raise JobFailed(f"evaluation {evaluation_id} ended {ended}: {found.error}")
+            words, hint = f"evaluation {evaluation_id} ended {ended}: {found.error}", "job.logs() tells what happened"
+            raise JobFailed(words, reason="JOB_FAILED", hint=hint)
         return Evaluation(found)
 
     def info(self, timeout: float | None = None) -> jobs_pb2.ServerInfo:

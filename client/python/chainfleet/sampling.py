@@ -37,7 +37,11 @@ def model_of(model: Any) -> Model | None:
         if wrong or not model:
             what = f"{wrong[0]!r} is no object" if wrong else "an empty list holds no object"
             hint = hint_of_class(wrong[0], "Layer") if wrong else ""
-            raise InvalidArgument(f"model: {what} of a class of chainfleet.layers", hint=hint)
+            raise InvalidArgument(
+                f"model: {what} of a class of chainfleet.layers",
+                reason="INVALID_MODEL",
+                hint=hint or "for example [chainfleet.layers.Linear(outputs=50), chainfleet.layers.ReLU(), ...]",
+            )
         return Model(layers=tuple(model))
     return None
 

@@ -26,6 +26,7 @@ from .contexts import find_server
 from .fleet import Fleet, connect
 from .job import Job
 from .layers import Linear
+from .prediction import check_shares
 from .samplers import SGLD
 from .specs import Model
 from .tls import TlsFiles
@@ -171,7 +172,8 @@ class ChainfleetRegressor(RegressorMixin, _Estimator):
         With either argument, returns a tuple of the requested parts in this order: mean, std, intervals.
         """
         job, rows = self._inputs(X)
-        levels = [0.5 + side * mass / 2 for mass in credible_intervals for side in (-1, 1)]
+        masses = check_shares("credible_intervals", credible_intervals)
+        levels = [0.5 + side * mass / 2 for mass in masses for side in (-1, 1)]
         made = job.predict(rows, quantiles=levels)
         found = [made.mean]
         if return_std:

@@ -46,7 +46,7 @@ def source_of(data: Any, numbers: bool | None) -> tuple[str, Data | Files | None
         arrays = check_pair(data, numbers)
         return name_by_content("data", arrays.digest()), arrays
     if not given.files:
-        raise InvalidArgument("data names no file", hint='for example Files("x.npy", "y.npy")')
+        raise InvalidArgument("data names no file", reason="INVALID_DATA", hint='for example Files("x.npy", "y.npy")')
     chosen = given.numbers if given.numbers is not None else bool(numbers)
     files = Files(*given.files, target=given.target, numbers=chosen)
     return name_by_content("data", files.digest()), files

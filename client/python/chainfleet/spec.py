@@ -5,13 +5,23 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from .errors import FieldViolation, InvalidArgument
+from .errors import InvalidArgument, invalid_field
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
     from typing_extensions import Self
+
+MessageT = TypeVar("MessageT", bound="Message")
+# Arguments of calls whose fields have other names.
+_ARGUMENTS = {
+    "members": "newest",
+    "member_probabilities": "members",
+    "deadline_seconds": "deadline",
+    "min_interval_seconds": "interval",
+}
+_WORDS = {5: "number", 6: "number", 7: "bool", 9: "string"}  # by cpp_type of a field
 
 
 class Spec:
@@ -33,6 +43,26 @@ def unknown_argument(function: str, name: str, known: Iterable[str]) -> TypeErro
     """The error of a call with an argument that is none of the `known` ones."""
     close = difflib.get_close_matches(name, known, 1)
     return TypeError(f"{function}() has no argument {name!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+
+
+def build(kind: type[MessageT], **given: Any) -> MessageT:
+    """A request. Raises InvalidArgument that names the argument of the call if a value has a wrong type."""
+    made = kind()
+    for name, value in given.items():
+        here, argument = getattr(made, name), _ARGUMENTS.get(name, name)
+        if hasattr(value, "DESCRIPTOR"):
+            here.CopyFrom(value)
+            continue
+        try:
+            if value is not None:
+                _set_value(made, name, value, argument)
+        except InvalidArgument as error:
+            word = _WORDS.get(made.DESCRIPTOR.fields_by_name[name].cpp_type, "whole number")
+            error.hint = (
+                f"{argument} takes a list of {word}s" if hasattr(here, "extend") else f"{argument} takes a {word}"
+            )
+            raise
+    return made
 
 
 def fill(message: Message, spec: Spec, path: str = "") -> None:
@@ -61,15 +91,19 @@ def _set(message: Message, name: str, value: Any, path: str) -> None:
     elif isinstance(here, Message):
         hint = hint_of_class(value, here.DESCRIPTOR.name)
         if hint or "constant" not in here.DESCRIPTOR.fields_by_name:  # a schedule is a number, too
-            raise _wrong(path, f"{value!r} is not allowed here", hint)
+            raise invalid_field(path, f"{value!r} is not allowed here", hint)
         _set(here, "constant", value, f"{path}.constant")
     else:
-        try:
-            _set_plain(message, name, value, path)
-        except InvalidArgument:
-            raise  # an error of an item inside
-        except (TypeError, ValueError, AttributeError) as error:
-            raise _wrong(path, f"{value!r} is not allowed here ({error})") from None
+        _set_value(message, name, value, path)
+
+
+def _set_value(message: Message, name: str, value: Any, path: str) -> None:
+    try:
+        _set_plain(message, name, value, path)
+    except InvalidArgument:
+        raise  # an error of an item inside
+    except (TypeError, ValueError, AttributeError):
+        raise invalid_field(path, f"{value!r} is not allowed here", "") from None
 
 
 def _set_plain(message: Message, name: str, value: Any, path: str) -> None:
@@ -78,11 +112,11 @@ def _set_plain(message: Message, name: str, value: Any, path: str) -> None:
         for index, item in enumerate(value):
             if not isinstance(item, Spec):
                 hint = hint_of_class(item, "Layer")
-                raise _wrong(f"{path}[{index}]", f"{item!r} is no object of a class of chainfleet.layers", hint)
+                raise invalid_field(f"{path}[{index}]", f"{item!r} is no object of a class of chainfleet.layers", hint)
             _fill_choice(here.add(), item, f"{path}[{index}]")
     elif hasattr(here, "extend"):
         if isinstance(value, str):
-            raise _wrong(path, f"{value!r} is not allowed here, a list is needed")
+            raise invalid_field(path, f"{value!r} is not allowed here, a list is needed", "")
         here.extend([_plain(item) for item in value])
     elif hasattr(here, "update"):
         here.update({key: _plain(item) for key, item in value.items()})
@@ -94,7 +128,8 @@ def _fill_choice(message: Message, spec: Spec, path: str) -> None:
     family = type(spec).__bases__[0] if spec.kind else type(spec)
     if family.__name__ != message.DESCRIPTOR.name:
         wanted = message.DESCRIPTOR.name
-        raise _wrong(path, f"{type(spec).__module__}.{type(spec).__name__} is not allowed here, a {wanted} is needed")
+        name = f"{type(spec).__module__}.{type(spec).__name__}"
+        raise invalid_field(path, f"{name} is not allowed here, a {wanted} is needed", "")
     if spec.kind:
         fill(getattr(message, spec.kind), spec, f"{path}.{spec.kind}")
     else:
@@ -118,7 +153,3 @@ def hint_of_class(value: Any, family: str) -> str:
         return ""
     module = "" if made.__name__ in chainfleet.__all__ else made.__module__.rpartition(".")[2] + "."
     return f"pass cf.{module}{made.__name__}(...)"
-
-
-def _wrong(path: str, description: str, hint: str = "") -> InvalidArgument:
-    return InvalidArgument(f"{path}: {description}", violations=(FieldViolation(path, description),), hint=hint)

@@ -14,6 +14,7 @@ from typing import Any
 
 import grpc
 
+from .errors import JobFailed
 from .v1 import jobs_pb2, types_pb2
 
 FINAL = frozenset(
@@ -84,6 +85,12 @@ def outcome(job: jobs_pb2.Job) -> str:
     failed = [f"chain{'s' if len(c) > 1 else ''} {', '.join(map(str, c))} {what}" for what, c in reasons.items()]
     ended = f"job {job.id} ended {jobs_pb2.Job.State.Name(job.state)}"
     return f"{ended}: {'; '.join(failed)}" if failed else ended
+
+
+def failure(job: jobs_pb2.Job) -> JobFailed:
+    """The error of a job that ended FAILED or CANCELLED."""
+    hint = "job.logs() tells what happened, and job.draws() has the draws that were kept"
+    return JobFailed(outcome(job), reason="JOB_FAILED", hint=hint)
 
 
 class Line:

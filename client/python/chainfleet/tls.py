@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import grpc
 
-from .errors import InvalidArgument
+from .errors import invalid_field, no_file
 
 _VARIABLES = ("CHAINFLEET_CA_FILE", "CHAINFLEET_CERT_FILE", "CHAINFLEET_KEY_FILE")
 _SYSTEM = "/etc/ssl/certs/ca-certificates.crt"
@@ -30,7 +30,9 @@ class TlsFiles:
         if self == NO_TLS:
             return None
         if bool(self.cert_file) != bool(self.key_file):
-            raise InvalidArgument("give both a certificate and its private key, or neither")
+            raise invalid_field(
+                "key_file", "a certificate needs its private key, and a key its certificate", "give both"
+            )
         authorities = _SYSTEM if self.ca_file in ("", "system") else self.ca_file
         return grpc.ssl_channel_credentials(_read(authorities), _read(self.key_file), _read(self.cert_file))
 
@@ -55,4 +57,4 @@ def _read(path: str) -> bytes | None:
         with open(os.path.expanduser(path), "rb") as file:
             return file.read()
     except OSError as error:
-        raise InvalidArgument(f"a file for TLS cannot be read: {error}") from None
+        raise no_file("a file for TLS", error) from None

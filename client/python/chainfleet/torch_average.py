@@ -62,7 +62,9 @@ class TorchAverage:
         found = {name: tuple(value.shape) for name, value in self._draws[0][1].items()}
         if wanted != found:
             raise InvalidArgument(
-                f"the module has parameters {wanted}, the draws have {found}", hint="pass the module that was sampled"
+                f"the module has parameters {wanted}, the draws have {found}",
+                reason="INVALID_MODEL",
+                hint="pass the module that was sampled",
             )
         self.draws_used = len(draws[0])
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .arrays import Array
-from .errors import InvalidArgument
+from .errors import no_package
 from .v1 import jobs_pb2
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Traces(list[Trace]):
             import pandas
         except ImportError:
             hint = "pip install pandas; a Trace has the same as NumPy arrays"
-            raise InvalidArgument("to_pandas needs pandas, which is not installed", hint=hint) from None
+            raise no_package("to_pandas", "pandas", hint) from None
         counts = [len(trace.values) for trace in self]
         return pandas.DataFrame(
             {

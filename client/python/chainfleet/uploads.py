@@ -10,6 +10,7 @@ from typing import BinaryIO
 from .arrays import Data, chunks
 from .connection import Connection
 from .errors import NotFound
+from .spec import build
 from .v1 import jobs_pb2, types_pb2
 
 _CHUNK_BYTES = 512 << 10
@@ -73,7 +74,9 @@ def put_model(connection: Connection, name: str, content: bytes, on_sent: OnSent
 
     def messages() -> Iterator[jobs_pb2.PutModelRequest]:
         sent = 0
-        yield jobs_pb2.PutModelRequest(header=jobs_pb2.PutModelRequest.Header(name=name, size_bytes=len(content)))
+        yield jobs_pb2.PutModelRequest(
+            header=build(jobs_pb2.PutModelRequest.Header, name=name, size_bytes=len(content))
+        )
         for chunk in chunks((content,), _CHUNK_BYTES):
             yield jobs_pb2.PutModelRequest(data=chunk)
             sent += len(chunk)
@@ -96,8 +99,13 @@ def _header(
     name: str, num_files: int, numbers: bool, target: str, class_names: Sequence[str]
 ) -> jobs_pb2.PutDatasetRequest:
     kind = types_pb2.FLOAT32_TARGETS if numbers else types_pb2.LABELS
-    header = jobs_pb2.PutDatasetRequest.Header(
-        name=name, num_files=num_files, target=target, target_type=kind, class_names=class_names
+    header = build(
+        jobs_pb2.PutDatasetRequest.Header,
+        name=name,
+        num_files=num_files,
+        target=target,
+        target_type=kind,
+        class_names=class_names,
     )
     return jobs_pb2.PutDatasetRequest(header=header)
 

@@ -8,7 +8,7 @@ import unittest
 
 import python_package  # first: it says where the next ones are
 import generate
-from chainfleet import layers, likelihoods, potentials, prediction, priors, samplers, schedules, specs
+from chainfleet import errors, layers, likelihoods, potentials, prediction, priors, samplers, schedules, specs
 from chainfleet.v1 import job_spec_pb2, jobs_pb2, predict_pb2
 
 
@@ -78,6 +78,22 @@ class Docstrings(unittest.TestCase):
                 self.assertRegex(said.group(), "default|required", f"{name}.{field.name}")
 
 
+class Errors(unittest.TestCase):
+    def test_each_error_has_a_reason_and_a_remedy(self):
+        kinds = {kind.__name__: kind for kind in (errors.ChainfleetError, *errors.ChainfleetError.__subclasses__())}
+        checked = 0
+        for file, text in sources():
+            for call in (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)):
+                of_reason = isinstance(call.func, ast.Call) and getattr(call.func.func, "id", "") == "class_of"
+                kind = kinds.get(getattr(call.func, "id", ""))
+                if kind or of_reason:
+                    given = {keyword.arg for keyword in call.keywords}
+                    self.assertIn("reason", given, f"{file}:{call.lineno}")
+                    self.assertTrue(of_reason or kind.hint or "hint" in given, f"{file}:{call.lineno}")
+                    checked += 1
+        self.assertGreater(checked, 25)
+
+
 class Calls(unittest.TestCase):
     def test_each_public_call_has_a_method_with_its_types(self):
         services = [*jobs_pb2.DESCRIPTOR.services_by_name.values(), *predict_pb2.DESCRIPTOR.services_by_name.values()]
@@ -89,7 +105,8 @@ class Calls(unittest.TestCase):
         for call in calls:
             method, (_, request, reply, *_) = methods[call.args[0].value], call.args
             if isinstance(request, ast.Call):
-                self.assertEqual(request.func.attr, method.input_type.name)
+                made = request.args[0] if getattr(request.func, "id", "") == "build" else request.func
+                self.assertEqual(made.attr, method.input_type.name)
             if isinstance(reply, ast.Attribute):
                 self.assertEqual(reply.attr, method.output_type.name)
 

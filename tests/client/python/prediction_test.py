@@ -95,10 +95,22 @@ class Inputs(unittest.TestCase):
                 self.job(*shape).predict(x)
         with self.assertRaisesRegex(cf.errors.InvalidArgument, "float32.*uint8"):
             self.job(2, kind=types_pb2.UINT8).predict(numpy.zeros((1, 2)))
-        with self.assertRaisesRegex(cf.errors.InvalidArgument, "quantiles: 1.5"):
-            self.job(2).predict(numpy.zeros((1, 2)), quantiles=[1.5])
-        with self.assertRaisesRegex(cf.errors.InvalidArgument, "kinds: 'thetas'"):
-            self.job(2).predict(numpy.zeros((1, 2)), kinds="thetas")
+
+    def test_wrong_arguments_are_named(self):
+        for name, value in (("quantiles", [1.5]), ("quantiles", ["a"]), ("quantiles", 0.5), ("kinds", "thetas"), ("kinds", 5), ("version", "a"),
+                            ("newest", 1.5), ("chains", 3), ("point", 5), ("min_draws", "a"), ("priority", 1)):
+            with self.assertRaisesRegex(cf.errors.InvalidArgument, f"^{name}: ") as caught:
+                self.job(2).predict(numpy.zeros((1, 2)), **{name: value})
+            self.assertEqual((caught.exception.reason, caught.exception.violations[0].path), ("INVALID_FIELD", name))
+            self.assertTrue(caught.exception.hint, name)
+        for call in (lambda job: job.scale("a"), lambda job: job.delete_snapshot("a"), lambda job: next(job.watch(interval="a"))):
+            with self.assertRaises(cf.errors.InvalidArgument) as caught:
+                call(self.job(2))
+            self.assertIn(" takes a ", caught.exception.hint)
+        for words, call in (("predict.*'version'", lambda job: job.predict(numpy.zeros((1, 2)), versio=3)),
+                            ("evaluate.*'ece_bins'", lambda job: job.evaluate("held-out", ece_bin=3))):
+            with self.assertRaisesRegex(TypeError, words):
+                call(self.job(2))
 
     def test_standardised_inputs_are_what_the_network_sees(self):
         numpy.testing.assert_allclose(self.job(2).standardise([[3.0, 10.0]]), [[1, 2]])

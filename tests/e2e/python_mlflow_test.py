@@ -121,6 +121,18 @@ class Mlflow(ConnectedFleet):
             self.assertTrue(caught.exception.hint)
             self.assertFalse(os.path.exists(os.path.join(self.folder, "refused")))
 
+    def test_classes_have_the_names_of_the_data_set(self):
+        self.fleet.put_dataset("named", self.x, self.y, class_names=("low", "high"), progress=False)
+        job = self.sample(model=torch.nn.Linear(3, 2), data="named", epochs=20).wait(progress=False)
+        expected, named = job.predict(self.x[:9]), numpy.array(["low", "high"])
+        for draws in ("server", "export"):
+            path = os.path.join(self.folder, f"named-{draws}")
+            chainfleet.mlflow.save_model(job, path, draws=draws)
+            model = self.load(path) if draws == "server" else mlflow.pyfunc.load_model(path)
+            made = model.predict(self.x[:9])
+            self.assertEqual(made["predicted_class"].tolist(), named[expected.predicted_class].tolist())
+            numpy.testing.assert_allclose(made[["probability_low", "probability_high"]], expected.mean_probability, atol=1e-5)
+
     def test_images_and_numbers(self):
         images = numpy.random.default_rng(1).integers(0, 256, (60, 1, 4, 4), dtype=numpy.uint8)
         job = self.sample(data=(images, images.mean(axis=(1, 2, 3))), epochs=10).wait(progress=False)

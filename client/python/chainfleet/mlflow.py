@@ -50,17 +50,15 @@ class ServedModel:
     def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> Any:
         """A pandas frame with a row for each row of `model_input` [n, ...], an array or a frame of numbers.
 
-        Columns: predicted_class and probability_0, probability_1, ... of classes; and every score of one number a row,
-        as chainfleet.Prediction has it. Raises ChainfleetError.
+        Columns: predicted_class and probability_NAME of each class, by numbers if the data set does not name them; and
+        every score of one number a row, as chainfleet.Prediction has it. Raises ChainfleetError.
         """
         import pandas
 
         made = self.job.predict(model_input, version=self.version)
-        columns: dict[str, Array] = {}
+        columns = {name: values for name, values in made.scores.items() if values.ndim == 1}
         if "mean_probability" in made.scores:
-            columns["predicted_class"] = made.predicted_class
-            columns |= {f"probability_{k}": values for k, values in enumerate(made.mean_probability.T)}
-        columns |= {name: values for name, values in made.scores.items() if values.ndim == 1}
+            columns = _class_columns(made.mean_probability, made.class_names) | columns
         return pandas.DataFrame(columns)
 
 
@@ -73,20 +71,25 @@ class ExportedModel:
     def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> Any:
         """A pandas frame with a row for each row of `model_input` [n, ...], an array or a frame of numbers.
 
-        Columns: predicted_class and probability_0, probability_1, ... of classes; mean of numbers. Raises
-        InvalidArgument.
+        Columns: predicted_class and probability_NAME of classes, as ServedModel.predict has them; mean of numbers.
+        Raises InvalidArgument.
         """
         import pandas
 
         made = self._average(model_input).numpy(force=True)
         if made.ndim == 1:
             return pandas.DataFrame({"mean": made})
-        classes = {f"probability_{k}": values for k, values in enumerate(made.T)}
-        return pandas.DataFrame({"predicted_class": made.argmax(axis=1), **classes})
+        return pandas.DataFrame(_class_columns(made, self._average.class_names))
 
     def get_raw_model(self) -> TorchAverage:
         """The function that Job.to_torch gives; mlflow.pyfunc.load_model(...).get_raw_model() calls this."""
         return self._average
+
+
+def _class_columns(probabilities: Array, class_names: Sequence[str]) -> dict[str, Array]:
+    names = class_names or range(probabilities.shape[1])
+    columns = {f"probability_{name}": values for name, values in zip(names, probabilities.T, strict=True)}
+    return {"predicted_class": np.array(names)[probabilities.argmax(axis=1)], **columns}
 
 
 def save_model(

@@ -25,7 +25,7 @@ class TorchAverage:
     Returns the mean probability float32 [n, K] for classes, and the mean float32 [n] in the targets' own units for
     numbers. Both equal the server's prediction to float32 rounding. x: an array or a tensor [n, ...], not standardised;
     gradients reach a float32 tensor unless the module is a ScriptModule.
-    Every draw stays in the memory of the device. draws_used: see Prediction.
+    Every draw stays in the memory of the device. draws_used, class_names: see Prediction.
     """
 
     def __init__(self, about: jobs_pb2.Job, draws: Sequence[Draws | list[Draw]], module: Any, device: Any) -> None:
@@ -66,7 +66,7 @@ class TorchAverage:
                 reason="INVALID_MODEL",
                 hint="pass the module that was sampled",
             )
-        self.draws_used = len(draws[0])
+        self.draws_used, self.class_names = len(draws[0]), tuple(about.inputs.class_names)
 
     def __call__(self, x: Any) -> torch.Tensor:
         """Raises InvalidArgument if x does not fit the job."""

@@ -47,16 +47,16 @@ class Arviz(ConnectedFleet):
         return self.sample(cf.Model(potential=cf.potentials.LinearRegression(noise_variance=1.0)), self.numbers, sampler=cf.RandomWalk(),
                            chains=2, steps=3000, step_size=0.1, burn_in=cf.BurnIn(steps=1000), collect=cf.Collect(every_steps=1))
 
-    def export(self, job, *flags):
+    def export(self, job, **options):
         """Returns ArviZ' data of the folder that the command line wrote."""
         folder = self.enterContext(tempfile.TemporaryDirectory())
-        self.fleet.run_program("export", job.id, "--format", "arviz", "-o", os.path.join(folder, "idata.zarr"), *flags)
+        job.export(os.path.join(folder, "idata.zarr"), "arviz", **options)
         return arviz.from_zarr(os.path.join(folder, "idata.zarr")).load()
 
-    def assert_command_line_writes(self, made, job, *flags):
+    def assert_command_line_writes(self, made, job, **options):
         if not ZARR:  # Debian has none; the newest wheels have
             return
-        read = self.export(job, *flags)
+        read = self.export(job, **options)
         self.assertEqual((set(read.children), read.attrs), (set(made.children), made.attrs))
         for name, group in made.children.items():
             self.assertEqual(set(read[name].variables), set(group.variables), name)
@@ -70,7 +70,7 @@ class Arviz(ConnectedFleet):
     def test_arviz_reads_every_group_of_a_network(self):
         job, made = self.job, self.job.to_arviz()
         self.assert_command_line_writes(made, job)
-        self.assert_command_line_writes(job.to_arviz(log_likelihood=False), job, "--no-log-likelihood")
+        self.assert_command_line_writes(job.to_arviz(log_likelihood=False), job, log_likelihood=False)
         self.assertEqual(type(made).__name__, "InferenceData" if arviz.__version__.startswith("0.") else "DataTree")
         self.assertEqual(made.attrs["job"], job.id)
         posterior = made["posterior"]
@@ -124,7 +124,7 @@ class Arviz(ConnectedFleet):
             self.assertEqual(sizes.shape, (1, 40))
             numpy.testing.assert_allclose(sizes[0, -1], job.describe().chains[0].stats.step_size, rtol=1e-12)
             self.assertEqual(len(numpy.unique(sizes)) > 1, not isinstance(rate, float), rate)
-            self.assert_command_line_writes(made, job, "--no-log-likelihood")
+            self.assert_command_line_writes(made, job, log_likelihood=False)
 
     def test_weighted_draws_have_the_mean_of_the_chain_or_are_refused(self):
         job = self.metropolis()
@@ -157,7 +157,7 @@ class Arviz(ConnectedFleet):
             job.to_arviz()
         made = job.to_arviz(point="temperature=1")
         self.assertEqual(made["posterior"]["chain"].values.tolist(), [1])
-        self.assert_command_line_writes(made, job, "--point", "temperature=1")
+        self.assert_command_line_writes(made, job, point="temperature=1")
         numpy.testing.assert_array_equal(made["posterior"]["fc1.bias"].values[0, -1], job.draws().get(1, -1).parameters["fc1.bias"])
 
     def test_a_density_without_data_has_neither_rows_nor_their_likelihood(self):
@@ -178,7 +178,7 @@ class Arviz(ConnectedFleet):
         made = job.to_arviz(log_likelihood=False, include_failed=True)
         self.assertGreater(made["sample_stats"].sizes["draw"], 0)
         self.assertTrue(made["sample_stats"]["diverging"].values.all())
-        self.assert_command_line_writes(made, job, "--no-log-likelihood", "--include-failed")
+        self.assert_command_line_writes(made, job, log_likelihood=False, include_failed=True)
 
     def test_other_kinds_and_classes_that_nobody_learned(self):
         job = self.network(sampler=cf.EMCMC(), steps=40, learning_rate=0.01)
@@ -186,7 +186,7 @@ class Arviz(ConnectedFleet):
         numpy.testing.assert_array_equal(anchor["posterior"]["fc1.bias"].values[1, 2], job.draws()["theta_a"].get(1, 2).parameters["fc1.bias"])
         self.assertIn("energy", job.to_arviz(log_likelihood=False)["sample_stats"])
         self.assertNotIn("energy", anchor["sample_stats"])
-        self.assert_command_line_writes(anchor, job, "--kind", "theta_a")
+        self.assert_command_line_writes(anchor, job, kind="theta_a")
         with self.assertRaisesRegex(cf.errors.InvalidArgument, "class 2, the job learned 2"):
             job.to_arviz(data=(self.x[:3], [0, 1, 2]))
         with self.assertRaisesRegex(cf.errors.InvalidArgument, "theta_b"):

@@ -99,7 +99,9 @@ class Verbs(unittest.TestCase):
         expected = {command for command in self.commands() if command.split()[0] not in ("completion", "context", "pki")}  # these act on this machine
         self.assertEqual(sorted(command for command, _, _ in rows), sorted(expected))
         homes = {"cf": cf, "fleet": cf.Fleet, "job": cf.Job}
-        for command, home, name in rows:
+        usage = subprocess.run([os.path.join(fleets.BIN, "chainfleet"), "describe", "--help"], capture_output=True, text=True, check=True).stdout
+        kinds = re.findall(r"\w+", re.search(r"where KIND is ([\w, ]+)", usage).group(1).replace(" or ", ", "))
+        for command, home, name in [*rows, *(("describe", "fleet", kind) for kind in kinds)]:
             self.assertTrue(callable(getattr(homes[home], name)), command)
 
 

@@ -65,12 +65,19 @@ class Package(ConnectedFleet):
         self.assertEqual([trace.chain for trace in self.job.traces("energy")], [0, 1])
         version = self.job.snapshot().version
         self.assertIn(version, [snapshot.version for snapshot in self.job.snapshots()])
-        self.fleet.set_alias("best", self.job, version)
+        self.assertEqual(self.fleet.set_alias("best", self.job, version), self.fleet.alias("best"))
         self.assertEqual([(alias.name, alias.job_id) for alias in self.fleet.aliases()], [("best", self.job.id)])
         for name in ("best", self.job.id):
             numpy.testing.assert_array_equal(self.fleet.predict(name, self.x[:9]).mean_probability, self.job.predict(self.x[:9]).mean_probability)
         self.fleet.delete_alias("best")
-        self.assertEqual(len(self.fleet.workers()), 1)
+        self.assertEqual([self.fleet.worker(worker.id).id for worker in self.fleet.workers()], ["worker-0"])
+        for find, reason in ((self.fleet.dataset, "DATASET_NOT_FOUND"), (self.fleet.model, "MODEL_NOT_FOUND"),
+                             (self.fleet.alias, "ALIAS_NOT_FOUND"), (self.fleet.worker, "WORKER_NOT_FOUND")):
+            with self.assertRaises(cf.errors.NotFound) as caught:
+                find("nobody")
+            self.assertEqual(caught.exception.reason, reason)
+        name = self.job.describe().spec.dataset.name
+        self.assertEqual(self.fleet.dataset(name).num_rows, 500)
         self.assertEqual(self.fleet.job().id, self.job.id)
         self.assertIn(500, [dataset.num_rows for dataset in self.fleet.datasets()])
 
@@ -108,7 +115,7 @@ class Package(ConnectedFleet):
         with tempfile.TemporaryDirectory() as folder:
             files = [os.path.join(folder, name) for name in ("traces.csv", "traces.npz")]
             for file in files:
-                self.fleet.run_program("export", self.job.id, "--traces", file)
+                self.job.export(file, traces=True)
             with open(files[0], encoding="utf-8") as file:
                 written = file.read()
             columns = dict(numpy.load(files[1]))

@@ -54,6 +54,11 @@ async def local(**options: Any) -> Fleet:
     return Fleet(await call(_local_fleet.local, **options))
 
 
+async def down(data_dir: str | os.PathLike[str] | None = None) -> None:
+    """See chainfleet.down."""
+    await call(_local_fleet.down, data_dir)
+
+
 class Fleet:
     """See chainfleet.Fleet. sync: the synchronous object."""
 
@@ -307,9 +312,9 @@ class Job:
         """See chainfleet.Job.evaluations."""
         return await call(self.sync.evaluations)
 
-    async def export(self, path: str | os.PathLike[str], format: str='npz', *, chains: Sequence[int]=(), point: str='', weighted: bool=False, skip_corrupt: bool=False) -> None:
+    async def export(self, path: str | os.PathLike[str], format: str='npz', *, chains: Sequence[int]=(), point: str='', weighted: bool=False, skip_corrupt: bool=False, traces: bool=False, kind: str='', dataset: str='', log_likelihood: bool=True, include_failed: bool=False) -> None:
         """See chainfleet.Job.export."""
-        return await call(self.sync.export, path, format, chains=chains, point=point, weighted=weighted, skip_corrupt=skip_corrupt)
+        return await call(self.sync.export, path, format, chains=chains, point=point, weighted=weighted, skip_corrupt=skip_corrupt, traces=traces, kind=kind, dataset=dataset, log_likelihood=log_likelihood, include_failed=include_failed)
 
     async def report(self, path: str | os.PathLike[str], data: Any=None, *, ood: Any=None, corruptions: Sequence[str]=(), flatness: bool=False, class_names: Sequence[str]=(), evaluation: str='', point: str='') -> None:
         """See chainfleet.Job.report."""

@@ -300,17 +300,33 @@ class Job:
         point: str = "",
         weighted: bool = False,
         skip_corrupt: bool = False,
+        traces: bool = False,
+        kind: str = "",
+        dataset: str = "",
+        log_likelihood: bool = True,
+        include_failed: bool = False,
     ) -> None:
-        """Writes the committed draws to files: "npz" (a file), "safetensors" or "zarr" (a folder). Needs `chainfleet`.
+        """Writes the committed draws to files: "npz" (a file), "safetensors", "zarr" or "arviz" (a folder).
 
-        weighted: each draw once with its weight, instead of as often as it was held. skip_corrupt: leaves out draws
-        whose checksum does not match.
+        Needs the program `chainfleet`. weighted: each draw once with its weight, instead of as often as it was held.
+        skip_corrupt: leaves out draws whose checksum does not match. traces: the traced values instead, to a .npz or
+        .csv. For "arviz" only, see to_arviz: kind, dataset (a name), log_likelihood, include_failed.
         """
-        given = {"--chains": ",".join(map(str, chains)), "--point": point}
-        flags = [part for flag, value in given.items() if value for part in (flag, value)]
-        flags += ["--weighted"] if weighted else []
-        flags += ["--skip-corrupt"] if skip_corrupt else []
-        self._fleet.run_program("export", self.id, "--format", format, "--output", os.fspath(path), *flags)
+        place = {"--traces" if traces else "--output": os.fspath(path), "--format": "" if traces else format}
+        given = {
+            **place,
+            "--chains": ",".join(map(str, chains)),
+            "--point": point,
+            "--kind": kind,
+            "--dataset": dataset,
+        }
+        switches = {
+            "--weighted": weighted,
+            "--skip-corrupt": skip_corrupt,
+            "--no-log-likelihood": not log_likelihood,
+            "--include-failed": include_failed,
+        }
+        self._run("export", given, switches)
 
     def report(
         self,
@@ -332,6 +348,7 @@ class Job:
         """
         with self._fleet._stored((data, ood), self._learns_numbers()) as (dataset, other):
             given = {
+                "--output": os.fspath(path),
                 "--dataset": dataset,
                 "--ood": other,
                 "--corruptions": ",".join(corruptions),
@@ -339,9 +356,12 @@ class Job:
                 "--evaluation": evaluation,
                 "--point": point,
             }
-            flags = [part for flag, value in given.items() if value for part in (flag, value)]
-            flags += ["--flatness"] if flatness else []
-            self._fleet.run_program("report", self.id, "--output", os.fspath(path), *flags)
+            self._run("report", given, {"--flatness": flatness})
+
+    def _run(self, verb: str, given: dict[str, str], switches: dict[str, bool]) -> None:
+        """Runs the program with the flags that have a value, and the switches that are on."""
+        flags = [part for flag, value in given.items() if value for part in (flag, value)]
+        self._fleet.run_program(verb, self.id, *flags, *(flag for flag, on in switches.items() if on))
 
     def _set_intent(self, intent: jobs_pb2.Job.Intent) -> None:
         request = build(jobs_pb2.SetIntentRequest, name=self.id, intent=intent)

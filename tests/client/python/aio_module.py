@@ -35,6 +35,11 @@ async def connect(
 async def local(**options: Any) -> Fleet:
     """See chainfleet.local."""
     return Fleet(await call(_local_fleet.local, **options))
+
+
+async def down(data_dir: str | os.PathLike[str] | None = None) -> None:
+    """See chainfleet.down."""
+    await call(_local_fleet.down, data_dir)
 '''
 CLASS = '''
 

@@ -5,6 +5,7 @@ import inspect
 import io
 import threading
 import unittest
+import unittest.mock
 
 import python_package  # noqa: F401  first: it says where the next ones are
 import chainfleet as cf
@@ -124,6 +125,11 @@ class Calls(Served, unittest.IsolatedAsyncioTestCase):
                 aio_calls._threads.shutdown(wait=True)  # all work of the task has ended
             aio_calls._threads = aio_calls.ThreadPoolExecutor(4)
             self.assertEqual("fleet.job('j')" in terminal.getvalue(), terminal.isatty())
+
+    async def test_a_fleet_of_this_machine_is_stopped(self):
+        with unittest.mock.patch("chainfleet.local_fleet.run_program") as run:
+            await cf.aio.down("folder")
+        run.assert_called_once_with(["down", "--data-dir", "folder"])
 
     async def test_errors_are_the_same(self):
         server = self.serve(GetJob=lambda request, context: refuse(context, grpc.StatusCode.NOT_FOUND, "no", reason("JOB_NOT_FOUND")))

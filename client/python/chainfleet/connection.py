@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 import grpc
 from google.protobuf.message import DecodeError, Message
 
-from .errors import ChainfleetError, DeadlineExceeded, FieldViolation, Unavailable, class_of
+from .errors import ChainfleetError, DeadlineExceeded, FieldViolation, Unavailable, class_of, invalid_field
 from .rpc import error_details_pb2, status_pb2
 from .tls import NO_TLS, TlsFiles
 
@@ -87,6 +87,7 @@ class Connection:
     """Calls one server, or several of which one leads. `timeout`: seconds for a call, including its retries."""
 
     def __init__(self, addresses: Sequence[str], token: str, timeout: float, tls: TlsFiles = NO_TLS) -> None:
+        _after(timeout)
         self.addresses, self.timeout = list(addresses), timeout
         self._token = token
         self._tls, self._credentials = tls, tls.credentials()
@@ -151,7 +152,7 @@ class Connection:
 
         Raises Unavailable if no server was heard for a minute, DeadlineExceeded after `timeout` seconds.
         """
-        end = time.monotonic() + timeout if timeout is not None else float("inf")
+        end = _after(timeout) if timeout is not None else float("inf")
         last_heard, patience, wait = time.monotonic(), self.timeout, 0.05
         metadata = self._metadata()
         while True:
@@ -206,7 +207,7 @@ class Connection:
 
     def _repeat(self, attempt: _Attempt[ResultT], timeout: float, patience: float) -> ResultT:
         """The result within `timeout` seconds. Gives up after an outage of `patience` seconds."""
-        end = give_up = time.monotonic() + timeout
+        end = give_up = _after(timeout)
         metadata, wait = self._metadata(), 0.05
         outage: Unavailable | None = None
         while True:
@@ -299,6 +300,14 @@ def _messages(call: Any) -> Iterator[Any]:
         except StopIteration:
             return
         yield message
+
+
+def _after(timeout: float) -> float:
+    """Returns the time.monotonic() in `timeout` seconds. Raises InvalidArgument if it is no number."""
+    try:
+        return time.monotonic() + timeout
+    except TypeError:
+        raise invalid_field("timeout", f"{timeout!r} is not allowed here", "timeout takes seconds, a number") from None
 
 
 def _pause(seconds: float) -> None:

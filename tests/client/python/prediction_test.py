@@ -107,6 +107,8 @@ class Inputs(unittest.TestCase):
             with self.assertRaises(cf.errors.InvalidArgument) as caught:
                 call(self.job(2))
             self.assertIn(" takes a ", caught.exception.hint)
+        with self.assertRaisesRegex(cf.errors.InvalidArgument, "^timeout: 'a'"):
+            cf.connect("127.0.0.1:1", timeout="a")
         for words, call in (("predict.*'version'", lambda job: job.predict(numpy.zeros((1, 2)), versio=3)),
                             ("evaluate.*'ece_bins'", lambda job: job.evaluate("held-out", ece_bin=3))):
             with self.assertRaisesRegex(TypeError, words):

@@ -66,9 +66,12 @@ class Logs(unittest.TestCase):
     def check_views(self, job, ended, last):
         """The same events in other formats, filters and programs."""
         text = self.fleet.run("logs", job, check=True).stdout.splitlines()
-        line, = [line for line in text if f"chain {ended['chain']}: lease ended" in line and "cause=lost" in line]
-        self.assertRegex(line, r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  WARNING  chain \d: lease ended  cause=lost "
-                               r"reason=\"worker worker-\d did not renew its lease\" worker=worker-\d$")
+        line, = [line for line in text if f"chain {ended['chain']}: interrupted on " in line and "cause=lost" in line]
+        self.assertRegex(line, r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  WARNING  chain \d: interrupted on worker-\d  cause=lost "
+                               r"reason=\"worker worker-\d did not renew its lease\"$")
+        again = "\n".join(text).split(line, 1)[1]
+        self.assertRegex(text[1], r"  INFO     chain \d: begins on worker-\d at step 0  waited_s=[\d.e-]+$")
+        self.assertRegex(again, rf"  INFO     chain {ended['chain']}: continues on worker-\d at step [1-9]\d*  waited_s=")
         events = [json.loads(line) for line in self.fleet.run("logs", job, "-o", "json", check=True).stdout.splitlines()]
         self.assertEqual(len(events), len(text))
         self.assertEqual(events[-1], last)

@@ -25,17 +25,35 @@ struct LogsOptions {
   size_t tail = std::numeric_limits<size_t>::max();
 };
 
-// "2026-11-26 14:03:17  WARNING  chain 3: lease ended  cause=lost reason="worker gpu-7 did not renew its lease"", in
-// local time.
+using Fields = std::map<std::string, std::string>;
+
+// The event in words of users, who know of chains and workers but not of leases. Takes the fields that it tells out of
+// `fields`. Programs read the message itself from JSON.
+std::string WordsOf(const std::string& message, Fields* fields) {
+  const auto take = [&](const char* key) {
+    const Fields::node_type found = fields->extract(key);
+    return found ? WordOrQuoted(found.mapped()) : "";
+  };
+  if (message == "lease granted") {
+    const std::string step = take("step");
+    return absl::StrCat(step == "0" ? "begins" : "continues", " on ", take("worker"), " at step ", step);
+  }
+  if (message == "lease ended") return absl::StrCat("interrupted on ", take("worker"));
+  if (message == "lease preempted") return absl::StrCat("gives way on ", take("worker"));
+  return Escaped(message);
+}
+
+// "2026-11-26 14:03:17  WARNING  chain 3: interrupted on gpu-7  cause=lost reason="worker gpu-7 did not renew its
+// lease"", in local time.
 std::string TextOf(const v1::Event& event) {
-  std::string text =
-      absl::StrCat(absl::FormatTime("%Y-%m-%d %H:%M:%S", FromProto(event.time()), absl::LocalTimeZone()), "  ",
-                   event.level() == v1::Event::WARNING ? "WARNING  " : "INFO     ",
-                   event.has_chain() ? absl::StrCat("chain ", event.chain(), ": ") : "", Escaped(event.message()));
-  const std::map<std::string, std::string> fields(event.fields().begin(), event.fields().end());
+  Fields fields(event.fields().begin(), event.fields().end());
+  fields.erase("lease_epoch");  // for programs: JSON has it
+  std::string text = absl::StrCat(absl::FormatTime("%Y-%m-%d %H:%M:%S", FromProto(event.time()), absl::LocalTimeZone()),
+                                  "  ", event.level() == v1::Event::WARNING ? "WARNING  " : "INFO     ",
+                                  event.has_chain() ? absl::StrCat("chain ", event.chain(), ": ") : "",
+                                  WordsOf(event.message(), &fields));
   const char* space = "  ";
   for (const auto& [key, value] : fields) {
-    if (key == "lease_epoch") continue;  // for programs: JSON has it
     absl::StrAppend(&text, std::exchange(space, " "), key, "=", WordOrQuoted(value));
   }
   return text + "\n";
@@ -77,15 +95,15 @@ absl::Status Logs(Invocation* run, LogsOptions options) {
 
 void AddLogs(CLI::App* program, Invocation* run) {
   const auto options = std::make_shared<LogsOptions>();
-  CLI::App* verb =
-      AddVerb(program, run, "logs",
-              "Tell what happened to a job since the server started: leases, lost workers, failures, evaluations (the "
-              "newest 1,000 events)",
-              "  chainfleet logs @latest\n"
-              "  chainfleet logs @latest -f                  # until the job ends\n"
-              "  chainfleet logs @latest --since 1h --chain 3\n"
-              "  chainfleet logs @latest -o json | jq -r 'select(.level == \"WARNING\").message'",
-              [=] { return Logs(run, *options); });
+  CLI::App* verb = AddVerb(
+      program, run, "logs",
+      "Tell what happened to a job since the server started: starts of chains, lost workers, failures, evaluations "
+      "(the newest 1,000 events)",
+      "  chainfleet logs @latest\n"
+      "  chainfleet logs @latest -f                  # until the job ends\n"
+      "  chainfleet logs @latest --since 1h --chain 3\n"
+      "  chainfleet logs @latest -o json | jq -r 'select(.level == \"WARNING\").message'",
+      [=] { return Logs(run, *options); });
   AddJobArgument(verb, &options->job);
   verb->add_flag("-f,--follow", options->follow, "Print new events until the job ends");
   verb->add_option("--chain", options->chain, "Only this chain")->check(CountAtLeast(0))->option_text("INDEX");

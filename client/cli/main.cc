@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
       "chainfleet VERB --help has more. The server is --address, else --context, else CHAINFLEET_ADDRESS, else the\n"
       "current context, else 127.0.0.1:7400; the token is CHAINFLEET_TOKEN, or in the file that CHAINFLEET_TOKEN_FILE\n"
       "names, or that of the context. Exit codes: 0 ok, 1 failed, 2 usage or job file,\n"
-      "3 not found, 4 not allowed, 5 unavailable or timeout, 130 interrupted.");
+      "3 not found, 4 not allowed, 5 unavailable or timeout, 130 interrupted. NO_COLOR=1 leaves colours out.");
   chainfleet::Invocation run;
   chainfleet::AddAllVerbs(&program, &run);
   if (argc == 1) {

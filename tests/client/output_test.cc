@@ -297,5 +297,14 @@ TEST(PaintStates, GivesEachStateItsColorAndLeavesNamesAlone) {
   EXPECT_EQ(PaintStates("PENDING DIVERGED"), "\x1b[90mPENDING\x1b[0m \x1b[31mDIVERGED\x1b[0m");
 }
 
+TEST(JobView, AgesAreNoChange) {
+  const std::string shown = WithoutAges("JOB  DRAWS  AGE\na       12  59s\n");
+  EXPECT_EQ(shown, WithoutAges("JOB  DRAWS    AGE\na       12  1m00s\n"));
+  EXPECT_NE(shown, WithoutAges("JOB  DRAWS    AGE\na       13  1m00s\n"));
+  EXPECT_EQ(WithoutAges("w  10.0s  yes\n"), WithoutAges("w   0.1s  yes\n"));
+  EXPECT_EQ(WithoutAges("{\"chains\":1,\"seconds_since_sync\":1e-05}"),
+            WithoutAges("{\"chains\":1,\"seconds_since_sync\":2.5}"));
+}
+
 }  // namespace
 }  // namespace chainfleet

@@ -2,10 +2,12 @@
 import fcntl
 import os
 import re
+import signal
 import struct
 import subprocess
 import termios
 import unittest
+import urllib.request
 
 import fleet as fleets
 
@@ -25,12 +27,12 @@ class Watching(unittest.TestCase):
         self.addCleanup(self.fleet.close)
         self.fleet.up()
 
-    def screen(self, *arguments, height, width=100, code=0):
+    def screen(self, *arguments, height=40, width=100, code=0, **environment):
         """All that a command writes to a terminal."""
         ours, its = os.openpty()
         fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("4H", height, width, 0, 0))
         process = subprocess.Popen([os.path.join(fleets.BIN, "chainfleet"), *arguments], stdout=its, stderr=subprocess.DEVNULL,
-                                   env={**os.environ, "CHAINFLEET_ADDRESS": self.fleet.address, "TERM": "xterm"})
+                                   env={**os.environ, "CHAINFLEET_ADDRESS": self.fleet.address, "TERM": "xterm", **environment})
         os.close(its)
         written = b""
         try:
@@ -65,6 +67,36 @@ class Watching(unittest.TestCase):
                 self.assertRegex(screen, rf"^x+\.\.\.x*-?{job[-6:]}  FAILED  ")
             if width == 80:
                 self.assertEqual(len(re.findall(r"  (?:SUCCEEDED  #{10} 100 %|DIVERGED   \.{10} +\d %)  ", screen)), 12, screen)
+
+    def test_states_have_colours_on_a_terminal_unless_it_or_the_user_has_none(self):
+        job = self.fleet.submit(JOB)
+        self.fleet.run("wait", job, "--timeout", "120s", check=True)
+        for command in (("get", "jobs"), ("get", "jobs", job), ("get", "chains", job, "-o", "wide"), ("describe", job)):
+            self.assertIn("\x1b[32mSUCCEEDED\x1b[0m", self.screen(*command), command)
+            for plain in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+                self.assertNotIn("\x1b", self.screen(*command, **plain), command)
+            self.assertNotIn("\x1b", self.fleet.run(*command, check=True).stdout, command)
+        self.assertNotIn("\x1b", self.screen("get", "jobs", "-o", "json"), "for programs")
+
+    def listings(self):
+        """The number of times that somebody listed the workers."""
+        with urllib.request.urlopen(f"http://{self.fleet.metrics_address}/metrics", timeout=60) as page:
+            counts = re.findall(r'^chainfleet_grpc_handled_total\{.*/ListWorkers".*\} (\d+)$', page.read().decode(), re.M)
+        return sum(map(int, counts))
+
+    def test_a_pipe_gets_what_changed_and_no_ages(self):
+        for flags in ((), ("-o", "jsonl")):
+            begun = self.listings()
+            process = subprocess.Popen([os.path.join(fleets.BIN, "chainfleet"), "get", "workers", "-w", *flags], stdout=subprocess.PIPE,
+                                       text=True, env={**os.environ, "CHAINFLEET_ADDRESS": self.fleet.address})
+            self.addCleanup(process.stdout.close)
+            self.addCleanup(process.kill)
+            while self.listings() < begun + 3:
+                self.assertIsNone(process.poll())
+            process.send_signal(signal.SIGINT)
+            lines = process.stdout.readlines()
+            self.assertEqual(process.wait(), 130)
+            self.assertEqual(sum("worker-0" in line for line in lines), 1, lines)
 
 
 class Deletion(unittest.TestCase):

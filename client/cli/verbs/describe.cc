@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/verbs/named_content.h"
 #include "client/cli/verbs/verbs.h"
 #include "client/cli/views/job_view.h"
 #include "client/cli/views/resource_view.h"
@@ -18,7 +19,7 @@ absl::Status PrintJob(Invocation* run, const std::string& job) {
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job found, client.GetJob(job));
   CHAINFLEET_ASSIGN_OR_RETURN(const auto versions, client.ListSnapshots(found.id()));
   PrintOne(std::cout, run->format, found, found.id(),
-           [&] { return DescribeJob(found, run->clock.Wall(), static_cast<int64_t>(versions.size())); });
+           [&] { return Painted(*run, DescribeJob(found, run->clock.Wall(), static_cast<int64_t>(versions.size()))); });
   return absl::OkStatus();
 }
 

@@ -19,7 +19,7 @@ absl::StatusOr<v1::Job> FollowJob(Client* client, const std::string& job, absl::
   CHAINFLEET_RETURN_IF_ERROR(client->WatchJob(job, timeout, [&](const v1::Job& update) {
     if (newest.id().empty()) DetachOnInterrupt(update.id());
     newest = update;
-    text.Show(ProgressLine(update, text.width()));
+    text.Show(ProgressLine(update, text.width()), PaintStates);
     const int64_t tenth = update.steps_total() == 0 ? 0 : 10 * update.steps_done() / update.steps_total();
     const std::string stage = absl::StrCat(v1::Job::State_Name(update.state()), tenth);
     if (!text.live() && stage != shown) std::fprintf(stderr, "%s\n", ProgressLine(update).c_str());

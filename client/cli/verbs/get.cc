@@ -29,7 +29,7 @@ absl::Status GetJobs(Invocation* run, const GetOptions& options) {
   const auto table = [&](const std::vector<v1::Job>& jobs) { return JobTable(jobs, run->clock.Wall()); };
   if (!options.job.empty()) {
     CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job found, client.GetJob(options.job));
-    PrintOne(*run->out, run->format, found, found.id(), [&] { return table({found}).Render(); });
+    PrintOne(*run->out, run->format, found, found.id(), [&] { return Painted(*run, table({found}).Render()); });
     return absl::OkStatus();
   }
   CHAINFLEET_ASSIGN_OR_RETURN(const auto jobs, client.ListJobs(absl::AsciiStrToUpper(options.state)));
@@ -78,7 +78,7 @@ absl::Status GetTraces(Invocation* run, const GetOptions& options) {
 }
 
 // Calls `print` every kBetweenPrints until it fails or the user interrupts. A terminal shows the newest output only; a
-// file or pipe gets each output that differs from the one before.
+// file or pipe gets each output that differs from the one before in more than ages.
 absl::Status WatchOutput(Invocation* run, const std::function<absl::Status()>& print) {
   LiveText text(stdout);
   ExitOnInterrupt("");
@@ -88,10 +88,10 @@ absl::Status WatchOutput(Invocation* run, const std::function<absl::Status()>& p
     CHAINFLEET_RETURN_IF_ERROR(print());
     if (text.live()) {
       text.Show(out.str(), PaintStates);
-    } else if (out.str() != shown) {
+    } else if (std::string now = WithoutAges(out.str()); now != shown) {
       std::cout << out.str() << std::flush;
+      shown = std::move(now);
     }
-    shown = out.str();
     absl::SleepFor(kBetweenPrints);
   }
 }

@@ -6,11 +6,13 @@
 #include <functional>
 #include <iostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/invocation.h"
 #include "client/cli/terminal.h"
+#include "client/cli/views/job_view.h"
 #include "client/cli/views/resource_view.h"
 #include "client/cli/views/table.h"
 #include "core/base/escaped.h"
@@ -37,11 +39,16 @@ absl::Status PutNamed(Invocation* run, const std::string& what, const std::strin
   return absl::OkStatus();
 }
 
+// `text` with coloured states if `run` prints to a terminal with colours. LiveText paints the views of `get -w`.
+inline std::string Painted(const Invocation& run, std::string text) {
+  return run.out == &std::cout && UseColor(stdout) ? PaintStates(std::move(text)) : text;
+}
+
 template <typename Item>
 absl::Status PrintItems(Invocation* run, const std::string& key, const std::vector<Item>& items,
                         const std::function<Table(const std::vector<Item>&)>& table) {
   Listing listing{key, {}, {}, [&](size_t max_width, bool wide) {
-                    return table(items).Render({.max_width = max_width, .wide = wide});
+                    return Painted(*run, table(items).Render({.max_width = max_width, .wide = wide}));
                   }};
   for (const Item& item : items) {
     listing.items.push_back(&item);

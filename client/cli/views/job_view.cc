@@ -237,6 +237,12 @@ std::string PaintStates(std::string line) {
   return line;
 }
 
+std::string WithoutAges(const std::string& text) {
+  static const auto* const ages =
+      new std::regex(R"re( [0-9.]+[smhd]([0-9]{2}[smh])?\b| (?= )|seconds_since_sync"?: ?[-+.e0-9]+)re");
+  return std::regex_replace(text, *ages, "");
+}
+
 Table JobTable(const std::vector<v1::Job>& jobs, absl::Time now) {
   Table table({"JOB", "=STATE", "SAMPLER", "DATA SET", ">CHAINS", ">PROGRESS", ">DRAWS", ">VERSION", ">AGE"});
   for (const v1::Job& job : jobs) {

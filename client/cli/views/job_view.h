@@ -21,6 +21,9 @@ std::string ProgressLine(const v1::Job& job, size_t max_width = std::string::npo
 // failed and diverged red.
 std::string PaintStates(std::string line);
 
+// `text` without ages and the width of columns, which change when nothing happens. To compare tables and records.
+std::string WithoutAges(const std::string& text);
+
 Table JobTable(const std::vector<v1::Job>& jobs, absl::Time now);
 Table ChainTable(const v1::Job& job);
 // The chains with a bar each, for `watch`.

@@ -1,6 +1,7 @@
 #include "client/cli/invocation.h"
 
 #include <iostream>
+#include <limits>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -77,9 +78,10 @@ void AddOutputOption(CLI::App* verb, Invocation* run, bool csv) {
 CLI::Validator CountAtLeast(int64_t least) {
   return CLI::Validator(
       [least](const std::string& text) {
-        int64_t value = 0;
+        int32_t value = 0;
         if (absl::SimpleAtoi(text, &value) && value >= least) return std::string();
-        return absl::StrCat("\"", text, "\" is not a whole number of at least ", least);
+        return absl::StrCat("\"", text, "\" is not a whole number from ", least, " to ",
+                            std::numeric_limits<int32_t>::max());
       },
       "");
 }

@@ -42,7 +42,8 @@ CLI::App* AddGroup(CLI::App* program, const std::string& name, const std::string
 void AddServerOptions(CLI::App* verb, Invocation* run);
 // -o, the format of the output; `csv` for verbs that write it.
 void AddOutputOption(CLI::App* verb, Invocation* run, bool csv = false);
-// Checks for a whole number of at least `least`. CLI11's own check for positive numbers prints the range of a double.
+// Checks for a whole number of at least `least` that an int32 can hold. CLI11's own check for positive numbers prints
+// the range of a double.
 CLI::Validator CountAtLeast(int64_t least);
 
 // Checks a file to write.

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "chainfleet/v1/predict.grpc.pb.h"
 #include "client/cli/verbs/verbs.h"
 #include "core/formats/npy.h"
@@ -112,13 +113,19 @@ TEST_F(PredictVerbTest, WritesACsv) {
             "row,mean,quantiles_0,quantiles_1,variance_aleatoric,variance_epistemic\n0,2.5,1.25,3.75,1,0.5\n");
 }
 
-TEST_F(PredictVerbTest, RefusesOutputsOfOtherFormatsAndCountsBelowOne) {
+TEST_F(PredictVerbTest, RefusesOutputsOfOtherFormatsAndCountsOutOfRange) {
   EXPECT_THROW(Run({"--output", folder_ + "/p.txt"}), CLI::ValidationError);
-  try {
-    Run({"--members", "0"});
-    FAIL() << "--members 0 was taken";
-  } catch (const CLI::ValidationError& error) {
-    EXPECT_STREQ(error.what(), "--members: \"0\" is not a whole number of at least 1");
+  for (const std::string count : {"0", "1.5", "2147483648", "99999999999999999999"}) {
+    for (const std::string flag : {"--members", "--chains"}) {
+      if (flag == "--chains" && count == "0") continue;
+      try {
+        Run({flag, count});
+        FAIL() << flag << " " << count << " was taken";
+      } catch (const CLI::ValidationError& error) {
+        EXPECT_EQ(error.what(), absl::StrCat(flag, ": \"", count, "\" is not a whole number from ",
+                                             flag == "--chains" ? 0 : 1, " to 2147483647"));
+      }
+    }
   }
 }
 

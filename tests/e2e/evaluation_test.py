@@ -66,6 +66,20 @@ class Evaluations(unittest.TestCase):
         self.signal_workers(signal.SIGCONT)
         self.assertEqual((cancelled.stdout, self.states()[evaluation]), (f"{evaluation} CANCELLED\n", "CANCELLED"))
 
+    def test_it_is_found_by_its_id_under_both_words(self):
+        for target in ("eval-nobody", "nobody"):
+            self.assertEqual(self.fleet.run("get", "evaluation", target).returncode, 3)
+        evaluation = self.fleet.run("evaluate", self.job, "--dataset", "fashion", "--detach", "-o", "name", check=True).stdout.strip()
+        for kind in ("evaluation", "evaluations"):
+            self.assertEqual(self.fleet.run("get", kind, evaluation, "-o", "name", check=True).stdout, evaluation + "\n")
+        for kind, name in (("evaluation", evaluation), ("dataset", "fashion"), ("job", self.job), ("worker", "worker-0")):
+            for word in (kind, kind + "s"):
+                self.assertEqual(self.fleet.run("describe", word, name, "-o", "name", check=True).stdout, name + "\n")
+        refused = self.fleet.run("describe", "aliases", "nobody")
+        self.assertIn("no alias nobody", refused.stderr)
+        self.assertEqual(self.fleet.run("describe", "thing", "nobody").returncode, 2)
+        self.fleet.run("evaluate", "--attach", evaluation, "--timeout", "120s", check=True)
+
     def test_it_runs_beside_a_chain_that_goes_on(self):
         calm = self.fleet.json("evaluate", self.job, "--dataset", "fashion")
         endless = JOB.replace("name: scored", "name: beside").replace("num_epochs: 4", "num_epochs: 1000000").replace("chains: 3", "chains: 2")

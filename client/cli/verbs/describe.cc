@@ -25,13 +25,13 @@ absl::Status PrintJob(Invocation* run, const std::string& job) {
 
 // Describes the item of this name among those that `list` returns.
 template <typename Item>
-absl::Status DescribeNamed(Invocation* run, absl::StatusOr<std::vector<Item>> (Client::*list)(),
-                           const std::vector<std::string>& words) {
+absl::Status DescribeNamed(Invocation* run, const std::string& kind,
+                           absl::StatusOr<std::vector<Item>> (Client::*list)(), const std::string& name) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<Item> items, (client.*list)());
-  const auto found = std::ranges::find_if(items, [&](const Item& item) { return NameOf(item) == words[1]; });
-  if (found == items.end()) return NoSuch(words[0], words[1]);
-  PrintOne(std::cout, run->format, *found, words[1], [&] { return ToYaml(*found); });
+  const auto found = std::ranges::find_if(items, [&](const Item& item) { return NameOf(item) == name; });
+  if (found == items.end()) return NoSuch(kind, name);
+  PrintOne(std::cout, run->format, *found, name, [&] { return ToYaml(*found); });
   return absl::OkStatus();
 }
 
@@ -44,15 +44,15 @@ absl::Status DescribeEvaluation(Invocation* run, const std::string& id) {
 
 absl::Status Describe(Invocation* run, const std::vector<std::string>& words) {
   if (words.size() == 1) return PrintJob(run, words[0]);
-  const std::string& kind = words[0];
-  if (kind == "job") return PrintJob(run, words[1]);
-  if (kind == "dataset") return DescribeNamed(run, &Client::ListDatasets, words);
-  if (kind == "model") return DescribeNamed(run, &Client::ListModels, words);
-  if (kind == "alias") return DescribeNamed(run, &Client::ListAliases, words);
-  if (kind == "worker") return DescribeNamed(run, &Client::ListWorkers, words);
-  if (kind == "evaluation") return DescribeEvaluation(run, words[1]);
-  return WithReason(absl::InvalidArgumentError(
-                        absl::StrCat("\"", kind, "\" is not one of job, dataset, model, alias, worker, evaluation")),
+  const auto about = [&](const std::string& plural) { return words[0] == plural || words[0] == Singular(plural); };
+  if (about("jobs")) return PrintJob(run, words[1]);
+  if (about("datasets")) return DescribeNamed(run, "dataset", &Client::ListDatasets, words[1]);
+  if (about("models")) return DescribeNamed(run, "model", &Client::ListModels, words[1]);
+  if (about("aliases")) return DescribeNamed(run, "alias", &Client::ListAliases, words[1]);
+  if (about("workers")) return DescribeNamed(run, "worker", &Client::ListWorkers, words[1]);
+  if (about("evaluations")) return DescribeEvaluation(run, words[1]);
+  return WithReason(absl::InvalidArgumentError(absl::StrCat(
+                        "\"", words[0], "\" is not one of job, dataset, model, alias, worker, evaluation")),
                     kUsageReason);
 }
 

@@ -62,9 +62,13 @@ absl::Status GetVersions(Invocation* run, const GetOptions& options) {
 
 absl::Status GetEvaluations(Invocation* run, const GetOptions& options) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
-  CHAINFLEET_ASSIGN_OR_RETURN(const auto evaluations, client.ListEvaluations(options.job));
+  auto evaluations = client.ListEvaluations(options.job);
+  if (absl::IsNotFound(evaluations.status())) {
+    if (auto one = client.GetEvaluation(options.job); one.ok()) evaluations = {{*std::move(one)}};
+  }
+  CHAINFLEET_RETURN_IF_ERROR(evaluations.status());
   return PrintItems<v1::EvaluationOperation>(
-      run, "evaluations", evaluations, [&](const auto& items) { return OperationTable(items, run->clock.Wall()); });
+      run, "evaluations", *evaluations, [&](const auto& items) { return OperationTable(items, run->clock.Wall()); });
 }
 
 absl::Status GetTraces(Invocation* run, const GetOptions& options) {
@@ -159,11 +163,11 @@ void AddGet(CLI::App* program, Invocation* run) {
   jobs->add_option("--state", options->state,
                    "Only jobs in this state: PENDING, RUNNING, PAUSED, SUCCEEDED, FAILED, ...");
   AddKindsOfJob(get, run, options);
-  AddKind(get, run, options, "evaluations", "Evaluations of a job, or of all, newest first",
+  AddKind(get, run, options, "evaluations", "Evaluations of a job, or of all, newest first, or one",
           "  chainfleet get evaluations @latest\n"
           "  chainfleet evaluate --attach $(chainfleet get evaluations -o name | head -1)",
           [=] { return GetEvaluations(run, *options); })
-      ->add_option("JOB", options->job, "Job id, name (the newest job of that name), or @latest");
+      ->add_option("JOB", options->job, "Job id, name (the newest job of that name), @latest, or an evaluation's id");
   AddNamedKinds(get, run, options);
 }
 

@@ -1,6 +1,7 @@
 """The console in a real browser: each view of a real fleet, on a desk and a phone, by day and night, by keyboard."""
 import base64
 import os
+import random
 import tempfile
 import unittest
 
@@ -66,6 +67,18 @@ class InABrowser(unittest.TestCase):
         self.browser.media(prefers_color_scheme=scheme)
         self.browser.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
 
+    def show(self, view, text):
+        self.browser.open("about:blank")
+        self.browser.open(f"http://{self.fleet.http_address}/{view}")
+        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % text))
+
+    def check_charts(self, least=2):
+        colors = ("[...document.querySelectorAll('canvas')].map(c => new Set(new Uint32Array(c.getContext('2d')"
+                  ".getImageData(0, 0, c.width, c.height).data.buffer)).size)")
+        found = self.browser.evaluate(f"new Promise(done => requestAnimationFrame(() => done({colors})))")
+        self.assertGreaterEqual(len(found), least)
+        self.assertGreater(min(found), 8, "blank, or nearly")
+
     def press(self, key, code, text=None):
         for kind in ("keyDown" if text else "rawKeyDown", "keyUp"):
             self.browser.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code,
@@ -93,12 +106,7 @@ class Console(InABrowser):
         cls.evaluation = cls.fleet.json("get", "evaluations", cls.job)["evaluations"][0]["id"]
         cls.fleet.run("alias", "set", "champion", cls.job, check=True)
         cls.views = {"#/jobs": cls.job, "#/jobs/" + cls.job: "Convergence", "#/workers": "worker-0", "#/data": "champion",
-                     "#/evaluations": cls.evaluation, "#/evaluations/" + cls.evaluation: "single theta"}
-
-    def show(self, view, text):
-        self.browser.open("about:blank")
-        self.browser.open(f"http://{self.fleet.http_address}/{view}")
-        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % text))
+                     "#/evaluations": cls.evaluation, "#/evaluations/" + cls.evaluation: "mean single draw theta", "#/draws/" + cls.job: "theta"}
 
     def test_every_view_is_drawn_from_this_server_alone(self):
         for view, text in self.views.items():
@@ -122,16 +130,10 @@ class Console(InABrowser):
                         self.keep(f"{width}-{scheme}-" + view.strip("#/").split("/")[0] + ("-one" if view.count("/") > 1 else ""))
 
     def test_charts_are_drawn(self):
-        self.check_charts("#/jobs/" + self.job, "of each chain, by step")
-        self.check_charts("#/evaluations/" + self.evaluation, "NLL by the number of draws")
-
-    def check_charts(self, view, text):
-        self.show(view, text)
-        colors = ("[...document.querySelectorAll('canvas')].map(c => new Set(new Uint32Array(c.getContext('2d')"
-                  ".getImageData(0, 0, c.width, c.height).data.buffer)).size)")
-        found = self.browser.evaluate(f"new Promise(done => requestAnimationFrame(() => done({colors})))")
-        self.assertGreater(len(found), 1)
-        self.assertGreater(min(found), 8, "blank, or nearly")
+        for view, text in (("#/jobs/" + self.job, "of each chain, by step"),
+                           ("#/evaluations/" + self.evaluation, "NLL by the number of draws")):
+            self.show(view, text)
+            self.check_charts()
 
     def test_a_running_job_is_followed_by_events(self):
         job = self.fleet.submit(JOB.replace("name: console", "name: long").replace("num_epochs: 60", "num_epochs: 1000000"))
@@ -184,7 +186,7 @@ class Console(InABrowser):
         self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "Mutual information"))
         self.tab_to(self.evaluation)
         self.press("Enter", 13, "\r")
-        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "single theta"))
+        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "mean single draw theta"))
 
     def test_an_image_is_predicted(self):
         self.show("#/jobs/" + self.job, "Convergence")
@@ -208,6 +210,34 @@ class Console(InABrowser):
                                      ".filter(e => !e.name.includes('/v1/')).reduce((sum, e) => sum + e.decodedBodySize, 0)")
         self.assertLess(size, 400_000)
         self.assertGreater(size, 100_000)
+
+
+class Numbers(InABrowser):
+    def test_a_job_that_learns_numbers_shows_distributions(self):
+        self.fleet = fleets.Fleet(workers=1)
+        self.addCleanup(self.fleet.close)
+        self.fleet.up()
+        source = random.Random(5)
+        rows = [(x, 2 * x + source.gauss(0, 0.3)) for x in (source.gauss(0, 1) for _ in range(500))]
+        with open(self.fleet.path("line.csv"), "w") as f:
+            f.write("x,y\n" + "".join(f"{x},{y}\n" for x, y in rows))
+        self.fleet.run("dataset", "put", "line", self.fleet.path("line.csv"), "--target", "y", "--target-type", "float32", check=True)
+        job = self.fleet.submit(JOB.replace("name: fashion", "name: line") + "likelihood: {gaussian: {variance: 0.09}}\n")
+        self.fleet.run("wait", job, "--timeout", "240s", check=True)
+        self.fleet.run("evaluate", job, "--dataset", "line", check=True)
+        self.show("#/jobs/" + job, "One row of shape [1]")
+        self.browser.evaluate("""{ const box = document.querySelector('textarea');
+            box.value = '1'; box.dispatchEvent(new Event('input')); box.form.requestSubmit(); }""")
+        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "Probability that the number is below x"))
+        said = self.browser.evaluate("[...document.querySelectorAll('dt')].find(e => e.textContent === 'Central 90 %').nextSibling.textContent")
+        low, high = map(float, said.split(" to "))
+        self.assertLess(low, high)
+        self.check_charts()
+        self.keep("predicted-numbers")
+        self.show("#/evaluations/" + self.fleet.json("get", "evaluations", job)["evaluations"][0]["id"], "RMSE of single draws")
+        self.check_charts(least=1)
+        self.keep("evaluated-numbers")
+        self.assertEqual(self.browser.complaints(), [])
 
 
 class Tokens(InABrowser):

@@ -2,6 +2,7 @@
 "use strict";
 
 const REFRESH_MS = 2000, PAGE_ROWS = 100, CHART_POINTS = 400;
+const LEVELS = [0.01, ...Array.from({length: 19}, (_, i) => (i + 1) / 20), 0.99];  // of a predicted distribution
 const main = document.getElementById("main"), trouble = document.getElementById("trouble");
 const palette = ["#0b5cad", "#c4601d", "#1a7f37", "#8250df", "#b42318", "#0a7d8c", "#7a5c00", "#57606a"];
 let timer = 0, visit = 0, charts = [], waiting = [];
@@ -82,6 +83,7 @@ function age(time) {
 }
 const bar = (done, total, label) => make("span", {}, make("progress", {max: 100, value: total > 0 ? 100 * done / total : 0, "aria-label": label}),
   " " + (total > 0 ? (100 * done / total).toFixed(1) : "0") + " %");
+const averageOf = what => what === "all" ? "all draws" : what.replace(/^single/, "mean single draw");
 const samplerOf = spec => Object.keys((spec || {}).sampler || {})[0] || "-";
 
 // ---- parts of a view
@@ -200,7 +202,7 @@ async function job(query, name) {
   return [make("h1", {}, found.id), orders(found),
     facts([["State", state(found.state)],
       ["Progress", bar(Number(found.steps_done), Number(found.steps_total), "progress")],
-      ["Draws", number(found.num_draws) + " committed"], ["Sampler", samplerOf(found.spec)],
+      ["Draws", make("a", {href: "#/draws/" + encodeURIComponent(found.id)}, number(found.num_draws) + " committed")], ["Sampler", samplerOf(found.spec)],
       ["Data set", ((found.spec || {}).dataset || {}).name], ["Created", age(found.created_at) + " ago"],
       ["Posterior", "N = " + number(report.num_examples) + ", D = " + number(report.num_parameters) + ", T = " + number(report.temperature)],
       ["Aliases", (found.aliases || []).join(", ")], ["Tenant", found.tenant === "default" ? "" : found.tenant],
@@ -222,6 +224,23 @@ async function job(query, name) {
     ], "There is no version yet."),
     make("h2", {}, "Evaluations"), evaluationTable(evaluations.evaluations || [], false),
     make("h2", {}, "Predict"), predictForm(found)];
+}
+
+async function draws(query, name) {
+  const page = query.get("page") ? "&page_token=" + encodeURIComponent(query.get("page")) : "";
+  const listed = await call(at("jobs", name, "segments") + "?page_size=" + PAGE_ROWS + page);
+  return [make("h1", {}, "Draws"), make("p", {}, make("a", {href: "#/jobs/" + encodeURIComponent(name)}, name)),
+    table(listed.segments || [], [
+      ["Chain", one => number((one.chain || {}).index), true],
+      ["Draws", one => number((one.segment.steps || []).length), true],
+      ["Steps", one => [...new Set([one.segment.steps[0], one.segment.steps.at(-1)])].map(step => number(step)).join(" to ")],
+      ["Kinds", one => (one.segment.kinds || []).join(", ").toLowerCase()],
+      ["Bytes", one => number((one.segment.object || {}).size_bytes), true],
+      ["Worker", one => one.worker], ["Age", one => age(one.committed_at), true],
+      ["Note", one => one.deleted ? "deleted" : one.corrupt ? "corrupt" : ""],
+    ], "No draws are committed yet."),
+    listed.next_page_token ? make("p", {}, make("a", {href: "#/draws/" + encodeURIComponent(name) + "?page=" +
+      encodeURIComponent(listed.next_page_token)}, "More draws")) : null];
 }
 
 // ---- predictions
@@ -271,9 +290,9 @@ async function predict(found, wanted) {
   if (values.length !== wanted || values.some(Number.isNaN)) {
     throw new Refused(400, "the row has " + values.length + " numbers; the job takes " + wanted);
   }
-  const {type, shape} = found.inputs;
+  const {type, shape, target_units: numbers} = found.inputs;
   kept.result = await call(at("jobs", found.id, "predict"), {method: "POST", body: JSON.stringify(
-    {inputs: {type, shape: ["1", ...shape.map(String)], data: encode(values, type)}})});
+    {inputs: {type, shape: ["1", ...shape.map(String)], data: encode(values, type)}, quantiles: numbers ? LEVELS : []})});
 }
 
 function shown(reply) {
@@ -281,11 +300,19 @@ function shown(reply) {
   const drawn = number(reply.draws_used) + " of " + number(reply.draws_in_version) + " draws of version " + number(reply.version);
   const error = name => (errors[name] || []).length ? " ± " + number(errors[name][0], 2) : "";
   const one = name => (scores[name] || []).length ? number(scores[name][0]) + error(name) : "";
-  const p = scores.mean_probability || [], nameOf = k => names[k] ?? String(k);
+  const p = scores.mean_probability || [], nameOf = k => names[k] ?? String(k), quantiles = (reply.quantiles || []).map(Number);
+  const inner = quantiles.length ? number(quantiles[LEVELS.indexOf(0.05)]) + " to " + number(quantiles[LEVELS.indexOf(0.95)]) : "";
   const values = facts([["Averaged", drawn], ["Class", p.length ? nameOf(p.indexOf(Math.max(...p))) : ""],
     ["Probability", one("max_probability")], ["Predictive entropy", one("predictive_entropy") && one("predictive_entropy") + " nats"],
     ["Mutual information", one("mutual_information") && one("mutual_information") + " nats"],
-    ["Mean", one("mean")], ["Variance of the noise", one("variance_aleatoric")], ["Variance between draws", one("variance_epistemic")]]);
+    ["Mean", one("mean")], ["Central 90 %", inner], ["Variance of the noise", one("variance_aleatoric")], ["Variance between draws", one("variance_epistemic")]]);
+  const points = quantiles.map((x, i) => ({x, y: LEVELS[i]})).filter(point => Number.isFinite(point.x));
+  if (points.length) {
+    return make("div", {class: "charts"}, values, figure("Probability that the number is below x", {type: "line",
+      data: {datasets: [{data: points, borderColor: palette[0], pointRadius: 0}]},
+      options: {parsing: false, plugins: {legend: {display: false}},
+        scales: {x: {type: "linear", title: {display: true, text: "x"}}, y: {min: 0, max: 1}}}}));
+  }
   if (p.length === 0) return values;
   return make("div", {class: "charts"}, values, figure("Mean probability of each class",
     {type: "bar", data: {labels: p.map((_, k) => nameOf(k)), datasets: [{data: p, backgroundColor: palette[0]}]},
@@ -315,7 +342,7 @@ async function evaluation(query, id) {
   if (!result) return parts;
   const scores = result.scores || [], numbers = scores.some(one => one.rmse !== undefined);
   parts.push(make("h2", {}, "Scores on " + number(result.num_rows) + " rows"), table(scores, [
-    ["Average", one => one.what], ["Draws", one => number(one.num_draws), true],
+    ["Average", one => averageOf(one.what)], ["Draws", one => number(one.num_draws), true],
     ...(numbers ? [["RMSE", one => number(one.rmse), true], ["Coverage 90 %", one => number(one.coverage_90), true]]
       : [["Accuracy %", one => (100 * one.accuracy).toFixed(2), true]]),
     ["NLL", one => number(one.nll), true],
@@ -333,6 +360,11 @@ async function evaluation(query, id) {
   if ((result.curve || []).length) {
     charts.push(figure("NLL by the number of draws averaged", {type: "line", data: {labels: result.curve.map(point => point.num_draws),
       datasets: [{label: "NLL", data: result.curve.map(point => point.nll), borderColor: palette[0]}]}}));
+  }
+  if (numbers) {
+    charts.push(figure("RMSE of single draws and of averages", {type: "bar", data: {labels: scores.map(one => averageOf(one.what)),
+      datasets: [{data: scores.map(one => one.rmse), backgroundColor: palette[0]}]},
+      options: {indexAxis: "y", plugins: {legend: {display: false}}, scales: {x: {min: 0}}}}));
   }
   parts.push(make("div", {class: "charts"}, charts));
   return parts;
@@ -375,7 +407,7 @@ function login() {
 
 // ---- the page
 
-const views = {jobs: (query, name) => name ? job(query, name) : jobs(query), workers, data,
+const views = {jobs: (query, name) => name ? job(query, name) : jobs(query), draws, workers, data,
   evaluations: (query, id) => id ? evaluation(query, id) : evaluations()};
 
 function tell(error) {

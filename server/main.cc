@@ -21,6 +21,7 @@
 #include "core/base/environment.h"
 #include "core/base/host_port.h"
 #include "core/base/ids.h"
+#include "core/base/lock_order_check.h"
 #include "core/base/log.h"
 #include "core/base/settings_file.h"
 #include "core/base/version.h"
@@ -368,6 +369,7 @@ int Run(const Flags& flags) {
   LogAccess(flags.server.tokens, flags.server.listen);
   setenv("GRPC_VERBOSITY", "NONE", /*replace=*/0);  // gRPC's errors are reported as statuses
   RaiseDescriptorLimit();
+  DisableLockOrderCheck();
 
   std::optional<Lead> lead;
   if (IsPostgres(flags.server.state)) {

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/descriptor_limit.h"
 #include "core/base/environment.h"
+#include "core/base/lock_order_check.h"
 #include "core/base/log.h"
 #include "core/base/settings_file.h"
 #include "core/base/version.h"
@@ -176,6 +177,7 @@ void ShowNamedGpu(WorkerOptions* options) {
 int Run(const WorkerOptions& options) {
   const sigset_t signals = BlockSignals();
   RaiseDescriptorLimit();
+  DisableLockOrderCheck();
   // Torch's large temporaries come and go on several threads: few arenas keep resident memory flat.
   mallopt(M_ARENA_MAX, 4);
   const auto worker = Worker::Create(options);

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "core/base/lock_order_check.h"
 #include "core/base/version.h"
 
 int main(int argc, char** argv) {
@@ -11,6 +12,7 @@ int main(int argc, char** argv) {
     std::puts(chainfleet::kVersion);
     return 0;
   }
+  chainfleet::DisableLockOrderCheck();  // as the programs do
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   benchmark::RunSpecifiedBenchmarks();

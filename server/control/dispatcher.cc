@@ -156,7 +156,7 @@ void Dispatcher::Core::ArmTimer() {
 }
 
 void Dispatcher::Core::Change(StateChange change, Then then) {
-  writer->Write(std::move(change), [impl = self, then](const ApplyResult& result) {
+  writer->Write(std::move(change), [impl = self, then = std::move(then)](const ApplyResult& result) {
     const auto alive = impl.lock();
     if (alive == nullptr) return;
     Entered core(alive.get());
@@ -168,7 +168,7 @@ void Dispatcher::Core::Change(StateChange change, Then then) {
 void Dispatcher::Core::ChangeChain(ChainEntry* chain, StateChange change, Then then) {
   CHAINFLEET_CHECK(!chain->in_flight) << ToString(chain->row.id);
   chain->in_flight = true;
-  Change(std::move(change), [id = chain->row.id, then](Core& core, const ApplyResult& result) {
+  Change(std::move(change), [id = chain->row.id, then = std::move(then)](Core& core, const ApplyResult& result) {
     if (ChainEntry* entry = core.jobs.Find(id)) entry->in_flight = false;
     core.leases.LookAgain(id);
     then(core, result);

@@ -6,13 +6,23 @@
 
 namespace chainfleet {
 
+namespace {
+
+// EVP_sha256() would look the algorithm up again for each hash.
+const EVP_MD* Algorithm() {
+  static const EVP_MD* const kAlgorithm = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  return kAlgorithm;
+}
+
+}  // namespace
+
 struct Sha256::Context {
   EVP_MD_CTX* evp = EVP_MD_CTX_new();
   ~Context() { EVP_MD_CTX_free(evp); }
 };
 
 Sha256::Sha256() : context_(std::make_unique<Context>()) {
-  CHAINFLEET_CHECK(EVP_DigestInit_ex(context_->evp, EVP_sha256(), nullptr) == 1) << "OpenSSL has no SHA-256";
+  CHAINFLEET_CHECK(EVP_DigestInit_ex(context_->evp, Algorithm(), nullptr) == 1) << "OpenSSL has no SHA-256";
 }
 
 Sha256::~Sha256() = default;
@@ -27,6 +37,7 @@ std::string Sha256::Hex() {
   CHAINFLEET_CHECK(EVP_DigestFinal_ex(context_->evp, digest, &size) == 1);
   constexpr char kDigits[] = "0123456789abcdef";
   std::string hex;
+  hex.reserve(2 * size_t{size});
   for (unsigned int i = 0; i < size; ++i) {
     hex += kDigits[digest[i] >> 4];
     hex += kDigits[digest[i] & 15];

@@ -140,7 +140,7 @@ void BindValue(const T& value, SqlStatement* statement) {
   if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {
     statement->Bind(static_cast<int64_t>(value));
   } else if constexpr (std::convertible_to<T, std::string>) {
-    statement->Bind(std::string(value));
+    statement->Bind(value);
   } else if constexpr (std::same_as<T, Bytes>) {
     statement->BindBytes(value.bytes);
   } else if constexpr (std::same_as<T, absl::Time>) {

@@ -105,7 +105,8 @@ absl::StatusOr<std::vector<RetiredName>> SqlRows::ListRetiredNames() {
 }
 
 absl::StatusOr<std::optional<ChainRow>> SqlRows::FindChain(const ChainId& id) {
-  return sql::First<ChainRow>(connection_, sql::Select<ChainRow>("chains WHERE job = ? AND chain = ?"), id);
+  static const std::string kSql = sql::Select<ChainRow>("chains WHERE job = ? AND chain = ?");
+  return sql::First<ChainRow>(connection_, kSql, id);
 }
 
 absl::StatusOr<std::vector<ChainRow>> SqlRows::ListChains(const std::string& job) {
@@ -118,7 +119,8 @@ absl::StatusOr<int64_t> SqlRows::CountUnfinishedChains(const std::string& job) {
 }
 
 absl::Status SqlRows::PutChain(const ChainRow& row) {
-  return sql::RunLater(connection_, sql::Insert<ChainRow>("chains", 2), row);
+  static const std::string kSql = sql::Insert<ChainRow>("chains", 2);
+  return sql::RunLater(connection_, kSql, row);
 }
 
 absl::StatusOr<std::optional<ResumePoint>> SqlRows::FindResumePoint(const ChainId& id) {

@@ -29,24 +29,24 @@ const FieldDescriptor* ValueOf(const FieldDescriptor* field) { return field->mes
 
 // Returns the submessage, which has the generated type M.
 template <typename M>
-M* Sub(Message* message, const FieldDescriptor* field) {
-  return google::protobuf::DynamicCastToGenerated<M>(message->GetReflection()->MutableMessage(message, field));
+M* Sub(const FieldOut& to) {
+  return google::protobuf::DynamicCastToGenerated<M>(to.reflection->MutableMessage(to.message, to.field));
 }
 template <typename M>
-const M& Sub(const Message& message, const FieldDescriptor* field) {
-  return *google::protobuf::DynamicCastToGenerated<M>(&message.GetReflection()->GetMessage(message, field));
+const M& Sub(const FieldIn& from) {
+  return *google::protobuf::DynamicCastToGenerated<M>(&from.reflection->GetMessage(from.message, from.field));
 }
 
 // The accessors that protobuf prefers make a virtual call for each number; predictions hold millions of numbers.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 template <typename T>
-void SetNumbers(Message* message, const FieldDescriptor* field, const std::vector<T>& value) {
-  message->GetReflection()->MutableRepeatedField<T>(message, field)->Add(value.begin(), value.end());
+void SetNumbers(const FieldOut& to, const std::vector<T>& value) {
+  to.reflection->MutableRepeatedField<T>(to.message, to.field)->Add(value.begin(), value.end());
 }
 template <typename T>
-void GetNumbers(const Message& message, const FieldDescriptor* field, std::vector<T>* value) {
-  const auto& numbers = message.GetReflection()->GetRepeatedField<T>(message, field);
+void GetNumbers(const FieldIn& from, std::vector<T>* value) {
+  const auto& numbers = from.reflection->GetRepeatedField<T>(from.message, from.field);
   value->assign(numbers.begin(), numbers.end());
 }
 #pragma GCC diagnostic pop
@@ -69,125 +69,78 @@ const FieldDescriptor* Named(const google::protobuf::Descriptor* descriptor, con
   return field;
 }
 
-bool IsSet(const Message& message, const FieldDescriptor* field) {
-  if (field->is_repeated()) return message.GetReflection()->FieldSize(message, field) > 0;
-  return message.GetReflection()->HasField(message, field);
+bool IsSet(const FieldIn& from) {
+  if (from.field->is_repeated()) return from.reflection->FieldSize(from.message, from.field) > 0;
+  return from.reflection->HasField(from.message, from.field);
 }
 
-void Set(Message* message, const FieldDescriptor* field, double value) {
-  message->GetReflection()->SetDouble(message, field, value);
-}
-void Set(Message* message, const FieldDescriptor* field, int32_t value) {
-  message->GetReflection()->SetInt32(message, field, value);
-}
-void Set(Message* message, const FieldDescriptor* field, int64_t value) {
-  message->GetReflection()->SetInt64(message, field, value);
-}
-void Set(Message* message, const FieldDescriptor* field, uint64_t value) {
-  message->GetReflection()->SetUInt64(message, field, value);
-}
-void Set(Message* message, const FieldDescriptor* field, bool value) {
-  message->GetReflection()->SetBool(message, field, value);
-}
-void Set(Message* message, const FieldDescriptor* field, const std::string& value) {
-  message->GetReflection()->SetString(message, field, value);
-}
-void Set(Message* message, const FieldDescriptor* field, absl::Time value) {
-  *Sub<Timestamp>(message, field) = ToProto(value);
-}
-void Set(Message* message, const FieldDescriptor* field, absl::Duration value) {
-  auto* proto = Sub<Duration>(message, field);
+void Set(const FieldOut& to, double value) { to.reflection->SetDouble(to.message, to.field, value); }
+void Set(const FieldOut& to, int32_t value) { to.reflection->SetInt32(to.message, to.field, value); }
+void Set(const FieldOut& to, int64_t value) { to.reflection->SetInt64(to.message, to.field, value); }
+void Set(const FieldOut& to, uint64_t value) { to.reflection->SetUInt64(to.message, to.field, value); }
+void Set(const FieldOut& to, bool value) { to.reflection->SetBool(to.message, to.field, value); }
+void Set(const FieldOut& to, const std::string& value) { to.reflection->SetString(to.message, to.field, value); }
+void Set(const FieldOut& to, absl::Time value) { *Sub<Timestamp>(to) = ToProto(value); }
+void Set(const FieldOut& to, absl::Duration value) {
+  auto* proto = Sub<Duration>(to);
   proto->set_seconds(absl::IDivDuration(value, absl::Seconds(1), &value));
   proto->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(value)));
 }
-void Set(Message* message, const FieldDescriptor* field, const std::vector<double>& value) {
-  SetNumbers(message, field, value);
+void Set(const FieldOut& to, const std::vector<double>& value) { SetNumbers(to, value); }
+void Set(const FieldOut& to, const std::vector<float>& value) { SetNumbers(to, value); }
+void Set(const FieldOut& to, const std::vector<int32_t>& value) { SetNumbers(to, value); }
+void Set(const FieldOut& to, const std::vector<int64_t>& value) { SetNumbers(to, value); }
+void Set(const FieldOut& to, const std::vector<std::string>& value) {
+  for (const std::string& text : value) to.reflection->AddString(to.message, to.field, text);
 }
-void Set(Message* message, const FieldDescriptor* field, const std::vector<float>& value) {
-  SetNumbers(message, field, value);
-}
-void Set(Message* message, const FieldDescriptor* field, const std::vector<int32_t>& value) {
-  SetNumbers(message, field, value);
-}
-void Set(Message* message, const FieldDescriptor* field, const std::vector<int64_t>& value) {
-  SetNumbers(message, field, value);
-}
-void Set(Message* message, const FieldDescriptor* field, const std::vector<std::string>& value) {
-  for (const std::string& text : value) message->GetReflection()->AddString(message, field, text);
-}
-void Set(Message* message, const FieldDescriptor* field, const std::map<std::string, double>& value) {
+void Set(const FieldOut& to, const std::map<std::string, double>& value) {
   for (const auto& [key, number] : value) {
-    Message* entry = message->GetReflection()->AddMessage(message, field);
-    Set(entry, KeyOf(field), key);
-    Set(entry, ValueOf(field), number);
+    Message* entry = to.reflection->AddMessage(to.message, to.field);
+    Set({entry, entry->GetReflection(), KeyOf(to.field)}, key);
+    Set({entry, entry->GetReflection(), ValueOf(to.field)}, number);
   }
 }
 
-void Get(const Message& message, const FieldDescriptor* field, double* value) {
-  *value = message.GetReflection()->GetDouble(message, field);
-}
-void Get(const Message& message, const FieldDescriptor* field, int32_t* value) {
-  *value = message.GetReflection()->GetInt32(message, field);
-}
-void Get(const Message& message, const FieldDescriptor* field, int64_t* value) {
-  *value = message.GetReflection()->GetInt64(message, field);
-}
-void Get(const Message& message, const FieldDescriptor* field, uint64_t* value) {
-  *value = message.GetReflection()->GetUInt64(message, field);
-}
-void Get(const Message& message, const FieldDescriptor* field, bool* value) {
-  *value = message.GetReflection()->GetBool(message, field);
-}
-void Get(const Message& message, const FieldDescriptor* field, std::string* value) {
-  *value = message.GetReflection()->GetString(message, field);
-}
-void Get(const Message& message, const FieldDescriptor* field, absl::Time* value) {
-  *value = FromProto(Sub<Timestamp>(message, field));
-}
-void Get(const Message& message, const FieldDescriptor* field, absl::Duration* value) {
-  const auto& proto = Sub<Duration>(message, field);
+void Get(const FieldIn& from, double* value) { *value = from.reflection->GetDouble(from.message, from.field); }
+void Get(const FieldIn& from, int32_t* value) { *value = from.reflection->GetInt32(from.message, from.field); }
+void Get(const FieldIn& from, int64_t* value) { *value = from.reflection->GetInt64(from.message, from.field); }
+void Get(const FieldIn& from, uint64_t* value) { *value = from.reflection->GetUInt64(from.message, from.field); }
+void Get(const FieldIn& from, bool* value) { *value = from.reflection->GetBool(from.message, from.field); }
+void Get(const FieldIn& from, std::string* value) { *value = from.reflection->GetString(from.message, from.field); }
+void Get(const FieldIn& from, absl::Time* value) { *value = FromProto(Sub<Timestamp>(from)); }
+void Get(const FieldIn& from, absl::Duration* value) {
+  const auto& proto = Sub<Duration>(from);
   *value = absl::Seconds(proto.seconds()) + absl::Nanoseconds(proto.nanos());
 }
-void Get(const Message& message, const FieldDescriptor* field, std::vector<double>* value) {
-  GetNumbers(message, field, value);
-}
-void Get(const Message& message, const FieldDescriptor* field, std::vector<float>* value) {
-  GetNumbers(message, field, value);
-}
-void Get(const Message& message, const FieldDescriptor* field, std::vector<int32_t>* value) {
-  GetNumbers(message, field, value);
-}
-void Get(const Message& message, const FieldDescriptor* field, std::vector<int64_t>* value) {
-  GetNumbers(message, field, value);
-}
-void Get(const Message& message, const FieldDescriptor* field, std::vector<std::string>* value) {
-  for (int i = 0; i < message.GetReflection()->FieldSize(message, field); ++i) {
-    value->push_back(message.GetReflection()->GetRepeatedString(message, field, i));
+void Get(const FieldIn& from, std::vector<double>* value) { GetNumbers(from, value); }
+void Get(const FieldIn& from, std::vector<float>* value) { GetNumbers(from, value); }
+void Get(const FieldIn& from, std::vector<int32_t>* value) { GetNumbers(from, value); }
+void Get(const FieldIn& from, std::vector<int64_t>* value) { GetNumbers(from, value); }
+void Get(const FieldIn& from, std::vector<std::string>* value) {
+  for (int i = 0; i < from.reflection->FieldSize(from.message, from.field); ++i) {
+    value->push_back(from.reflection->GetRepeatedString(from.message, from.field, i));
   }
 }
-void Get(const Message& message, const FieldDescriptor* field, std::map<std::string, double>* value) {
+void Get(const FieldIn& from, std::map<std::string, double>* value) {
   value->clear();
-  for (int i = 0; i < message.GetReflection()->FieldSize(message, field); ++i) {
-    const Message& entry = message.GetReflection()->GetRepeatedMessage(message, field, i);
+  for (int i = 0; i < from.reflection->FieldSize(from.message, from.field); ++i) {
+    const Message& entry = from.reflection->GetRepeatedMessage(from.message, from.field, i);
     std::string key;
-    Get(entry, KeyOf(field), &key);
-    Get(entry, ValueOf(field), &(*value)[key]);
+    Get({entry, entry.GetReflection(), KeyOf(from.field)}, &key);
+    Get({entry, entry.GetReflection(), ValueOf(from.field)}, &(*value)[key]);
   }
 }
 
-void SetNumber(Message* message, const FieldDescriptor* field, int number) {
-  const int value = number + (HasUnspecified(field->enum_type()) ? 1 : 0);
-  const auto* reflection = message->GetReflection();
-  if (field->is_repeated()) return reflection->AddEnumValue(message, field, value);
-  reflection->SetEnumValue(message, field, value);
+void SetNumber(const FieldOut& to, int number) {
+  const int value = number + (HasUnspecified(to.field->enum_type()) ? 1 : 0);
+  if (to.field->is_repeated()) return to.reflection->AddEnumValue(to.message, to.field, value);
+  to.reflection->SetEnumValue(to.message, to.field, value);
 }
 
-int GetNumber(const Message& message, const FieldDescriptor* field, int index, const FieldPath& path,
-              Violations* violations) {
-  const auto* reflection = message.GetReflection();
-  const auto* type = field->enum_type();
-  const int value =
-      index < 0 ? reflection->GetEnumValue(message, field) : reflection->GetRepeatedEnumValue(message, field, index);
+int GetNumber(const FieldIn& from, int index, const FieldPath& path, Violations* violations) {
+  const auto* type = from.field->enum_type();
+  const int value = index < 0 ? from.reflection->GetEnumValue(from.message, from.field)
+                              : from.reflection->GetRepeatedEnumValue(from.message, from.field, index);
   const int first = HasUnspecified(type) ? 1 : 0;
   if (value >= first && type->FindValueByNumber(value) != nullptr) return value - first;
   violations->push_back(
@@ -195,15 +148,14 @@ int GetNumber(const Message& message, const FieldDescriptor* field, int index, c
   return -1;
 }
 
-std::string GetWord(const Message& message, const FieldDescriptor* field, int index) {
-  const auto* reflection = message.GetReflection();
-  return index < 0 ? reflection->GetString(message, field) : reflection->GetRepeatedString(message, field, index);
+std::string GetWord(const FieldIn& from, int index) {
+  return index < 0 ? from.reflection->GetString(from.message, from.field)
+                   : from.reflection->GetRepeatedString(from.message, from.field, index);
 }
 
-void AddWord(Message* message, const FieldDescriptor* field, const std::string& word) {
-  const auto* reflection = message->GetReflection();
-  if (field->is_repeated()) return reflection->AddString(message, field, word);
-  reflection->SetString(message, field, word);
+void AddWord(const FieldOut& to, const std::string& word) {
+  if (to.field->is_repeated()) return to.reflection->AddString(to.message, to.field, word);
+  to.reflection->SetString(to.message, to.field, word);
 }
 
 const FieldDescriptor* Choice(const Message& message, const std::string& name) {

@@ -38,51 +38,64 @@ namespace wire {
 
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
+using google::protobuf::Reflection;
 using Violations = std::vector<FieldViolation>;
+
+// A field to write or to read. Its message is asked once for the reflection of all fields, because each call checks
+// that the descriptors are built.
+struct FieldOut {
+  Message* message;
+  const Reflection* reflection;
+  const FieldDescriptor* field;
+};
+struct FieldIn {
+  const Message& message;
+  const Reflection* reflection;
+  const FieldDescriptor* field;
+};
 
 // Returns the field called `name`. REQUIRES: the message has the field (checked).
 const FieldDescriptor* Named(const google::protobuf::Descriptor* descriptor, const char* name);
 
 // Returns true if the field is set; for a field without presence, if its value is not zero.
-bool IsSet(const Message& message, const FieldDescriptor* field);
+bool IsSet(const FieldIn& from);
 
 // Sets the whole value of a field.
-void Set(Message* message, const FieldDescriptor* field, double value);
-void Set(Message* message, const FieldDescriptor* field, int32_t value);
-void Set(Message* message, const FieldDescriptor* field, int64_t value);
-void Set(Message* message, const FieldDescriptor* field, uint64_t value);
-void Set(Message* message, const FieldDescriptor* field, bool value);
-void Set(Message* message, const FieldDescriptor* field, const std::string& value);
-void Set(Message* message, const FieldDescriptor* field, absl::Time value);
-void Set(Message* message, const FieldDescriptor* field, absl::Duration value);
-void Set(Message* message, const FieldDescriptor* field, const std::vector<double>& value);
-void Set(Message* message, const FieldDescriptor* field, const std::vector<float>& value);
-void Set(Message* message, const FieldDescriptor* field, const std::vector<int32_t>& value);
-void Set(Message* message, const FieldDescriptor* field, const std::vector<int64_t>& value);
-void Set(Message* message, const FieldDescriptor* field, const std::vector<std::string>& value);
-void Set(Message* message, const FieldDescriptor* field, const std::map<std::string, double>& value);
-void Get(const Message& message, const FieldDescriptor* field, double* value);
-void Get(const Message& message, const FieldDescriptor* field, int32_t* value);
-void Get(const Message& message, const FieldDescriptor* field, int64_t* value);
-void Get(const Message& message, const FieldDescriptor* field, uint64_t* value);
-void Get(const Message& message, const FieldDescriptor* field, bool* value);
-void Get(const Message& message, const FieldDescriptor* field, std::string* value);
-void Get(const Message& message, const FieldDescriptor* field, absl::Time* value);
-void Get(const Message& message, const FieldDescriptor* field, absl::Duration* value);
-void Get(const Message& message, const FieldDescriptor* field, std::vector<double>* value);
-void Get(const Message& message, const FieldDescriptor* field, std::vector<float>* value);
-void Get(const Message& message, const FieldDescriptor* field, std::vector<int32_t>* value);
-void Get(const Message& message, const FieldDescriptor* field, std::vector<int64_t>* value);
-void Get(const Message& message, const FieldDescriptor* field, std::vector<std::string>* value);
-void Get(const Message& message, const FieldDescriptor* field, std::map<std::string, double>* value);
+void Set(const FieldOut& to, double value);
+void Set(const FieldOut& to, int32_t value);
+void Set(const FieldOut& to, int64_t value);
+void Set(const FieldOut& to, uint64_t value);
+void Set(const FieldOut& to, bool value);
+void Set(const FieldOut& to, const std::string& value);
+void Set(const FieldOut& to, absl::Time value);
+void Set(const FieldOut& to, absl::Duration value);
+void Set(const FieldOut& to, const std::vector<double>& value);
+void Set(const FieldOut& to, const std::vector<float>& value);
+void Set(const FieldOut& to, const std::vector<int32_t>& value);
+void Set(const FieldOut& to, const std::vector<int64_t>& value);
+void Set(const FieldOut& to, const std::vector<std::string>& value);
+void Set(const FieldOut& to, const std::map<std::string, double>& value);
+void Get(const FieldIn& from, double* value);
+void Get(const FieldIn& from, int32_t* value);
+void Get(const FieldIn& from, int64_t* value);
+void Get(const FieldIn& from, uint64_t* value);
+void Get(const FieldIn& from, bool* value);
+void Get(const FieldIn& from, std::string* value);
+void Get(const FieldIn& from, absl::Time* value);
+void Get(const FieldIn& from, absl::Duration* value);
+void Get(const FieldIn& from, std::vector<double>* value);
+void Get(const FieldIn& from, std::vector<float>* value);
+void Get(const FieldIn& from, std::vector<int32_t>* value);
+void Get(const FieldIn& from, std::vector<int64_t>* value);
+void Get(const FieldIn& from, std::vector<std::string>* value);
+void Get(const FieldIn& from, std::map<std::string, double>* value);
 
 // Maps an enum's number to the struct's; -1 and a violation for a number that this build does not know.
-void SetNumber(Message* message, const FieldDescriptor* field, int number);
-int GetNumber(const Message& message, const FieldDescriptor* field, int index, const FieldPath& path,
-              Violations* violations);
+void SetNumber(const FieldOut& to, int number);
+int GetNumber(const FieldIn& from, int index, const FieldPath& path, Violations* violations);
 // Returns the name of an enum's value. `index`: the position in a repeated field, else -1.
-std::string GetWord(const Message& message, const FieldDescriptor* field, int index);
-void AddWord(Message* message, const FieldDescriptor* field, const std::string& word);
+std::string GetWord(const FieldIn& from, int index);
+void AddWord(const FieldOut& to, const std::string& word);
 
 template <typename T>
 inline constexpr bool kIsOptional = false;
@@ -95,17 +108,17 @@ inline constexpr bool kIsVector<std::vector<T>> = true;
 
 // The fields of a message in the order in which T visits them, looked up once.
 template <typename T>
-const std::vector<const FieldDescriptor*>& FieldsInOrder(const google::protobuf::Descriptor* descriptor) {
+const std::vector<const FieldDescriptor*>& FieldsInOrder(const Message& message, const Reflection* reflection) {
   struct Table {
-    explicit Table(const google::protobuf::Descriptor* d) : descriptor(d) {
+    Table(const Message& m, const Reflection* r) : reflection(r) {
       T value;
-      T::Fields(value, [&](const char* name, auto&&...) { fields.push_back(Named(d, name)); });
+      T::Fields(value, [&](const char* name, auto&&...) { fields.push_back(Named(m.GetDescriptor(), name)); });
     }
-    const google::protobuf::Descriptor* const descriptor;
+    const Reflection* const reflection;
     std::vector<const FieldDescriptor*> fields;
   };
-  static const Table table(descriptor);
-  CHAINFLEET_CHECK(table.descriptor == descriptor) << descriptor->full_name() << " is not the message of the struct";
+  static const Table table(message, reflection);
+  CHAINFLEET_CHECK(table.reflection == reflection) << message.GetTypeName() << " is not the message of the struct";
   return table.fields;
 }
 
@@ -115,128 +128,125 @@ template <typename T>
 void ReadFields(const Message& message, const FieldPath& path, T* value, Violations* violations);
 
 template <typename E>
-void WriteEnum(E value, Message* message, const FieldDescriptor* field) {
+void WriteEnum(E value, const FieldOut& to) {
   if constexpr (HasEnumNames<E>) {
-    if (field->cpp_type() == field->CPPTYPE_STRING) return AddWord(message, field, EnumName(value));
+    if (to.field->cpp_type() == to.field->CPPTYPE_STRING) return AddWord(to, EnumName(value));
   }
-  SetNumber(message, field, static_cast<int>(value));
+  SetNumber(to, static_cast<int>(value));
 }
 
 template <typename E>
-void ReadEnum(const Message& message, const FieldDescriptor* field, int index, const FieldPath& path, E* value,
-              Violations* violations) {
+void ReadEnum(const FieldIn& from, int index, const FieldPath& path, E* value, Violations* violations) {
   if constexpr (HasEnumNames<E>) {
-    if (field->cpp_type() == field->CPPTYPE_STRING) {
-      const std::string word = GetWord(message, field, index);
+    if (from.field->cpp_type() == from.field->CPPTYPE_STRING) {
+      const std::string word = GetWord(from, index);
       const auto known = EnumFromName<E>(word);
       if (known) *value = *known;
       if (!known) violations->push_back({path.text(), "\"" + word + "\"; allowed: " + AllEnumNames<E>()});
       return;
     }
   }
-  if (const int number = GetNumber(message, field, index, path, violations); number >= 0) {
+  if (const int number = GetNumber(from, index, path, violations); number >= 0) {
     *value = static_cast<E>(number);
   }
 }
 
 template <typename T>
-void WriteValue(const T& value, Message* message, const FieldDescriptor* field) {
-  const auto* reflection = message->GetReflection();
+void WriteValue(const T& value, const FieldOut& to) {
   if constexpr (std::is_enum_v<T>) {
-    WriteEnum(value, message, field);
+    WriteEnum(value, to);
   } else if constexpr (HasFields<T>) {
-    WriteFields(value, reflection->MutableMessage(message, field));
+    WriteFields(value, to.reflection->MutableMessage(to.message, to.field));
   } else if constexpr (kIsVector<T>) {
     using Element = typename T::value_type;
     if constexpr (std::is_enum_v<Element>) {
-      for (const Element element : value) WriteEnum(element, message, field);
+      for (const Element element : value) WriteEnum(element, to);
     } else if constexpr (HasFields<Element>) {
-      for (const Element& element : value) WriteFields(element, reflection->AddMessage(message, field));
+      for (const Element& element : value) WriteFields(element, to.reflection->AddMessage(to.message, to.field));
     } else {
-      Set(message, field, value);
+      Set(to, value);
     }
   } else {
-    Set(message, field, value);
+    Set(to, value);
   }
 }
 
 template <typename T>
-void ReadList(const Message& message, const FieldDescriptor* field, const FieldPath& path, std::vector<T>* list,
-              Violations* violations) {
-  const auto* reflection = message.GetReflection();
-  const int size = reflection->FieldSize(message, field);
+void ReadList(const FieldIn& from, const FieldPath& path, std::vector<T>* list, Violations* violations) {
+  const int size = from.reflection->FieldSize(from.message, from.field);
   if constexpr (std::is_enum_v<T> || HasFields<T>) {
     list->resize(static_cast<size_t>(size));
     for (int i = 0; i < size; ++i) {
       const FieldPath at{path.above, path.name, i};
       T* element = &(*list)[static_cast<size_t>(i)];
       if constexpr (std::is_enum_v<T>) {
-        ReadEnum(message, field, i, at, element, violations);
+        ReadEnum(from, i, at, element, violations);
       } else {
-        ReadFields(reflection->GetRepeatedMessage(message, field, i), at, element, violations);
+        ReadFields(from.reflection->GetRepeatedMessage(from.message, from.field, i), at, element, violations);
       }
     }
   } else {
-    Get(message, field, list);
+    Get(from, list);
   }
 }
 
 template <typename T>
-void ReadValue(const Message& message, const FieldDescriptor* field, const FieldPath& path, T* value,
-               Violations* violations) {
+void ReadValue(const FieldIn& from, const FieldPath& path, T* value, Violations* violations) {
   if constexpr (std::is_enum_v<T>) {
-    ReadEnum(message, field, -1, path, value, violations);
+    ReadEnum(from, -1, path, value, violations);
   } else if constexpr (HasFields<T>) {
-    ReadFields(message.GetReflection()->GetMessage(message, field), path, value, violations);
+    ReadFields(from.reflection->GetMessage(from.message, from.field), path, value, violations);
   } else if constexpr (kIsVector<T>) {
-    ReadList(message, field, path, value, violations);
+    ReadList(from, path, value, violations);
   } else {
-    Get(message, field, value);
+    Get(from, value);
   }
 }
 
 template <typename T>
-void WriteMember(const T& member, Message* message, const FieldDescriptor* field) {
+void WriteMember(const T& member, const FieldOut& to) {
   if constexpr (!kIsOptional<T>) {
-    WriteValue(member, message, field);
+    WriteValue(member, to);
   } else if (member) {
-    WriteValue(*member, message, field);
+    WriteValue(*member, to);
   }
 }
 
 template <typename T>
-void ReadMember(const Message& message, const FieldDescriptor* field, const FieldPath& path, T* member,
-                Violations* violations) {
+void ReadMember(const FieldIn& from, const FieldPath& path, T* member, Violations* violations) {
   if constexpr (kIsOptional<T>) {
-    ReadValue(message, field, path, &member->emplace(), violations);
+    ReadValue(from, path, &member->emplace(), violations);
   } else {
-    ReadValue(message, field, path, member, violations);
+    ReadValue(from, path, member, violations);
   }
 }
 
 template <typename T>
 void WriteFields(const T& value, Message* message) {
-  const auto* field = FieldsInOrder<T>(message->GetDescriptor()).data();
+  const Reflection* const reflection = message->GetReflection();
+  const auto* field = FieldsInOrder<T>(*message, reflection).data();
   T::Fields(value, [&](const char*, const auto& member, const Bounds& rules = {}) {
-    const FieldDescriptor* const at = *field++;
+    const FieldOut to{message, reflection, *field++};
     if constexpr (requires { member.any(); }) {
       if (rules.if_any && !member.any()) return;
     }
-    WriteMember(member, message, at);
+    WriteMember(member, to);
   });
 }
 
 template <typename T>
 void ReadFields(const Message& message, const FieldPath& path, T* value, Violations* violations) {
-  const auto* field = FieldsInOrder<T>(message.GetDescriptor()).data();
+  const Reflection* const reflection = message.GetReflection();
+  const auto* field = FieldsInOrder<T>(message, reflection).data();
   T::Fields(*value, [&](const char* name, auto& member, const Bounds& rules = {}) {
     const FieldDescriptor* const at = *field++;
     using Member = std::decay_t<decltype(member)>;
     const bool may_be_absent = kIsOptional<Member> || rules.or_default || at->is_repeated() ||
                                (at->has_presence() && at->cpp_type() != at->CPPTYPE_MESSAGE) ||
                                (std::is_enum_v<Member> && at->cpp_type() == at->CPPTYPE_STRING);
-    if (may_be_absent && !IsSet(message, at)) return;
-    ReadMember(message, at, FieldPath{&path, name}, &member, violations);
+    const FieldIn from{message, reflection, at};
+    if (may_be_absent && !IsSet(from)) return;
+    ReadMember(from, FieldPath{&path, name}, &member, violations);
   });
 }
 
@@ -282,8 +292,9 @@ void ChoiceToProto(const Variant& kind, google::protobuf::Message* message) {
         if (field->cpp_type() == field->CPPTYPE_MESSAGE) {
           wire::WriteFields(spec, message->GetReflection()->MutableMessage(message, field));
         } else {
-          spec.Fields(spec,
-                      [&](const char*, const auto& value, auto&&...) { wire::WriteMember(value, message, field); });
+          spec.Fields(spec, [&](const char*, const auto& value, auto&&...) {
+            wire::WriteMember(value, {message, message->GetReflection(), field});
+          });
         }
       },
       kind);
@@ -305,7 +316,7 @@ void ChoiceFromProto(const google::protobuf::Message& message, const FieldPath& 
       wire::ReadFields(message.GetReflection()->GetMessage(message, field), below, &spec, violations);
     } else {
       spec.Fields(spec, [&](const char*, auto& value, auto&&...) {
-        wire::ReadMember(message, field, path, &value, violations);
+        wire::ReadMember({message, message.GetReflection(), field}, path, &value, violations);
       });
     }
     *kind = spec;

@@ -7,17 +7,16 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "absl/strings/str_replace.h"
 #include "core/formats/exported_program.h"
+#include "tests/support/exported_files.h"
 #include "tests/support/network_chains.h"
 #include "tests/support/network_fixture.h"
 #include "tests/support/regression_dataset.h"
-#include "worker/numerics/models/exported_network.h"
 #include "worker/numerics/models/exported_steps.h"
 #include "worker/numerics/models/network_potential.h"
 
@@ -28,14 +27,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kRows = 5;
 
-std::string ReadData(const std::string& file) {
-  std::ifstream in(std::string(CHAINFLEET_DATA) + "/exported/" + file, std::ios::binary);
-  std::ostringstream content;
-  content << in.rdbuf();
-  return content.str();
-}
-
-nlohmann::json Expected() { return nlohmann::json::parse(ReadData("expected.json")); }
+nlohmann::json Expected() { return nlohmann::json::parse(ReadExportedData("expected.json")); }
 
 // float32 sin(0.01 i) or int64 7 i mod 50, for i = `start`, ...
 at::Tensor InputOf(const ExportedSignature& input, int64_t start) {
@@ -56,7 +48,7 @@ class ExportedNetworkParity : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ExportedNetworkParity, OutputsLossAndGradientsAreThoseOfPyTorch) {
   const nlohmann::json expected = Expected()[GetParam()];
-  const std::string file = ReadData(GetParam() + ".pt2");
+  const std::string file = ReadExportedData(GetParam() + ".pt2");
   const auto program = ReadExportedProgram(file);
   ASSERT_TRUE(program.ok()) << program.status();
   const auto content = ReadExportedTensors(file, *program);
@@ -99,7 +91,7 @@ TEST(ExportedNetwork, HasTheEnergyAndGradientsOfItsLayers) {
   const auto data = Resident(MakeTable(200, 6, true), 3);
   const LayerList layers = {
       {LinearLayer{.outputs = 16}}, {ReluLayer{}}, {LinearLayer{.outputs = 16}}, {TanhLayer{}}, {LinearLayer{}}};
-  const std::string file = ReadData("mlp.pt2");
+  const std::string file = ReadExportedData("mlp.pt2");
   const auto make = [&](const ModelSpec& model) {
     JobPlan plan = *NetworkPlan(model, {SgldSpec{}}, *data);
     plan.spec.prior.kind = GaussianPrior{25};
@@ -122,9 +114,105 @@ TEST(ExportedNetwork, HasTheEnergyAndGradientsOfItsLayers) {
   }
 }
 
+// Parameters [chains, shape...] near those that chains start with, and inputs [chains, rows, input_shape...].
+std::vector<at::Tensor> SomeParameters(const NetworkShape& network, int64_t chains) {
+  std::vector<at::Tensor> all;
+  for (const ParameterShape& parameter : network.parameters) {
+    std::vector<int64_t> shape = parameter.shape;
+    shape.insert(shape.begin(), chains);
+    const at::Tensor i = at::arange(parameter.offset, parameter.offset + NumValues(shape), at::kDouble);
+    all.push_back(((i * 2.1).sin() * 0.4 + parameter.initial).to(at::kFloat).view(shape));
+  }
+  return all;
+}
+
+at::Tensor SomeInputs(const NetworkShape& network, int64_t chains, int64_t rows) {
+  std::vector<int64_t> shape = network.input_shape;
+  shape.insert(shape.begin(), {chains, rows});
+  return (at::arange(NumValues(shape), at::kDouble) * 0.37).sin().to(at::kFloat).view(shape);
+}
+
+class ExportedChains : public ::testing::TestWithParam<ExportedFile> {
+ protected:
+  const std::shared_ptr<const StoredNetwork> network_ = GetParam().Load();
+  const std::vector<at::Tensor> parameters_ = SomeParameters(network_->shape(), kChains);
+  const at::Tensor x_ = SomeInputs(network_->shape(), kChains, kRows);
+
+  static constexpr int64_t kChains = 3;
+
+  // Outputs [count, n, K], then gradients, of chains [first, first + count).
+  std::vector<at::Tensor> ResultsOf(int64_t first, int64_t count) const {
+    std::vector<at::Tensor> leaves, results;
+    for (const at::Tensor& parameter : parameters_) {
+      leaves.push_back(parameter.narrow(0, first, count).clone().requires_grad_(true));
+    }
+    const at::Tensor outputs = network_->Logits(leaves, x_.narrow(0, first, count));
+    outputs.square().sum().backward();
+    results.push_back(outputs.detach());
+    for (const at::Tensor& leaf : leaves) results.push_back(leaf.grad());
+    return results;
+  }
+};
+
+TEST_P(ExportedChains, TogetherAreThoseAlone) {
+  EXPECT_EQ(network_->TakesChains(), GetParam().batches);
+  const std::vector<at::Tensor> together = ResultsOf(0, kChains);
+  EXPECT_EQ(together.front().sizes(), at::IntArrayRef({kChains, kRows, GetParam().outputs}));
+  for (int64_t chain = 0; chain < kChains; ++chain) {
+    const std::vector<at::Tensor> alone = ResultsOf(chain, 1);
+    for (size_t i = 0; i < alone.size(); ++i) {
+      const double size = alone[i].abs().max().item<double>();
+      const double distance = (together[i].narrow(0, chain, 1) - alone[i]).abs().max().item<double>();
+      EXPECT_LE(distance, GetParam().batches ? 2e-5 * (size + 1) : 0) << "chain " << chain << ", tensor " << i;
+    }
+  }
+}
+
+// On a CPU. The chains of a batch are moved from row to row when others end.
+TEST_P(ExportedChains, OfABatchHaveTheBitsOfTheirOwn) {
+  const auto data = SyntheticImages(64, GetParam().input_shape, GetParam().outputs);
+  const std::string file = GetParam().Read();
+  const auto plan = NetworkPlan({StoredNetworkModel{"mine"}}, {SgldSpec{}}, *data);
+  const auto potential = MakeNetworkPotential(*plan, data, Device(), &file);
+  ASSERT_TRUE(potential.ok()) << potential.status();
+  constexpr int64_t kBatch = 19;
+  const auto results = [&](const std::vector<int64_t>& chains) {
+    ThetaArena theta((*potential)->layout(), Device());
+    std::vector<int64_t> ids;
+    for (const int64_t chain : chains) {
+      theta.AddRow();
+      theta.WriteRow(theta.rows() - 1, RandomTheta((*potential)->layout(), 1, chain).ReadRow(0));
+      for (int64_t i = 0; i < kBatch; ++i) ids.push_back((chain * 5 + i * 3) % 64);
+    }
+    ThetaArena gradient = theta.Clone();
+    std::vector<double> energy(chains.size());
+    (*potential)->Evaluate(theta, {ids.data(), kBatch}, &gradient, energy.data());
+    std::map<int64_t, std::pair<double, std::vector<float>>> by_chain;
+    for (size_t row = 0; row < chains.size(); ++row) {
+      by_chain[chains[row]] = {energy[row], gradient.ReadRow(static_cast<int64_t>(row))};
+    }
+    return by_chain;
+  };
+  const auto batch = results({0, 1, 2, 3, 4}), moved = results({4, 2, 0});
+  for (const int64_t chain : {0, 2, 4}) {
+    EXPECT_EQ(moved.at(chain), batch.at(chain)) << chain;
+    EXPECT_EQ(results({chain}).at(chain), batch.at(chain)) << chain;
+  }
+}
+
+// An operator without a rule runs chain by chain, in each step, and nothing is printed.
+TEST_P(ExportedChains, PrintNothing) {
+  testing::internal::CaptureStderr();
+  for (int step = 0; step < 3; ++step) ResultsOf(0, kChains);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, ExportedChains, ::testing::ValuesIn(ExportedFiles()),
+                         [](const auto& of) { return of.param.name; });
+
 // The error of the mlp after `change` of its first node whose operator is `op`.
 std::string Refusal(const std::string& op, const std::function<void(ExportedNode*)>& change) {
-  ExportedProgram program = *ReadExportedProgram(ReadData("mlp.pt2"));
+  ExportedProgram program = *ReadExportedProgram(ReadExportedData("mlp.pt2"));
   change(&*std::ranges::find(program.nodes, op, &ExportedNode::op));
   const auto steps = ExportedSteps::Compile(program, at::kCPU);
   return steps.ok() ? "" : std::string(steps.status().message());
@@ -149,7 +237,7 @@ TEST(ExportedNetwork, RefusesNodesThatTrainOrThatLibTorchDoesNotKnow) {
 
 TEST(ExportedNetwork, TakesTheDataThatItWasExportedFor) {
   const auto load = [](const std::string& name, const std::vector<int64_t>& input_shape, int64_t outputs) {
-    const auto network = ExportedNetwork::Load(ReadData(name + ".pt2"), input_shape, outputs, at::kCPU);
+    const auto network = ExportedNetwork::Load(ReadExportedData(name + ".pt2"), input_shape, outputs, at::kCPU);
     return network.ok() ? "" : std::string(network.status().message());
   };
   EXPECT_EQ(load("mlp", {6}, 3), "");

@@ -1,6 +1,5 @@
 #include "worker/numerics/models/block_network.h"
 
-#include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
@@ -85,51 +84,55 @@ class LaneBlock final : public BlockNetwork {
   LaneBuffer<float> x_, y_;    // [group][inputs | outputs][16]
 };
 
-// A module's operations may mix rows in unknown ways, so each row runs alone.
+// Passes of one size (RowsOfPass), because kernels of LibTorch choose their order of summation by the number of rows.
 class ScriptBlock final : public BlockNetwork {
  public:
   explicit ScriptBlock(std::shared_ptr<const StoredNetwork> script)
-      : script_(std::move(script)), y_(kMaxBlockRows * script_->shape().num_outputs) {
-    std::vector<int64_t> shape = {kMaxBlockRows, 1, 1};
+      : script_(std::move(script)),
+        pass_(script_->PassOfRows()),
+        draw_(at::zeros({NumParameters(script_->shape().parameters)}, at::kFloat)),
+        parameters_(TensorsOfDraw(script_->shape().parameters, draw_)),
+        y_(kMaxBlockRows * script_->shape().num_outputs) {
+    std::vector<int64_t> shape = {1, kMaxBlockRows * pass_.step + pass_.size};
     const std::vector<int64_t>& input = script_->shape().input_shape;
     shape.insert(shape.end(), input.begin(), input.end());
     x_ = at::zeros(shape, at::kFloat);
   }
 
+  // Fills the last pass with copies of the last row.
   void Read(const InputRows& rows, int64_t first, int64_t count) override {
     count_ = count;
-    for (int64_t i = 0; i < count; ++i) rows.Read(first + i, x_.data_ptr<float>() + i * rows.row_size());
+    const int64_t size = pass_.size;
+    filled_ = (count * pass_.step + size - 1) / size * size;
+    for (int64_t i = 0; i < filled_; ++i) {
+      rows.Read(first + std::min(i / pass_.step, count - 1), x_.data_ptr<float>() + i * rows.row_size());
+    }
   }
 
+  // Draw and rows are copied to aligned memory, because libraries of LibTorch choose kernels by alignment, too.
   const float* Outputs(const float* draw) override {
     const c10::AutoGradMode autograd(false);
-    const std::vector<at::Tensor> parameters = Views(script_->shape().parameters, draw);
+    std::copy_n(draw, draw_.numel(), draw_.mutable_data_ptr<float>());
     const int64_t outputs = script_->shape().num_outputs;
-    for (int64_t i = 0; i < count_; ++i) {
-      const at::Tensor row = script_->Logits(parameters, x_[i].clone()).contiguous();
-      for (int64_t k = 0; k < outputs; ++k) {
-        y_.data()[(i / kLanes * outputs + k) * kLanes + i % kLanes] = row.const_data_ptr<float>()[k];
+    for (int64_t start = 0; start < filled_; start += pass_.size) {
+      const at::Tensor y = script_->Logits(parameters_, x_.narrow(1, start, pass_.size).clone()).contiguous();
+      const int64_t first = start / pass_.step, last = std::min(count_, (start + pass_.size) / pass_.step);
+      for (int64_t i = first; i < last; ++i) {
+        const auto* const row = y.const_data_ptr<float>() + (i * pass_.step - start) * outputs;
+        for (int64_t k = 0; k < outputs; ++k) y_.data()[(i / kLanes * outputs + k) * kLanes + i % kLanes] = row[k];
       }
     }
     return y_.data();
   }
 
  private:
-  // [1, shape...] each. from_blob takes a mutable pointer, but nothing writes through it.
-  static std::vector<at::Tensor> Views(const std::vector<ParameterShape>& tensors, const float* draw) {
-    std::vector<at::Tensor> views;
-    for (const ParameterShape& tensor : tensors) {
-      std::vector<int64_t> shape = {1};
-      shape.insert(shape.end(), tensor.shape.begin(), tensor.shape.end());
-      views.push_back(at::from_blob(const_cast<float*>(draw) + tensor.offset, shape, at::kFloat));
-    }
-    return views;
-  }
-
   const std::shared_ptr<const StoredNetwork> script_;
-  int64_t count_ = 0;
-  at::Tensor x_;         // [kMaxBlockRows, 1, 1, input_shape...]
-  LaneBuffer<float> y_;  // [group][outputs][16]
+  const RowsOfPass pass_;
+  const at::Tensor draw_;
+  const std::vector<at::Tensor> parameters_;  // views of draw_
+  int64_t count_ = 0, filled_ = 0;            // rows, and positions of x_ that hold them
+  at::Tensor x_;                              // [1, kMaxBlockRows * step + size, input_shape...]
+  LaneBuffer<float> y_;                       // [group][outputs][16]
 };
 
 class LinearBlock final : public BlockNetwork {

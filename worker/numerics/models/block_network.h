@@ -28,7 +28,7 @@ class BlockNetwork {
 inline constexpr int64_t kMaxBlockRows = 64;
 
 // Uses the fused kernels if they support the network, else its layers over images in lanes. With `script` the network
-// is a module, which runs one row at a time, and `network` is its shape.
+// is a stored one, which runs StoredNetwork::PassOfRows rows at a time, and `network` is its shape.
 std::unique_ptr<BlockNetwork> MakeBlockNetwork(const NetworkShape& network,
                                                std::shared_ptr<const StoredNetwork> script = nullptr);
 

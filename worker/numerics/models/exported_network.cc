@@ -1,16 +1,39 @@
 #include "worker/numerics/models/exported_network.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/base/rng_key.h"
 #include "core/formats/exported_program.h"
+#include "worker/numerics/models/row_positions.h"
+#include "worker/numerics/tensors/single_threaded.h"
+#include "worker/numerics/tensors/torch_errors.h"
 
 namespace chainfleet {
 namespace {
 
 constexpr char kPath[] = "model.exported";
+
+// Rows of a pass (docs/explanation/performance.md has the measurements). A request of one row costs a whole pass, and a
+// convolution gains little from more rows. The later sizes are for networks with another axis of the first size, which
+// hides where the rows are.
+using PassSizes = std::array<int64_t, 3>;
+constexpr PassSizes kRows = {16, 20, 28}, kRowsOfConvolutions = {8, 12, 20};
+constexpr int64_t kLeastRows = 4;  // fewer rows in a pass run alone
+
+// Trials of positions, and the number of parameters beyond which there are fewer.
+constexpr uint64_t kTrials = 8, kTrialsOfLarge = 3;
+constexpr int64_t kLarge = int64_t{1} << 20;
 
 std::string Render(const ExportedSignature& input) {
   return absl::StrCat(NameOf(input.type), " [n", input.shape.empty() ? "" : ", ", absl::StrJoin(input.shape, ", "),
@@ -34,14 +57,68 @@ at::Tensor TensorOf(const ExportedTensor& tensor, const std::string& bytes, at::
   return made.to(device);
 }
 
+bool HasConvolutions(const ExportedProgram& program) {
+  return std::ranges::any_of(program.nodes, [](const auto& node) { return node.op.starts_with("aten::conv"); });
+}
+
+// Numbers in +-1 that depend on `key` and position only, [size] on the CPU.
+at::Tensor Uniform(RngKey key, int64_t size) {
+  at::Tensor values = at::empty({size}, at::kFloat);
+  auto* const out = values.mutable_data_ptr<float>();
+  for (int64_t i = 0; i < size; i += 4) {
+    const PhiloxBlock block = RandomBlock(key, RngStream::kInit, 0, static_cast<uint32_t>(i / 4));
+    for (int64_t w = 0; w < std::min<int64_t>(4, size - i); ++w) out[i + w] = 2 * UniformFloat(block.word[w]) - 1;
+  }
+  return values;
+}
+
+// Parameters under which outputs of a layer are about as large as its inputs, [1, shape...] each, views of one draw.
+std::vector<at::Tensor> SomeDraw(const NetworkShape& network, RngKey key) {
+  std::vector<at::Tensor> tensors = TensorsOfDraw(network.parameters, Uniform(key, NumParameters(network.parameters)));
+  for (size_t k = 0; k < tensors.size(); ++k) {
+    if (const int64_t fan_in = network.parameters[k].fan_in)
+      tensors[k].mul_(std::sqrt(6 / static_cast<double>(fan_in)));
+  }
+  return tensors;
+}
+
+// [chains, rows, input_shape...]
+at::Tensor SomeInputs(const NetworkShape& network, int64_t chains, int64_t rows) {
+  std::vector<int64_t> shape = {chains, rows};
+  shape.insert(shape.end(), network.input_shape.begin(), network.input_shape.end());
+  return Uniform(RngKey{0}, NumValues(shape)).view(shape);
+}
+
+// Values of the largest tensor that a node computes for one row; 0 if the network does not run.
+int64_t LargestOutput(const ExportedSteps& steps, const std::vector<at::Tensor>& tensors, const NetworkShape& network,
+                      at::Device device) {
+  const c10::AutoGradMode autograd(false);
+  std::vector<at::Tensor> values = tensors;
+  values.push_back(SomeInputs(network, 1, 1).squeeze(0).to(device));
+  int64_t largest = 0;
+  try {
+    steps.Run(values, [&](const at::Tensor& computed) { largest = std::max(largest, computed.numel()); });
+  } catch (const c10::Error&) {
+    return 0;
+  }
+  return largest;
+}
+
+// Up to the rounding of a GPU.
+bool Agree(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
+  return a.sizes() == b.sizes() && ((a - b).abs().max() <= b.abs().max() * 0.01).item<bool>();
+}
+
 }  // namespace
 
 ExportedNetwork::ExportedNetwork(NetworkShape shape, ExportedSteps steps, std::vector<at::Tensor> tensors,
-                                 std::vector<size_t> parameters)
+                                 std::vector<size_t> parameters, bool has_convolutions)
     : StoredNetwork(std::move(shape)),
       steps_(std::move(steps)),
       tensors_(std::move(tensors)),
-      parameters_(std::move(parameters)) {}
+      parameters_(std::move(parameters)),
+      has_convolutions_(has_convolutions) {}
 
 absl::StatusOr<std::shared_ptr<const StoredNetwork>> ExportedNetwork::Load(const std::string& bytes,
                                                                            const std::vector<int64_t>& input_shape,
@@ -68,19 +145,116 @@ absl::StatusOr<std::shared_ptr<const StoredNetwork>> ExportedNetwork::Load(const
     parameters.push_back(i);
   }
   CHAINFLEET_ASSIGN_OR_RETURN(NetworkShape shape, ShapeOfStored(names, values, use));
-  std::shared_ptr<const ExportedNetwork> network(
-      new ExportedNetwork(std::move(shape), *std::move(steps), tensors, std::move(parameters)));
+  if (device.is_cuda()) shape.largest_output = LargestOutput(*steps, tensors, shape, device);
+  std::shared_ptr<const ExportedNetwork> network(new ExportedNetwork(std::move(shape), *std::move(steps), tensors,
+                                                                     std::move(parameters), HasConvolutions(*program)));
   for (at::Tensor& value : values) value = value.unsqueeze(0);
   const auto forward = [&](const at::Tensor& x) { return network->Logits(values, x.unsqueeze(0)).squeeze(0); };
   CHAINFLEET_RETURN_IF_ERROR(TryForward(forward, tensors, use));
   return network;
 }
 
-at::Tensor ExportedNetwork::Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const {
+std::vector<at::Tensor> ExportedNetwork::Values(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const {
   std::vector<at::Tensor> values = tensors_;
   for (size_t k = 0; k < parameters_.size(); ++k) values[parameters_[k]] = parameters[k].squeeze(0);
   values.push_back(x.squeeze(0));
-  return steps_.Run(values).unsqueeze(0);
+  return values;
+}
+
+at::Tensor ExportedNetwork::Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const {
+  if (x.size(0) == 1) return steps_.Run(Values(parameters, x)).unsqueeze(0);
+  if (TakesChains()) {
+    try {
+      return LogitsTogether(parameters, x);
+    } catch (const c10::Error&) {
+      if (absl::IsResourceExhausted(StatusOfException("several chains"))) throw;  // fewer chains may fit
+      takes_chains_ = false;  // an error that a chain alone has too is thrown below
+    }
+  }
+  return LogitsApart(parameters, x);
+}
+
+at::Tensor ExportedNetwork::LogitsApart(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const {
+  std::vector<at::Tensor> of_chains;
+  for (int64_t chain = 0; chain < x.size(0); ++chain) {
+    std::vector<at::Tensor> alone;
+    for (const at::Tensor& parameter : parameters) alone.push_back(parameter.narrow(0, chain, 1));
+    of_chains.push_back(steps_.Run(Values(alone, x.narrow(0, chain, 1))).unsqueeze(0));
+  }
+  return at::cat(of_chains);
+}
+
+at::Tensor ExportedNetwork::LogitsTogether(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const {
+  std::vector<at::Tensor> values = tensors_;
+  std::vector<bool> of_chains(values.size(), false);
+  for (size_t k = 0; k != parameters_.size(); ++k) {
+    values[parameters_[k]] = parameters[k];
+    of_chains[parameters_[k]] = true;
+  }
+  values.push_back(x);
+  of_chains.push_back(true);
+  return steps_.RunTogether(x.size(0), values, of_chains);
+}
+
+bool ExportedNetwork::TakesChains() const {
+  std::call_once(tried_chains_, [this] { takes_chains_ = AgreesTogether(); });
+  return takes_chains_;
+}
+
+bool ExportedNetwork::AgreesTogether() const {
+  const c10::AutoGradMode autograd(true);
+  const std::vector<at::Tensor> first = SomeDraw(shape(), RngKey{1}), second = SomeDraw(shape(), RngKey{2});
+  std::vector<at::Tensor> leaves;
+  for (size_t k = 0; k < first.size(); ++k) {
+    leaves.push_back(at::cat({first[k], second[k]}).to(tensors_.front().device()).requires_grad_(true));
+  }
+  const at::Tensor x = SomeInputs(shape(), 2, 3).to(tensors_.front().device());
+  // Outputs, then gradients.
+  const auto results = [&](const at::Tensor& outputs) {
+    outputs.square().sum().backward();
+    std::vector<at::Tensor> all = {outputs.detach()};
+    for (at::Tensor& leaf : leaves) all.push_back(std::exchange(leaf.mutable_grad(), at::Tensor()));
+    return all;
+  };
+  try {
+    return std::ranges::equal(results(LogitsTogether(leaves, x)), results(LogitsApart(leaves, x)), Agree);
+  } catch (const std::exception&) {
+    return false;  // an operator without a rule for batches, most often
+  }
+}
+
+RowsOfPass ExportedNetwork::PassOfRows() const {
+  std::call_once(tried_rows_, [this] {
+    RunSingleThreaded(1, [this](int64_t) {
+      for (const int64_t size : has_convolutions_ ? kRowsOfConvolutions : kRows) {
+        if (pass_of_rows_.size == 1) pass_of_rows_ = TryPass(size);
+      }
+    });
+  });
+  return pass_of_rows_;
+}
+
+// Runs rows that are all alike, and compares whatever the nodes compute at each position. Numbers do not decide which
+// kernels run; several draws make it unlikely that two orders of a sum round alike. Alignment repeats after a few rows.
+RowsOfPass ExportedNetwork::TryPass(int64_t size) const {
+  const c10::AutoGradMode autograd(false);
+  int64_t step = 1;
+  const auto useful = [&] { return size / step >= kLeastRows; };
+  const auto see = [&](const at::Tensor& values) {
+    while (useful() && !SameAtPositions(values, size, step)) step *= 2;
+  };
+  std::vector<int64_t> repeated(shape().input_shape.size() + 2, -1);
+  repeated[1] = size;
+  const at::Tensor x = SomeInputs(shape(), 1, 1).expand(repeated).contiguous();
+  const uint64_t trials = NumParameters(shape().parameters) > kLarge ? kTrialsOfLarge : kTrials;
+  try {
+    for (uint64_t trial = 1; useful() && trial <= trials; ++trial) {
+      steps_.Run(Values(SomeDraw(shape(), {trial}), x.clone()), see);
+    }
+  } catch (const std::exception&) {
+    return {};  // one row alone was tried when the file was loaded
+  }
+  return useful() ? RowsOfPass{size, step} : RowsOfPass{};
 }
 
 }  // namespace chainfleet

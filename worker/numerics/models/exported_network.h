@@ -4,7 +4,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -26,13 +29,31 @@ class ExportedNetwork final : public StoredNetwork {
 
   at::Tensor Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const override;
 
+  // True if a trial of two chains has the outputs and gradients of each alone, up to rounding. The first call runs the
+  // trial. If a later call of several chains fails, chains run one after another from then on.
+  bool TakesChains() const override;
+
+  // The size depends on the operators, the step on a trial of a row at each position. The first call runs the trial.
+  RowsOfPass PassOfRows() const override;
+
  private:
   ExportedNetwork(NetworkShape shape, ExportedSteps steps, std::vector<at::Tensor> tensors,
-                  std::vector<size_t> parameters);
+                  std::vector<size_t> parameters, bool has_convolutions);
+
+  // All values of the graph before it runs, for one chain.
+  std::vector<at::Tensor> Values(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const;
+  at::Tensor LogitsTogether(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const;
+  at::Tensor LogitsApart(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const;
+  RowsOfPass TryPass(int64_t size) const;
+  bool AgreesTogether() const;
 
   const ExportedSteps steps_;
   const std::vector<at::Tensor> tensors_;  // the file's; parameters are replaced
   const std::vector<size_t> parameters_;   // their indices, in layout order
+  const bool has_convolutions_;
+  mutable std::once_flag tried_rows_, tried_chains_;
+  mutable RowsOfPass pass_of_rows_;
+  mutable std::atomic<bool> takes_chains_ = false;
 };
 
 }  // namespace chainfleet

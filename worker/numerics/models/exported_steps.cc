@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "worker/numerics/models/vmap_scope.h"
 
 namespace chainfleet {
 namespace {
@@ -35,6 +36,7 @@ struct Step {
   std::vector<std::optional<ExportedValue>> outputs;
   bool returns_list = false;
   std::vector<int32_t> last_uses = {};  // values that no later step needs
+  bool reads_rows = false;              // its outputs depend on the inputs of the program
 };
 
 c10::ScalarType TorchType(ExportedType type) {
@@ -230,6 +232,21 @@ absl::StatusOr<Step> CompileNode(const ExportedNode& node, at::Device device) {
   return Refused(node, absl::StrCat("has an unknown argument ", given.begin()->first));
 }
 
+// The node in a form that has a rule for batches: a view of a batch may need a copy, and the fused attention of a CPU
+// has no rule.
+ExportedNode ForChains(ExportedNode node) {
+  if (node.op == "aten::view" && node.overload.empty()) {
+    node.op = "aten::reshape";
+    for (auto& [name, argument] : node.arguments) {
+      if (name == "size") name = "shape";
+    }
+  }
+  if (node.op == "aten::scaled_dot_product_attention") node.op = "aten::_scaled_dot_product_attention_math";
+  return node;
+}
+
+using See = std::function<void(const at::Tensor&)>;
+
 }  // namespace
 
 struct ExportedPlan {
@@ -237,9 +254,12 @@ struct ExportedPlan {
   ExportedValue result;
   size_t num_values;
   std::vector<Step> steps;
+  std::vector<Step> of_chains;  // for RunTogether; empty if this LibTorch lacks an operator of them
 
   void FindLastUses(const ExportedProgram& program);
-  void Run(const Step& step, Values* values) const;
+  void FindReaders(const ExportedProgram& program);
+  at::Tensor Run(const std::vector<Step>& some, const See& see, Values values) const;
+  void Run(const Step& step, const See& see, Values* values) const;
 };
 
 void ExportedPlan::FindLastUses(const ExportedProgram& program) {
@@ -255,9 +275,10 @@ void ExportedPlan::FindLastUses(const ExportedProgram& program) {
     }
     for (const auto& [name, argument] : program.nodes[i].arguments) std::ranges::for_each(ValuesIn(argument), use);
   }
+  for (size_t i = 0; i < of_chains.size(); ++i) of_chains[i].last_uses = steps[i].last_uses;
 }
 
-void ExportedPlan::Run(const Step& step, Values* values) const {
+void ExportedPlan::Run(const Step& step, const See& see, Values* values) const {
   Values stack;
   for (const Argument& argument : step.arguments) {
     stack.push_back(argument.of_values ? Resolve(*argument.of_values, *argument.type, device, *values)
@@ -276,34 +297,67 @@ void ExportedPlan::Run(const Step& step, Values* values) const {
     stack.assign(list.begin(), list.end());
   }
   for (size_t i = 0; i < step.outputs.size(); ++i) {
-    if (step.outputs[i]) (*values)[step.outputs[i]->id] = stack.at(i);
+    if (!step.outputs[i]) continue;
+    if (see && step.reads_rows && stack.at(i).isTensor()) see(stack[i].toTensor());
+    (*values)[step.outputs[i]->id] = stack.at(i);
   }
   for (const int32_t id : step.last_uses) (*values)[id] = c10::IValue();
 }
 
 absl::StatusOr<ExportedSteps> ExportedSteps::Compile(const ExportedProgram& program, at::Device device) {
-  auto plan =
-      std::make_shared<ExportedPlan>(ExportedPlan{device, program.result, static_cast<size_t>(program.num_values), {}});
+  auto plan = std::make_shared<ExportedPlan>(
+      ExportedPlan{device, program.result, static_cast<size_t>(program.num_values), {}, {}});
+  bool together = true;
   for (const ExportedNode& node : program.nodes) {
     CHAINFLEET_ASSIGN_OR_RETURN(Step step, CompileNode(node, device));
     plan->steps.push_back(std::move(step));
+    absl::StatusOr<Step> of_chains = CompileNode(ForChains(node), device);
+    together = together && of_chains.ok();
+    if (together) plan->of_chains.push_back(*std::move(of_chains));
   }
+  if (!together) plan->of_chains.clear();
   plan->FindLastUses(program);
+  plan->FindReaders(program);
   return ExportedSteps(std::move(plan));
 }
 
-at::Tensor ExportedSteps::Run(const std::vector<at::Tensor>& tensors) const {
-  Values values(tensors.begin(), tensors.end());
-  values.resize(plan_->num_values);
-  for (const Step& step : plan_->steps) {
+void ExportedPlan::FindReaders(const ExportedProgram& program) {
+  std::vector<bool> has_rows(num_values, false);
+  std::fill_n(has_rows.begin() + program.num_tensors(), program.inputs.size(), true);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    for (const auto& [name, argument] : program.nodes[i].arguments) {
+      for (const ExportedValue value : ValuesIn(argument)) steps[i].reads_rows |= has_rows[value.id];
+    }
+    for (const auto& output : steps[i].outputs) {
+      if (output) has_rows[output->id] = steps[i].reads_rows;
+    }
+  }
+}
+
+at::Tensor ExportedPlan::Run(const std::vector<Step>& some, const See& see, Values values) const {
+  values.resize(num_values);
+  for (const Step& step : some) {
     try {
-      plan_->Run(step, &values);
+      Run(step, see, &values);
     } catch (c10::Error& error) {
       error.add_context(step.name);
       throw;
     }
   }
-  return values[plan_->result.id].toTensor();
+  return values[result.id].toTensor();
+}
+
+at::Tensor ExportedSteps::Run(const std::vector<at::Tensor>& values, const See& see) const {
+  return plan_->Run(plan_->steps, see, Values(values.begin(), values.end()));
+}
+
+at::Tensor ExportedSteps::RunTogether(int64_t chains, const std::vector<at::Tensor>& values,
+                                      const std::vector<bool>& of_chains) const {
+  TORCH_CHECK(!plan_->of_chains.empty(), "a node has no form for several chains");
+  const VmapScope scope(chains);
+  Values wrapped;
+  for (size_t i = 0; i < values.size(); ++i) wrapped.push_back(of_chains[i] ? scope.Wrapped(values[i]) : values[i]);
+  return scope.Unwrapped(plan_->Run(plan_->of_chains, nullptr, std::move(wrapped)));
 }
 
 at::Tensor EmptyFor(const ExportedTensor& tensor) { return at::empty(tensor.shape, at::dtype(TorchType(tensor.type))); }

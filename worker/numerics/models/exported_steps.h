@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -19,8 +20,15 @@ class ExportedSteps {
   // INVALID_ARGUMENT names the node: LibTorch has no such operator or argument, or the node is in training mode.
   static absl::StatusOr<ExportedSteps> Compile(const ExportedProgram& program, at::Device device);
 
-  // `values` are the tensors and inputs of the program. Throws LibTorch's exceptions, which name the node.
-  at::Tensor Run(const std::vector<at::Tensor>& values) const;
+  // `values` are the tensors and inputs of the program. `see`, if set, receives each tensor that a node computes from
+  // the inputs. Throws LibTorch's exceptions, which name the node.
+  at::Tensor Run(const std::vector<at::Tensor>& values,
+                 const std::function<void(const at::Tensor&)>& see = nullptr) const;
+
+  // As Run, for several chains in one call of each operator. `of_chains[i]` says that values[i] is [chains, ...];
+  // others belong to all chains. Returns [chains, ...]. Throws too if an operator has no rule for batches.
+  at::Tensor RunTogether(int64_t chains, const std::vector<at::Tensor>& values,
+                         const std::vector<bool>& of_chains) const;
 
  private:
   explicit ExportedSteps(std::shared_ptr<const ExportedPlan> plan) : plan_(std::move(plan)) {}

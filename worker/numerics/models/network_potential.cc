@@ -35,7 +35,7 @@ absl::StatusOr<std::unique_ptr<Potential>> MakeNetworkPotential(const JobPlan& p
   if (fused && !device.is_cuda()) {
     return MakeFusedPotential(*std::move(fused), std::move(network), std::move(layout), std::move(dataset), settings);
   }
-  const bool together = device.is_cuda() && script == nullptr;
+  const bool together = device.is_cuda() && (script == nullptr || script->TakesChains());
   return MakeEagerPotential(std::move(network), std::move(layout), std::move(dataset), settings, device,
                             together ? ChainBatching::kTogether : ChainBatching::kApart, std::move(script));
 }

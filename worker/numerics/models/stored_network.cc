@@ -41,6 +41,16 @@ at::Tensor TrialInputs(const StoredNetworkUse& use, bool changed) {
 
 }  // namespace
 
+std::vector<at::Tensor> TensorsOfDraw(const std::vector<ParameterShape>& tensors, const at::Tensor& draw) {
+  std::vector<at::Tensor> views;
+  for (const ParameterShape& tensor : tensors) {
+    std::vector<int64_t> shape = {1};
+    shape.insert(shape.end(), tensor.shape.begin(), tensor.shape.end());
+    views.push_back(draw.narrow(0, tensor.offset, NumValues(tensor.shape)).view(shape));
+  }
+  return views;
+}
+
 absl::StatusOr<NetworkShape> ShapeOfStored(const std::vector<std::string>& names, const std::vector<at::Tensor>& values,
                                            const StoredNetworkUse& use) {
   std::map<std::string, int64_t> fan_in;

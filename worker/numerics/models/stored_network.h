@@ -1,4 +1,4 @@
-// A network that a user stored as a file, one chain at a time. A chain's parameters replace those of the file. Buffers
+// A network that a user stored as a file. A chain's parameters replace those of the file. Buffers
 // are constants as stored: batch norm uses the stored statistics and dropout is off, so U(theta) is a function of theta
 // alone. Every parameter is sampled.
 #pragma once
@@ -18,6 +18,12 @@
 
 namespace chainfleet {
 
+// Rows that predictions on a CPU give to Logits at once. A row has the same bits at the positions 0, `step`, 2 `step`,
+// ... of a pass; the positions between are filled with copies of rows.
+struct RowsOfPass {
+  int64_t size = 1, step = 1;
+};
+
 // Thread-safe.
 class StoredNetwork {
  public:
@@ -25,9 +31,15 @@ class StoredNetwork {
 
   const NetworkShape& shape() const { return shape_; }  // without layers
 
-  // Outputs [1, n, K] for x [1, n, input_shape...] and `parameters[k]` [1, shape of tensor k...], on the device.
-  // Differentiable by autograd in parameters that require gradients. Throws LibTorch's exceptions.
+  // Outputs [C, n, K] for x [C, n, input_shape...] and `parameters[k]` [C, shape of tensor k...], on the device. C is 1
+  // unless TakesChains(). Differentiable by autograd in parameters that require gradients. Throws LibTorch's
+  // exceptions.
   virtual at::Tensor Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const = 0;
+
+  // True if Logits takes several chains in one call of each operator. Then C may change the rounding.
+  virtual bool TakesChains() const { return false; }
+
+  virtual RowsOfPass PassOfRows() const { return {}; }
 
  protected:
   explicit StoredNetwork(NetworkShape shape) : shape_(std::move(shape)) {}
@@ -35,6 +47,9 @@ class StoredNetwork {
  private:
   const NetworkShape shape_;
 };
+
+// Views [1, shape...] of the tensors of a draw [size of the draw].
+std::vector<at::Tensor> TensorsOfDraw(const std::vector<ParameterShape>& tensors, const at::Tensor& draw);
 
 // The network of a stored model, from the file's bytes, with the parameters of its likelihood; null for other models.
 // `network` gives inputs and outputs. INVALID_ARGUMENT: the model is a stored one but `module` is null; also the errors

@@ -2,12 +2,14 @@
 #include "worker/numerics/models/block_network.h"
 
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "hwy/highway.h"
+#include "tests/support/exported_files.h"
 #include "tests/support/network_fixture.h"
 #include "tests/support/script_file.h"
 #include "worker/numerics/kernels/lanes.h"
@@ -168,34 +170,59 @@ INSTANTIATE_TEST_SUITE_P(Networks, BlockNetworkTest,
                            return name;
                          });
 
-// The operations of a module depend on the processor, so the bits of its rows are compared for each code path that
-// LibTorch has (bits_under.sh).
-TEST(ScriptBlock, GivesARowTheSameNumbersInEveryBlock) {
-  const auto data = SyntheticImages(80);
-  const Dataset& description = data->description();
-  const auto script = ScriptedNetwork::Load(ScriptedMlp({784, 50, 10}), description.input_shape, 10, at::kCPU);
-  ASSERT_TRUE(script.ok()) << script.status();
-  const NetworkShape& network = (*script)->shape();
-  const InputRows rows(description.input_type, data->input_bytes().data(), description.input_shape,
+// Outputs of a row in blocks that end with it, of any number of rows, are those of the row alone, up to rounding those
+// of Logits.
+void ExpectARowsOwnNumbers(const std::shared_ptr<const StoredNetwork>& stored, const ResidentDataset& data) {
+  const Dataset& description = data.description();
+  const NetworkShape& network = stored->shape();
+  const InputRows rows(description.input_type, data.input_bytes().data(), description.input_shape,
                        description.normalisation);
   std::vector<float> draw;
   for (int64_t i = 0; i < NumParameters(network.parameters); ++i) {
     draw.push_back(UniformFloat(RandomBlock(RngKey{1}, RngStream::kInit, 0, static_cast<uint32_t>(i)).word[0]) - 0.5f);
   }
+  const int64_t num_outputs = network.num_outputs;
   const auto outputs = [&](int64_t first, int64_t count) {
-    const auto block = MakeBlockNetwork(network, *script);
+    const auto block = MakeBlockNetwork(network, stored);
     std::vector<float> of_last;
     RunSingleThreaded(1, [&](int64_t) {
       block->Read(rows, first, count);
       const float* lanes = block->Outputs(draw.data());
       const int64_t last = count - 1;
-      for (int64_t k = 0; k < 10; ++k) of_last.push_back(lanes[(last / kLanes * 10 + k) * kLanes + last % kLanes]);
+      for (int64_t k = 0; k < num_outputs; ++k) {
+        of_last.push_back(lanes[(last / kLanes * num_outputs + k) * kLanes + last % kLanes]);
+      }
     });
     return of_last;
   };
   const std::vector<float> alone = outputs(66, 1);
   EXPECT_NE(alone, outputs(65, 1));
   for (int64_t count = 2; count <= kMaxBlockRows; ++count) EXPECT_EQ(outputs(67 - count, count), alone) << count;
+
+  std::vector<int64_t> shape = {1, 1};
+  shape.insert(shape.end(), network.input_shape.begin(), network.input_shape.end());
+  const at::Tensor x = at::zeros(shape);
+  rows.Read(66, x.mutable_data_ptr<float>());
+  const at::Tensor expected = stored->Logits(TensorsOfDraw(network.parameters, at::tensor(draw)), x).contiguous();
+  const float size = expected.abs().max().item<float>();
+  for (int64_t k = 0; k < num_outputs; ++k) EXPECT_NEAR(alone[k], expected.const_data_ptr<float>()[k], 1e-5 * size);
+}
+
+// The operations of a stored network depend on the processor, so the bits of its rows are compared for each code path
+// that LibTorch has (bits_under.sh).
+TEST(ScriptBlock, GivesARowTheSameNumbersInEveryBlock) {
+  const auto data = SyntheticImages(80);
+  const auto script = ScriptedNetwork::Load(ScriptedMlp({784, 50, 10}), data->description().input_shape, 10, at::kCPU);
+  ASSERT_TRUE(script.ok()) << script.status();
+  EXPECT_EQ((*script)->PassOfRows().size, 1);
+  ExpectARowsOwnNumbers(*script, *data);
+}
+
+TEST(ScriptBlock, GivesARowOfAnExportedNetworkTheSameNumbersInEveryBlock) {
+  for (const ExportedFile& file : ExportedFiles()) {
+    SCOPED_TRACE(file.name);
+    ExpectARowsOwnNumbers(file.Load(), *SyntheticImages(80, file.input_shape, file.outputs));
+  }
 }
 
 }  // namespace

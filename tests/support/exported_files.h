@@ -1,0 +1,52 @@
+// The networks of tests/data/exported that take rows of a data set. REQUIRES: the macro CHAINFLEET_DATA.
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core/base/check.h"
+#include "worker/numerics/models/exported_network.h"
+
+namespace chainfleet {
+
+inline std::string ReadExportedData(const std::string& file) {
+  std::ifstream in(std::string(CHAINFLEET_DATA) + "/exported/" + file, std::ios::binary);
+  std::ostringstream content;
+  content << in.rdbuf();
+  return content.str();
+}
+
+struct ExportedFile {
+  std::string name;
+  std::vector<int64_t> input_shape;
+  int64_t outputs = 0;
+  bool batches = true;  // each operator has a rule for several chains
+
+  std::string Read() const { return ReadExportedData(name + ".pt2"); }
+  std::shared_ptr<const StoredNetwork> Load() const {
+    auto network = ExportedNetwork::Load(Read(), input_shape, outputs, at::kCPU);
+    CHAINFLEET_CHECK(network.ok()) << network.status().ToString();
+    return *std::move(network);
+  }
+};
+
+inline const std::vector<ExportedFile>& ExportedFiles() {
+  static const auto* const files = new std::vector<ExportedFile>{{"mlp", {6}, 3},
+                                                                 {"norm", {8}, 4},
+                                                                 {"conv", {1, 8, 8}, 10},
+                                                                 {"residual", {3, 8, 8}, 10},
+                                                                 {"mobilenet", {3, 16, 16}, 10},
+                                                                 {"upsample", {1, 8, 8}, 3},
+                                                                 {"attention", {6, 12}, 4},
+                                                                 {"transformer", {7, 5}, 4},
+                                                                 {"vit", {3, 16, 16}, 10},
+                                                                 {"gru", {7, 4}, 3, false},
+                                                                 {"lstm", {7, 4}, 3, false}};
+  return *files;
+}
+
+}  // namespace chainfleet

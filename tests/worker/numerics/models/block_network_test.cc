@@ -1,6 +1,7 @@
 // Compares outputs of blocks of images with the network in double, for networks of every kind of layer.
 #include "worker/numerics/models/block_network.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
@@ -216,6 +217,32 @@ TEST(ScriptBlock, GivesARowTheSameNumbersInEveryBlock) {
   ASSERT_TRUE(script.ok()) << script.status();
   EXPECT_EQ((*script)->PassOfRows().size, 1);
   ExpectARowsOwnNumbers(*script, *data);
+}
+
+// The first ten inputs times a parameter; a kernel that rounds rows at odd positions otherwise is exaggerated.
+class OddAtOddPositions final : public StoredNetwork {
+ public:
+  OddAtOddPositions() : StoredNetwork(Shape()) {}
+
+  at::Tensor Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const override {
+    at::Tensor y = x.flatten(2).narrow(2, 0, 10) * parameters[0].view({1, 1, 1});
+    y.slice(1, 1, y.size(1), 2).add_(1);
+    return y;
+  }
+  RowsOfPass PassOfRows() const override { return {.size = 12, .step = 2}; }
+
+ private:
+  static NetworkShape Shape() {
+    NetworkShape shape;
+    shape.input_shape = {1, 28, 28};
+    shape.num_outputs = 10;
+    shape.parameters = {{.name = "scale", .shape = {1}}};
+    return shape;
+  }
+};
+
+TEST(ScriptBlock, LeavesOutPositionsBetweenSteps) {
+  ExpectARowsOwnNumbers(std::make_shared<const OddAtOddPositions>(), *SyntheticImages(80));
 }
 
 TEST(ScriptBlock, GivesARowOfAnExportedNetworkTheSameNumbersInEveryBlock) {

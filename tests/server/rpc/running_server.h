@@ -99,7 +99,7 @@ class RunningServer : public ::testing::Test {
 
   // The first draw of the next chain that waits for a worker, which goes on holding it, or with `ends_as` its last.
   void CommitADraw(std::optional<ChainState> ends_as = std::nullopt);
-  static inline const std::string kDrawBytes = "ten bytes!";  // of that draw's object, which is not stored
+  static inline const std::string kDrawBytes = "ten bytes!";  // bytes of that draw's object, which is not stored
   // Commits the first draw of a chain that the worker of CommitADraw holds under this epoch.
   void CommitFirstDraw(const ChainId& chain, int64_t lease_epoch, std::optional<ChainState> ends_as = std::nullopt);
 

@@ -21,7 +21,8 @@ enum class ChainBatching { kTogether, kApart };
 int64_t MostChainsTogether(const NetworkShape& network, int64_t batch_size);
 
 // Keeps a copy of the data set on `device`, in its stored type. With `script` the network is a stored one, which runs
-// kTogether only if it takes several chains, and `network` is its shape. Gradients come from autograd through detached leaf views of the arena.
+// kTogether only if it takes several chains, and `network` is its shape. Gradients come from autograd through detached
+// leaf views of the arena.
 std::unique_ptr<Potential> MakeEagerPotential(NetworkShape network, std::shared_ptr<const Layout> layout,
                                               std::shared_ptr<const ResidentDataset> dataset,
                                               const NetworkSettings& settings, Device device, ChainBatching batching,

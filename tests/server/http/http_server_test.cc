@@ -136,8 +136,12 @@ TEST_F(HttpServerTest, LengthsThatContradictEachOtherAreRefused) {
   EXPECT_TRUE(asked_.requests.empty());
 }
 
-TEST_F(HttpServerTest, CompressedBodiesAreRefused) {
-  EXPECT_EQ(HttpPeer(port()).Send(Post("/", "abc", "Content-Encoding: gzip\r\n")).Read().code, 415);
+TEST_F(HttpServerTest, BodiesOfGzipAndDeflateAreTakenAsTheyAre) {
+  const auto ask = [&](const std::string& encoding) {
+    return HttpPeer(port()).Send(Post("/", "abc", absl::StrCat("Content-Encoding: ", encoding, "\r\n"))).Read();
+  };
+  for (const char* taken : {"gzip", "DEFLATE", "identity"}) EXPECT_EQ(ask(taken).body, "abc") << taken;
+  for (const char* refused : {"br", "gzip, gzip"}) EXPECT_EQ(ask(refused).code, 415) << refused;
 }
 
 TEST_F(HttpServerTest, ABodyThatIsNotTakenIsNotKept) {

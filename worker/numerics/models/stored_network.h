@@ -1,6 +1,6 @@
-// A network that a user stored as a file. A chain's parameters replace those of the file. Buffers
-// are constants as stored: batch norm uses the stored statistics and dropout is off, so U(theta) is a function of theta
-// alone. Every parameter is sampled.
+// A network that a user stored as a file. A chain's parameters replace those of the file. Buffers are constants as
+// stored: batch norm uses the stored statistics and dropout is off, so U(theta) is a function of theta alone. Every
+// parameter is sampled.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -5,7 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")"
 remove() { dpkg --purge chainfleet-worker chainfleet-server chainfleet; }
 remove
-export SYSTEMD_OFFLINE=1  # no systemd runs here: units are enabled and not started
+export SYSTEMD_OFFLINE=1
+systemctl() { command systemctl "${@/#--now/--quiet}"; }  # no systemd runs here: units are enabled and not started
 . ./type_block.sh
 type_block install.md "As Debian packages" 2
 type_block install.md "As Debian packages" 3

@@ -232,15 +232,18 @@ absl::StatusOr<Step> CompileNode(const ExportedNode& node, at::Device device) {
   return Refused(node, absl::StrCat("has an unknown argument ", given.begin()->first));
 }
 
-// The node in a form that has a rule for batches: a view of a batch may need a copy, and the fused attention of a CPU
-// has no rule.
-ExportedNode ForChains(ExportedNode node) {
-  if (node.op == "aten::view" && node.overload.empty()) {
-    node.op = "aten::reshape";
-    for (auto& [name, argument] : node.arguments) {
-      if (name == "size") name = "shape";
-    }
+// The strides of a tensor depend on the device and on vmap, so a view of it may need a copy.
+ExportedNode OnAnyDevice(ExportedNode node) {
+  if (node.op != "aten::view" || !node.overload.empty()) return node;
+  node.op = "aten::reshape";
+  for (auto& [name, argument] : node.arguments) {
+    if (name == "size") name = "shape";
   }
+  return node;
+}
+
+// The node in a form that has a rule for batches, which the fused attention of a CPU lacks.
+ExportedNode ForChains(ExportedNode node) {
   if (node.op == "aten::scaled_dot_product_attention") node.op = "aten::_scaled_dot_product_attention_math";
   return node;
 }
@@ -308,7 +311,8 @@ absl::StatusOr<ExportedSteps> ExportedSteps::Compile(const ExportedProgram& prog
   auto plan = std::make_shared<ExportedPlan>(
       ExportedPlan{device, program.result, static_cast<size_t>(program.num_values), {}, {}});
   bool together = true;
-  for (const ExportedNode& node : program.nodes) {
+  for (const ExportedNode& of_program : program.nodes) {
+    const ExportedNode node = OnAnyDevice(of_program);
     CHAINFLEET_ASSIGN_OR_RETURN(Step step, CompileNode(node, device));
     plan->steps.push_back(std::move(step));
     absl::StatusOr<Step> of_chains = CompileNode(ForChains(node), device);

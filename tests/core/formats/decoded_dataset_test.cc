@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <cmath>
 #include <cstring>
@@ -13,6 +12,7 @@
 #include "core/formats/npz.h"
 #include "core/formats/zarr.h"
 #include "core/formats/zip.h"
+#include "tests/support/deflated.h"
 
 namespace chainfleet {
 namespace {
@@ -251,20 +251,6 @@ TEST(DecodeDataset, ReadsFloat32TargetsOfArrays) {
               HasSubstr("d.npz: y: target nan of row 1"));
 }
 
-std::string Gzipped(const std::string& content) {
-  z_stream stream = {};
-  EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY), Z_OK);
-  std::string bytes(deflateBound(&stream, content.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
-  stream.avail_in = static_cast<uInt>(content.size());
-  stream.next_out = reinterpret_cast<Bytef*>(bytes.data());
-  stream.avail_out = static_cast<uInt>(bytes.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  bytes.resize(stream.total_out);
-  deflateEnd(&stream);
-  return bytes;
-}
-
 // A budget of bytes, and the bytes that a decoder requested.
 struct Budget {
   int64_t left;
@@ -280,7 +266,7 @@ struct Budget {
 TEST(DecodeDataset, TakesFromTheBudgetBeforeItMakesBytes) {
   constexpr int64_t kMiB = 1 << 20, kBudget = 4 * kMiB;
   const std::string zeros(64 * kMiB, '\0');
-  const std::string gzip = Gzipped(Idx({1, 64, 255, 255}, "").substr(0, 20) + zeros);
+  const std::string gzip = Deflated(Idx({1, 64, 255, 255}, "").substr(0, 20) + zeros, kGzipFormat);
   ASSERT_LT(gzip.size(), kMiB / 8);
   const std::string kGigabyte =
       R"({"zarr_format": 2, "shape": [1073741824], "chunks": [1048576], "dtype": "|u1", "compressor": null, )"

@@ -3,29 +3,14 @@
 #include <blosc.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <zlib.h>
 #include <zstd.h>
 
-#include <memory>
+#include "tests/support/deflated.h"
 
 namespace chainfleet {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::string Deflated(const std::string& content, int window) {
-  z_stream stream = {};
-  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY), Z_OK);
-  const std::unique_ptr<z_stream, int (*)(z_stream*)> end(&stream, deflateEnd);
-  std::string stored(content.size() + 100, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
-  stream.avail_in = static_cast<uInt>(content.size());
-  stream.next_out = reinterpret_cast<Bytef*>(stored.data());
-  stream.avail_out = static_cast<uInt>(stored.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  stored.resize(stream.total_out);
-  return stored;
-}
 
 std::string Blosc(const std::string& content, const char* codec) {
   std::string stored(content.size() + BLOSC_MAX_OVERHEAD, '\0');
@@ -49,8 +34,8 @@ struct Sample {
 
 std::vector<Sample> Samples(const std::string& content) {
   return {{ZarrCompressor::kNone, content},
-          {ZarrCompressor::kZlib, Deflated(content, 15)},
-          {ZarrCompressor::kGzip, Deflated(content, 31)},
+          {ZarrCompressor::kZlib, Deflated(content, kZlibFormat)},
+          {ZarrCompressor::kGzip, Deflated(content, kGzipFormat)},
           {ZarrCompressor::kBlosc, Blosc(content, "lz4")},
           {ZarrCompressor::kBlosc, Blosc(content, "blosclz")},
           {ZarrCompressor::kBlosc, Blosc(content, "zlib")},

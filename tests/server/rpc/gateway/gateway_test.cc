@@ -2,7 +2,6 @@
 #include "server/rpc/gateway/gateway.h"
 
 #include <gmock/gmock.h>
-#include <zlib.h>
 
 #include <string>
 
@@ -10,6 +9,7 @@
 #include "server/rpc/gateway/routes.h"
 #include "server/rpc/standby_server.h"
 #include "tests/server/rpc/gateway/http_before_server.h"
+#include "tests/support/deflated.h"
 #include "tests/support/scrape.h"
 
 namespace chainfleet {
@@ -123,27 +123,11 @@ TEST_F(GatewayWithJob, BadInferencesAre400) {
   ExpectError(Post(kInfer, std::string("\"") + std::string(100'000, 'x')), 400, "no JSON");
 }
 
-// `window`: zlib's, which says the format.
-std::string Packed(const std::string& content, int window) {
-  z_stream stream = {};
-  EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY), Z_OK);
-  std::string packed(deflateBound(&stream, content.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
-  stream.avail_in = static_cast<uInt>(content.size());
-  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_out = static_cast<uInt>(packed.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  packed.resize(stream.total_out);
-  deflateEnd(&stream);
-  return packed;
-}
-constexpr int kGzip = 15 + 16, kDeflate = 15;
-
 TEST_F(GatewayWithJob, CompressedBodiesAreUnpackedWithinTheBoundOnBodies) {
   const std::string index = R"({"ready": false})", gzip = "Content-Encoding: gzip\r\n";
   for (const auto& [packed, headers] :
-       {std::pair(Packed(index, kGzip), gzip),
-        std::pair(Packed(index, kDeflate), std::string("Content-Encoding: Deflate\r\n")),
+       {std::pair(Deflated(index, kGzipFormat), gzip),
+        std::pair(Deflated(index, kZlibFormat), std::string("Content-Encoding: Deflate\r\n")),
         std::pair(index, std::string("Content-Encoding: identity\r\n"))}) {
     const PeerReply reply = Ask(Post("/v2/repository/index", packed, headers));
     EXPECT_EQ(reply.code, 200) << headers << reply.body;
@@ -151,12 +135,12 @@ TEST_F(GatewayWithJob, CompressedBodiesAreUnpackedWithinTheBoundOnBodies) {
   }
   EXPECT_EQ(Ask(Post("/v2/repository/index", "", gzip)).code, 200);
   ExpectError(Post("/v2/repository/index", index, gzip), 400, "cut or damaged");
-  ExpectError(Post("/v2/repository/index", Packed(index, kGzip) + "more", gzip), 400, "4 other bytes");
+  ExpectError(Post("/v2/repository/index", Deflated(index, kGzipFormat) + "more", gzip), 400, "4 other bytes");
   ExpectError(Post("/v2/repository/index", index, "Content-Encoding: br\r\n"), 415, "br");
   const auto most = static_cast<size_t>(limits::kHttpBodyBytes);
-  ExpectError(Post(kInfer, Packed(std::string(most, ' '), kGzip), gzip), 400, "no JSON");
-  ExpectError(Post(kInfer, Packed(std::string(most + 1, ' '), kGzip), gzip), 413, "16 MiB");
-  EXPECT_EQ(Ask(Post(kInfer, Packed(std::string(most * 40, ' '), kGzip), gzip)).code, 413) << "a bomb";
+  ExpectError(Post(kInfer, Deflated(std::string(most, ' '), kGzipFormat), gzip), 400, "no JSON");
+  ExpectError(Post(kInfer, Deflated(std::string(most + 1, ' '), kGzipFormat), gzip), 413, "16 MiB");
+  EXPECT_EQ(Ask(Post(kInfer, Deflated(std::string(most * 40, ' '), kGzipFormat), gzip)).code, 413) << "a bomb";
 }
 
 TEST_F(GatewayWithJob, AFailedCallHasItsCodeReasonAndRequestId) {

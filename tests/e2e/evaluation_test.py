@@ -68,7 +68,9 @@ class Evaluations(unittest.TestCase):
 
     def test_it_is_found_by_its_id_under_both_words(self):
         for target in ("eval-nobody", "nobody"):
-            self.assertEqual(self.fleet.run("get", "evaluation", target).returncode, 3)
+            none = self.fleet.run("get", "evaluation", target)
+            self.assertEqual(none.returncode, 3)
+            self.assertIn(f"no evaluation {target}, and no job {target}: ", none.stderr)
         evaluation = self.fleet.run("evaluate", self.job, "--dataset", "fashion", "--detach", "-o", "name", check=True).stdout.strip()
         for kind in ("evaluation", "evaluations"):
             self.assertEqual(self.fleet.run("get", kind, evaluation, "-o", "name", check=True).stdout, evaluation + "\n")

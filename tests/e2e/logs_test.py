@@ -106,6 +106,8 @@ class Logs(unittest.TestCase):
         self.assertEqual([event.message for event in events[-3:]], ["job ended", "evaluation begun", "evaluation succeeded"])
         self.assertEqual(events[-1].fields["evaluation"], job.evaluations()[0].id)
         self.assertEqual([event.message for event in events].count("chain succeeded"), 2)
+        text = self.fleet.run("logs", job.id, check=True).stdout
+        self.assertEqual(sorted(re.findall(r"INFO     (chain \d: succeeded)  ", text)), ["chain 0: succeeded", "chain 1: succeeded"], text)
 
 
 if __name__ == "__main__":

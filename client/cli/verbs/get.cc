@@ -2,6 +2,7 @@
 #include <memory>
 #include <optional>
 #include <sstream>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,7 @@
 #include "client/cli/verbs/verbs.h"
 #include "client/cli/views/job_view.h"
 #include "client/cli/views/resource_view.h"
+#include "core/wire/grpc_status.h"
 
 namespace chainfleet {
 namespace {
@@ -60,11 +62,21 @@ absl::Status GetVersions(Invocation* run, const GetOptions& options) {
                                   [&](const auto& items) { return SnapshotTable(items, run->clock.Wall()); });
 }
 
+// The error of a word that names neither a job nor an evaluation. `no_job` is what the server says of the job.
+absl::Status NoSuchEvaluation(const std::string& word, const absl::Status& no_job) {
+  absl::Status neither =
+      absl::NotFoundError(absl::StrCat("no evaluation ", word, ", and ", std::string(no_job.message())));
+  return WithRequestId(WithReason(std::move(neither), "EVALUATION_NOT_FOUND"), RequestIdOf(no_job));
+}
+
 absl::Status GetEvaluations(Invocation* run, const GetOptions& options) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   auto evaluations = client.ListEvaluations(options.job);
   if (absl::IsNotFound(evaluations.status())) {
-    if (auto one = client.GetEvaluation(options.job); one.ok()) evaluations = {{*std::move(one)}};
+    auto one = client.GetEvaluation(options.job);
+    if (absl::IsNotFound(one.status())) return NoSuchEvaluation(options.job, evaluations.status());
+    CHAINFLEET_RETURN_IF_ERROR(one.status());
+    evaluations = {{*std::move(one)}};
   }
   CHAINFLEET_RETURN_IF_ERROR(evaluations.status());
   return PrintItems<v1::EvaluationOperation>(

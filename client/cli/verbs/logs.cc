@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "client/cli/verbs/follow.h"
 #include "client/cli/verbs/verbs.h"
 #include "core/base/escaped.h"
@@ -40,7 +41,7 @@ std::string WordsOf(const std::string& message, Fields* fields) {
   }
   if (message == "lease ended") return absl::StrCat("interrupted on ", take("worker"));
   if (message == "lease preempted") return absl::StrCat("gives way on ", take("worker"));
-  return Escaped(message);
+  return Escaped(std::string(absl::StripPrefix(message, "chain ")));  // "chain 3: succeeded" names it once
 }
 
 // "2026-11-26 14:03:17  WARNING  chain 3: interrupted on gpu-7  cause=lost reason="worker gpu-7 did not renew its

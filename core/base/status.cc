@@ -28,6 +28,11 @@ std::string ReasonOf(const absl::Status& status) {
   return payload.has_value() ? std::string(*payload) : std::string();
 }
 
+std::string ReasonOrCode(const absl::Status& status) {
+  std::string reason = ReasonOf(status);
+  return reason.empty() ? absl::StatusCodeToString(status.code()) : reason;
+}
+
 absl::Status InvalidFields(const std::vector<FieldViolation>& violations) {
   if (violations.empty()) return absl::OkStatus();
   std::string message, fields;

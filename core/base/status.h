@@ -27,6 +27,10 @@ absl::Status WithReason(absl::Status status, const std::string& reason);
 // Returns the attached reason, or "".
 std::string ReasonOf(const absl::Status& status);
 
+// Returns the attached reason or, if there is none, the name of the code ("NOT_FOUND"). Never "" for an error: callers
+// of other programs find a reason in every answer.
+std::string ReasonOrCode(const absl::Status& status);
+
 // INVALID_ARGUMENT / INVALID_FIELD that lists all violations in the message and attaches them. OK if there are none.
 absl::Status InvalidFields(const std::vector<FieldViolation>& violations);
 

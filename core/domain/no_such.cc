@@ -20,4 +20,10 @@ absl::Status NoSuch(std::string_view kind, const std::string& name) {
                     reason);
 }
 
+absl::Status NoSuchSegment(const std::string& job, const std::string& object) {
+  return WithReason(absl::NotFoundError(absl::StrCat("job ", job, " has no segment ", object,
+                                                     ": list them with `chainfleet get draws ", job, "`")),
+                    "SEGMENT_NOT_FOUND");
+}
+
 }  // namespace chainfleet

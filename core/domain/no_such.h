@@ -12,4 +12,7 @@ namespace chainfleet {
 // dataset, model, alias, worker or evaluation.
 absl::Status NoSuch(std::string_view kind, const std::string& name);
 
+// NOT_FOUND / SEGMENT_NOT_FOUND: the job has no segment of draws whose object has this name.
+absl::Status NoSuchSegment(const std::string& job, const std::string& object);
+
 }  // namespace chainfleet

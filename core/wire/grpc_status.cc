@@ -54,13 +54,11 @@ grpc::Status ToGrpc(const absl::Status& status) {
   google::rpc::Status details;
   details.set_code(static_cast<int>(status.code()));
   details.set_message(Cut(std::string(status.message())));
-  const std::string reason = ReasonOf(status);
-  if (!reason.empty()) {
-    google::rpc::ErrorInfo info;
-    info.set_reason(reason);
-    info.set_domain(kDomain);
-    details.add_details()->PackFrom(info);
-  }
+  const std::string reason = ReasonOrCode(status);
+  google::rpc::ErrorInfo info;
+  info.set_reason(reason);
+  info.set_domain(kDomain);
+  details.add_details()->PackFrom(info);
   if (const auto violations = FieldViolationsOf(status); !violations.empty()) {
     details.add_details()->PackFrom(ToBadRequest(violations));
   }

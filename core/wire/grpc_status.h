@@ -12,7 +12,8 @@
 namespace chainfleet {
 
 // Shortens message and details to stay below the 8 KiB of metadata that peers accept: first drops the last field
-// violations, then cuts the message. NO_SERVING_WORKER gets RetryInfo.
+// violations, then cuts the message. A status without a reason gets the name of its code as reason. NO_SERVING_WORKER
+// gets RetryInfo.
 grpc::Status ToGrpc(const absl::Status& status);
 
 // Restores reason, field violations and the request's id; ignores details of other domains.

@@ -114,7 +114,7 @@ void Dispatcher::Core::Purge(const change::PurgeJob& page) {
     core.jobs.Remove(job);
     core.versions->Forget(job);
     core.events->Close(job);
-    core.TellWatchers(job, absl::NotFoundError("job " + job + " was deleted"));
+    core.TellWatchers(job, WithReason(absl::NotFoundError("job " + job + " was deleted"), "JOB_NOT_FOUND"));
   });
 }
 

@@ -69,8 +69,9 @@ absl::Status NoRoom() {
 }
 
 WebReply ErrorReply(const absl::Status& status, const std::string& request_id) {
-  Json body = {{"error", Cut(std::string(status.message()))}, {"code", absl::StatusCodeToString(status.code())}};
-  if (const std::string reason = ReasonOf(status); !reason.empty()) body["reason"] = reason;
+  Json body = {{"error", Cut(std::string(status.message()))},
+               {"code", absl::StatusCodeToString(status.code())},
+               {"reason", ReasonOrCode(status)}};
   for (const FieldViolation& field : FieldViolationsOf(status)) {
     body["fields"].push_back({{"field", field.path}, {"description", field.message}});
   }

@@ -14,8 +14,8 @@ WebReply BodyTooLarge();
 // RESOURCE_EXHAUSTED / QUEUE_FULL: requests and replies hold too much memory.
 absl::Status NoRoom();
 
-// For calls that failed: the code of the status, and in the body also "code", "reason", "fields" and "request_id" where
-// they are known.
+// For calls that failed: the code of the status, and in the body also "code" and "reason" (the name of the code if the
+// status has no reason), and "fields" and "request_id" where they are known.
 WebReply ErrorReply(const absl::Status& status, const std::string& request_id = "");
 
 }  // namespace chainfleet

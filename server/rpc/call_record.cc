@@ -45,8 +45,9 @@ LogLevel LevelOf(const absl::Status& status, const MethodDescriptor* method) {
     case absl::StatusCode::kAborted:  // a worker's newer call replaces a pending one
       return ReasonOf(status) == "STALE_SEQ" ? LogLevel::kDebug : LogLevel::kInfo;
     case absl::StatusCode::kUnavailable: {  // a standby and a server that shuts down send it to every caller
-      const std::string reason = ReasonOf(status);
-      return reason == "NOT_LEADER" ? LogLevel::kDebug : reason.empty() ? LogLevel::kInfo : LogLevel::kWarning;
+      const std::string reason = ReasonOrCode(status);
+      if (reason == "NOT_LEADER") return LogLevel::kDebug;
+      return reason == absl::StatusCodeToString(status.code()) ? LogLevel::kInfo : LogLevel::kWarning;
     }
     case absl::StatusCode::kUnknown:
     case absl::StatusCode::kInternal:

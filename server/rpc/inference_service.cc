@@ -199,13 +199,16 @@ absl::StatusOr<InferenceService::Model> InferenceService::Find(const Context& co
   absl::StatusOr<NamedDraws> draws = ResolveDraws(parts_, context, name, wanted.value_or(0));
   if (absl::IsUnauthenticated(draws.status()) || absl::IsInvalidArgument(draws.status())) return draws.status();
   CHAINFLEET_RETURN_IF_ERROR(wanted.status());
-  if (!draws.ok()) return absl::NotFoundError(absl::StrCat("unknown model '", name, "'"));
+  if (!draws.ok()) {
+    return WithReason(absl::NotFoundError(absl::StrCat("unknown model '", name, "'")), "JOB_NOT_FOUND");
+  }
   const JobBrief& job = draws->job;
   if (!job.plan->spec.model.has_data() || !job.plan->dataset) {
     return absl::NotFoundError(absl::StrCat("'", name, "' samples an analytic potential: it makes no predictions"));
   }
   if (draws->version == nullptr && *wanted > job.newest_version) {
-    return absl::NotFoundError(absl::StrCat("unknown version '", version, "' of model '", name, "'"));
+    return WithReason(absl::NotFoundError(absl::StrCat("unknown version '", version, "' of model '", name, "'")),
+                      "VERSION_NOT_FOUND");
   }
   const int64_t number = draws->version == nullptr ? *wanted : draws->version->number;
   return Model{job, number, job.plan->dataset->targets, draws->version};

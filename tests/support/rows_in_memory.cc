@@ -416,7 +416,7 @@ absl::StatusOr<SegmentRecord> RowsInMemoryStore::FindSegment(const std::string& 
   for (const auto& [key, record] : t.rows.segments) {
     if (key.first.job == job && record.segment.object.name == object) return record;
   }
-  return absl::NotFoundError(absl::StrCat("job ", job, " has no segment ", object));
+  return NoSuchSegment(job, object);
 }
 
 absl::StatusOr<Version> RowsInMemoryStore::FindVersion(const std::string& job, int64_t number) {

@@ -13,7 +13,7 @@ CLASS_STOP = 150
 LONG_CLASSES = {
     ("client/cli/yaml_message.cc", "MessageReader"): 168,
     ("core/domain/network_shape.cc", "Inference"): 159,
-    ("core/store/state_store/apply_change.cc", "Applier"): 310,
+    ("core/store/state_store/apply_change.cc", "Applier"): 309,
     ("server/control/restored_store.cc", "StockTaking"): 170,
     ("server/predict/evaluation/evaluation.cc", "EvaluateCall"): 224,
     ("server/predict/evaluation/evaluation_operations.cc", "EvaluationOperations::State"): 179,

@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 import grpc
 from google.protobuf.message import DecodeError, Message
 
-from .errors import ChainfleetError, DeadlineExceeded, FieldViolation, Unavailable, class_of, invalid_field
+from .errors import ChainfleetError, DeadlineExceeded, FieldViolation, Unavailable, class_of, invalid_field, refusal
 from .rpc import error_details_pb2, status_pb2
 from .tls import NO_TLS, TlsFiles
 
@@ -259,10 +259,9 @@ class Connection:
             )
         if code == "DEADLINE_EXCEEDED":
             words = message if from_server else f"the server at {address} did not answer in time"
-            hint, reason = "repeat it with a longer timeout", reason or "TIMED_OUT"
+            hint, reason = "repeat it with a longer timeout", "TIMED_OUT" if reason in ("", code) else reason
             return DeadlineExceeded(words, reason=reason, request_id=request_id, hint=hint)
-        made = class_of(code, reason)
-        return made(message, reason=reason, violations=violations, request_id=request_id)
+        return refusal(code, reason, message, violations, request_id)
 
     def _move_on(self, address: str, drop: bool) -> None:
         with self._lock:

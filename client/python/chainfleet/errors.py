@@ -29,7 +29,7 @@ class ChainfleetError(Exception):
     """Base class of every error of this package. An unknown or missing argument is Python's TypeError.
 
     message: what happened, to which object.
-    reason: one word for programs, as docs/reference/errors.md lists them; "" if there is none.
+    reason: one word for programs, as docs/reference/errors.md lists them; the code where no other word is needed.
     violations: the wrong fields of a job or a request, each with its path.
     request_id: of the call in the server's log; "" if it did not reach a server.
     hint: what to do; "" if the message says it.
@@ -181,6 +181,18 @@ def class_of(code: str, reason: str) -> type[ChainfleetError]:
     if by_code is ChainfleetError:
         return by_reason
     return type(by_reason.__name__, (by_reason, by_code), {"__module__": by_reason.__module__, "code": code})
+
+
+def refusal(
+    code: str, reason: str, message: str, violations: Sequence[FieldViolation] = (), request_id: str = ""
+) -> ChainfleetError:
+    """The error of a call that failed. gRPC's own errors and servers of older releases give no reason."""
+    from .reasons import HINT_BY_CODE
+
+    reason = reason or code
+    made = class_of(code, reason)
+    hint = HINT_BY_CODE.get(code, "") if reason == code and not made.hint else ""
+    return made(message, reason=reason, violations=violations, request_id=request_id, hint=hint)
 
 
 def _rebuild(

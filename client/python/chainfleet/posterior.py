@@ -28,9 +28,10 @@ def posterior_of(job: jobs_pb2.Job, point: str, include_failed: bool = False) ->
         found = [p for p in job.points if point in (p.name, str(p.index))]
         if not found:
             points = ", ".join(p.name for p in job.points)
-            raise class_of("INVALID_ARGUMENT", "" if point else "POINT_REQUIRED")(
+            reason = "NO_SUCH_POINT" if point else "POINT_REQUIRED"
+            raise class_of("INVALID_ARGUMENT", reason)(
                 f"job {job.id} has a sweep, and each point is a posterior of its own: {points}",
-                reason="" if point else "POINT_REQUIRED",
+                reason=reason,
                 hint=f"point=..., one of {points}",
             )
         report, index, name = found[0].report, found[0].index, found[0].name

@@ -343,6 +343,12 @@ class SchemaTooNew(ChainfleetError):
     hint = "run the newer release, or guides/upgrade.md#going-back by a backup"
 
 
+class SegmentNotFound(ChainfleetError):
+    """The job has no segment of draws whose object has this name."""
+
+    hint = "read the draws anew: job.draws()"
+
+
 class SessionRequired(ChainfleetError):
     """The worker is of an older release than the server, and the server has tokens."""
 
@@ -492,6 +498,7 @@ BY_REASON: dict[str, type[ChainfleetError]] = {
     "REPLY_TOO_LARGE": ReplyTooLarge,
     "REQUEST_ID_USED": RequestIdUsed,
     "SCHEMA_TOO_NEW": SchemaTooNew,
+    "SEGMENT_NOT_FOUND": SegmentNotFound,
     "SESSION_REQUIRED": SessionRequired,
     "STALE_SEQ": StaleSeq,
     "STORE_FAULT": StoreFault,
@@ -508,4 +515,23 @@ BY_REASON: dict[str, type[ChainfleetError]] = {
     "WORKER_FAILED": WorkerFailed,
     "WORKER_LOST": WorkerLost,
     "WORKER_NOT_FOUND": WorkerNotFound,
+}
+
+# Remedies of errors whose reason is their code.
+HINT_BY_CODE: dict[str, str] = {
+    "ABORTED": "repeat the call",
+    "ALREADY_EXISTS": "delete it, or choose another name",
+    "CANCELLED": "repeat the call if it is still needed",
+    "DATA_LOSS": "put the content that the message names again, or restore it from a backup",
+    "DEADLINE_EXCEEDED": "repeat the call with a longer timeout",
+    "FAILED_PRECONDITION": "change the state that the message names",
+    "INTERNAL": "look for the request id in the server's log, and report it",
+    "INVALID_ARGUMENT": "correct the request as the message says",
+    "NOT_FOUND": "correct the name, or create the thing",
+    "OUT_OF_RANGE": "ask for one inside the range that the message names",
+    "PERMISSION_DENIED": "ask the operator for access",
+    "RESOURCE_EXHAUSTED": "send or ask for less at once",
+    "UNAVAILABLE": "repeat the call with backoff",
+    "UNIMPLEMENTED": "run the same release on both sides",
+    "UNKNOWN": "look into the server's log",
 }

@@ -256,7 +256,7 @@ class Resources:
             numbers = bool(data.numbers)
             return uploads.put_files(self.connection, name, data.files, data.target, numbers, on_sent, class_names)
         except InvalidArgument as error:  # the server decodes files
-            if not error.reason:
+            if error.reason == error.code:
                 error.reason, error.hint = "INVALID_DATA", "formats of files: docs/guides/own_data.md"
             raise
 

@@ -243,8 +243,7 @@ class Applier {
 
   absl::StatusOr<ApplyResult> operator()(const change::MarkCorrupt& c) {
     CHAINFLEET_ASSIGN_OR_RETURN(const bool found, rows_->MarkCorrupt(c.job, c.object, c.corrupt));
-    return Refused(found ? absl::OkStatus()
-                         : absl::NotFoundError(absl::StrCat("job ", c.job, " has no segment ", c.object)));
+    return Refused(found ? absl::OkStatus() : NoSuchSegment(c.job, c.object));
   }
 
   absl::StatusOr<ApplyResult> operator()(const change::PurgeJob& c) {

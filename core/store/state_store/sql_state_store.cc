@@ -112,7 +112,7 @@ absl::StatusOr<std::vector<SegmentRecord>> SqlStateStore::ListSegments(const Seg
 
 absl::StatusOr<SegmentRecord> SqlStateStore::FindSegment(const std::string& job, const std::string& object) {
   CHAINFLEET_ASSIGN_OR_RETURN(std::optional<SegmentRecord> record, reader_->Read(&SqlRows::FindSegment, job, object));
-  if (!record) return absl::NotFoundError(absl::StrCat("job ", job, " has no segment ", object));
+  if (!record) return NoSuchSegment(job, object);
   return *std::move(record);
 }
 

@@ -98,6 +98,24 @@ class Calls(Served):
             self.assertIn("chains: must be 1 or more\n  what to do: ", str(error))
         self.assertEqual(len(server.metadata), 1, "it is not repeated")
 
+    def test_an_error_without_a_reason_of_its_own_has_its_code_as_reason_and_a_hint(self):
+        wrong = error_details_pb2.BadRequest()
+        wrong.field_violations.add(field="inputs", description="has 3 axes")
+        for details in ((), (reason("INVALID_ARGUMENT"),)):  # the answers of an older server and of this release
+            server = self.serve(GetJob=lambda request, context, details=details: refuse(
+                context, grpc.StatusCode.INVALID_ARGUMENT, "no", *details, ("BadRequest", wrong)))
+            with self.assertRaises(cf.errors.InvalidArgument) as caught:
+                self.get(self.connect(server))
+            for error in (caught.exception, pickle.loads(pickle.dumps(caught.exception))):
+                self.assertIs(type(error), cf.errors.InvalidArgument)
+                self.assertEqual((error.reason, error.violations), ("INVALID_ARGUMENT", (cf.FieldViolation("inputs", "has 3 axes"),)))
+                self.assertIn("what to do: correct the request as the message says", str(error))
+
+    def test_every_code_has_a_hint(self):
+        for code in (code.name for code in grpc.StatusCode if code is not grpc.StatusCode.OK):
+            error = cf.errors.refusal(code, "", "no")
+            self.assertEqual((error.reason, bool(error.hint)), (code, True))
+
     def test_unavailable_is_repeated_at_the_next_address(self):
         standby = self.serve(GetJob=lambda request, context: refuse(context, grpc.StatusCode.UNAVAILABLE, "no", reason("NOT_LEADER")))
         leader = self.serve(GetJob=lambda request, context: jobs_pb2.Job(id="found"))

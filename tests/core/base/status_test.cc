@@ -23,6 +23,11 @@ TEST(Status, WithoutViolationsThereIsNoError) {
   EXPECT_EQ(ReasonOf(absl::InternalError("x")), "");
 }
 
+TEST(Status, AnErrorWithoutAReasonHasItsCodeAsReason) {
+  EXPECT_EQ(ReasonOrCode(absl::NotFoundError("x")), "NOT_FOUND");
+  EXPECT_EQ(ReasonOrCode(WithReason(absl::NotFoundError("x"), "JOB_NOT_FOUND")), "JOB_NOT_FOUND");
+}
+
 absl::StatusOr<int> Half(int x) {
   if (x % 2 != 0) return absl::InvalidArgumentError("odd");
   return x / 2;

@@ -42,6 +42,15 @@ TEST(GrpcStatus, CodesOfBothSidesAreTheSameNumbers) {
   EXPECT_TRUE(FromGrpc(ToGrpc(absl::OkStatus())).ok());
 }
 
+TEST(GrpcStatus, AnErrorWithoutAReasonTravelsWithItsCodeAsReason) {
+  for (int code = 1; code <= 16; ++code) {
+    const absl::Status sent(static_cast<absl::StatusCode>(code), "x");
+    EXPECT_EQ(ReasonOf(FromGrpc(ToGrpc(sent))), absl::StatusCodeToString(sent.code()));
+  }
+  const absl::Status wrong = absl::InvalidArgumentError("inputs: the shape [2, 3] is wrong");
+  EXPECT_TRUE(FieldViolationsOf(FromGrpc(ToGrpc(wrong))).empty());
+}
+
 TEST(GrpcStatus, AdvisesToRetryWhenNoWorkerServes) {
   const auto details = Details(ToGrpc(WithReason(absl::UnavailableError("no worker"), "NO_SERVING_WORKER")));
   google::rpc::RetryInfo retry;

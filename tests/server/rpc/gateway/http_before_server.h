@@ -32,12 +32,13 @@ class HttpBeforeServer : public RunningServer {
 
   PeerReply Ask(const std::string& request) { return HttpPeer(http_->port()).Send(request).Read(); }
   static json Parsed(const PeerReply& reply) { return json::parse(reply.body, nullptr, /*allow_exceptions=*/false); }
-  // The code and the words of {"error": ...}.
+  // The code and the words of {"error": ...}. A call that failed also has a reason; errors of HTTP itself have none.
   void ExpectError(const std::string& request, int code, const std::string& words) {
     const PeerReply reply = Ask(request);
     EXPECT_EQ(reply.code, code) << request.substr(0, 200);
     ASSERT_TRUE(Parsed(reply).contains("error")) << reply.head << reply.body;
     EXPECT_THAT(Parsed(reply)["error"].get<std::string>(), testing::HasSubstr(words));
+    if (Parsed(reply).contains("code")) EXPECT_NE(Parsed(reply).value("reason", ""), "") << reply.body;
   }
 
   std::unique_ptr<HttpServer> http_;

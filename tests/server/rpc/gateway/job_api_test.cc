@@ -126,6 +126,7 @@ TEST_F(JobApiTest, WrongFieldsAreNamed) {
   ExpectError(Post("/v1/jobs", "{\"request_id\": \"\xff\"}"), 400, "CreateJobRequest");
   ExpectError(Get("/v1/jobs?page_size=many"), 400, "page_size");
   ExpectError(Get("/v1/jobs?wish=1"), 400, "wish");
+  EXPECT_EQ(Parsed(Ask(Get("/v1/jobs?wish=1")))["reason"], "INVALID_ARGUMENT");
   ExpectError(Get("/v1/jobs/nowhere/snapshots/x", "", "DELETE"), 400, "version");
   ExpectError(Get("/v1/jobs/nowhere"), 404, "nowhere");
   ExpectError(Post("/v1/jobs/nowhere/intent", R"({"intent": "FLY"})"), 400, "FLY");
@@ -159,6 +160,10 @@ TEST_F(JobApiTest, ASegmentIsOneBodyThatIsCutIfItsBytesChanged) {
   EXPECT_THAT(HttpPeer(http_->port()).Send(Get(path)).ReadUntil(end), testing::Not(testing::EndsWith(end)));
   ASSERT_TRUE(blobs_.Delete(object).ok());
   EXPECT_EQ(Parsed(Ask(Get(path)))["reason"], "OBJECT_MISSING");
+  const PeerReply unknown = Ask(Get(path + "0"));
+  EXPECT_EQ(unknown.code, 404);
+  EXPECT_EQ(Parsed(unknown)["reason"], "SEGMENT_NOT_FOUND");
+  EXPECT_THAT(Parsed(unknown)["error"].get<std::string>(), HasSubstr("has no segment"));
 }
 
 TEST_F(JobApiTest, StreamsFailBeforeTheyBegin) {

@@ -52,16 +52,10 @@ def build(kind: type[MessageT], **given: Any) -> MessageT:
         here, argument = getattr(made, name), _ARGUMENTS.get(name, name)
         if hasattr(value, "DESCRIPTOR"):
             here.CopyFrom(value)
-            continue
-        try:
-            if value is not None:
-                _set_value(made, name, value, argument)
-        except InvalidArgument as error:
+        elif value is not None:
             word = _WORDS.get(made.DESCRIPTOR.fields_by_name[name].cpp_type, "whole number")
-            error.hint = (
-                f"{argument} takes a list of {word}s" if hasattr(here, "extend") else f"{argument} takes a {word}"
-            )
-            raise
+            takes = f"a list of {word}s" if hasattr(here, "extend") else f"a {word}"
+            _set_value(made, name, value, argument, f"{argument} takes {takes}")
     return made
 
 
@@ -73,50 +67,47 @@ def fill(message: Message, spec: Spec, path: str = "") -> None:
     message.SetInParent()
     for field in dataclasses.fields(spec):  # type: ignore[arg-type]
         value = getattr(spec, field.name)
-        if value is None:
-            continue
-        try:
-            _set(message, field.name, value, f"{path}.{field.name}".lstrip("."))
-        except InvalidArgument as error:
-            error.hint = error.hint or f"{field.name} takes {str(field.type).removesuffix(' | None')}"
-            raise
+        if value is not None:
+            hint = f"{field.name} takes {str(field.type).removesuffix(' | None')}"
+            _set(message, field.name, value, f"{path}.{field.name}".lstrip("."), hint)
 
 
-def _set(message: Message, name: str, value: Any, path: str) -> None:
+def _set(message: Message, name: str, value: Any, path: str, hint: str) -> None:
+    """Raises InvalidArgument with `hint` or, for a class or its name, with the call of that class."""
     from google.protobuf.message import Message  # specs are made without it
 
     here = getattr(message, name)
-    if isinstance(value, Spec):
-        _fill_choice(here, value, path)
-    elif isinstance(here, Message):
-        hint = hint_of_class(value, here.DESCRIPTOR.name)
-        if hint or "constant" not in here.DESCRIPTOR.fields_by_name:  # a schedule is a number, too
-            raise invalid_field(path, f"{value!r} is not allowed here", hint)
-        _set(here, "constant", value, f"{path}.constant")
+    if not isinstance(here, Message):
+        _set_value(message, name, value, path, hint)
+    elif isinstance(value, Spec):
+        _fill_choice(here, value, path, hint)
     else:
-        _set_value(message, name, value, path)
+        call = hint_of_class(value, here.DESCRIPTOR.name)
+        if call or "constant" not in here.DESCRIPTOR.fields_by_name:  # a schedule is a number, too
+            raise invalid_field(path, f"{value!r} is not allowed here", call or hint)
+        _set(here, "constant", value, f"{path}.constant", hint)
 
 
-def _set_value(message: Message, name: str, value: Any, path: str) -> None:
+def _set_value(message: Message, name: str, value: Any, path: str, hint: str) -> None:
     try:
-        _set_plain(message, name, value, path)
+        _set_plain(message, name, value, path, hint)
     except InvalidArgument:
         raise  # an error of an item inside
-    except (TypeError, ValueError, AttributeError):
-        raise invalid_field(path, f"{value!r} is not allowed here", "") from None
+    except (TypeError, ValueError, AttributeError, OverflowError):
+        raise invalid_field(path, f"{value!r} is not allowed here", hint) from None
 
 
-def _set_plain(message: Message, name: str, value: Any, path: str) -> None:
+def _set_plain(message: Message, name: str, value: Any, path: str, hint: str) -> None:
     here = getattr(message, name)
     if hasattr(here, "add"):  # a list of messages
         for index, item in enumerate(value):
             if not isinstance(item, Spec):
-                hint = hint_of_class(item, "Layer")
-                raise invalid_field(f"{path}[{index}]", f"{item!r} is no object of a class of chainfleet.layers", hint)
-            _fill_choice(here.add(), item, f"{path}[{index}]")
+                words = f"{item!r} is no object of a class of chainfleet.layers"
+                raise invalid_field(f"{path}[{index}]", words, hint_of_class(item, "Layer") or hint)
+            _fill_choice(here.add(), item, f"{path}[{index}]", hint)
     elif hasattr(here, "extend"):
         if isinstance(value, str):
-            raise invalid_field(path, f"{value!r} is not allowed here, a list is needed", "")
+            raise invalid_field(path, f"{value!r} is not allowed here, a list is needed", hint)
         here.extend([_plain(item) for item in value])
     elif hasattr(here, "update"):
         here.update({key: _plain(item) for key, item in value.items()})
@@ -124,12 +115,12 @@ def _set_plain(message: Message, name: str, value: Any, path: str) -> None:
         setattr(message, name, _plain(value))
 
 
-def _fill_choice(message: Message, spec: Spec, path: str) -> None:
+def _fill_choice(message: Message, spec: Spec, path: str, hint: str) -> None:
     family = type(spec).__bases__[0] if spec.kind else type(spec)
     if family.__name__ != message.DESCRIPTOR.name:
         wanted = message.DESCRIPTOR.name
         name = f"{type(spec).__module__}.{type(spec).__name__}"
-        raise invalid_field(path, f"{name} is not allowed here, a {wanted} is needed", "")
+        raise invalid_field(path, f"{name} is not allowed here, a {wanted} is needed", hint)
     if spec.kind:
         fill(getattr(message, spec.kind), spec, f"{path}.{spec.kind}")
     else:

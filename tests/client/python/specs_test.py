@@ -1,4 +1,5 @@
 """Specs as messages, and what `sample` makes of its arguments."""
+import dataclasses
 import unittest
 import warnings
 
@@ -6,7 +7,7 @@ import python_package  # noqa: F401  first: it says where the next ones are
 import chainfleet as cf
 import generate
 import numpy
-from chainfleet import sampling, sources
+from chainfleet import sampling, sources, spec
 from chainfleet.spec import fill
 from chainfleet.v1 import job_spec_pb2
 
@@ -15,6 +16,17 @@ def message(**fields):
     made = job_spec_pb2.JobSpec()
     fill(made, cf.JobSpec(**fields))
     return made
+
+
+def every_part():
+    """(maker of its message, class) of each part of a job."""
+    parts = [cls for part in spec.Spec.__subclasses__() for cls in (part, *part.__subclasses__())]
+    for kind in parts:
+        if kind.kind:
+            family = getattr(job_spec_pb2.JobSpec, kind.__bases__[0].__name__)
+            yield lambda family=family, choice=kind.kind: getattr(family(), choice), kind
+        elif not kind.__subclasses__():
+            yield getattr(job_spec_pb2, kind.__name__, None) or getattr(job_spec_pb2.JobSpec, kind.__name__), kind
 
 
 class Messages(unittest.TestCase):
@@ -60,6 +72,21 @@ class Messages(unittest.TestCase):
         with self.assertRaises(cf.errors.InvalidArgument) as caught:
             sampling.model_of([cf.layers.ReLU])
         self.assertEqual(caught.exception.hint, "pass cf.layers.ReLU(...)")
+
+    def test_a_wrong_value_of_any_field_has_a_remedy(self):
+        values = (object(), "text", -1.5, [object()], {"a": object()}, cf.SGLD(), cf.Model(), [cf.SGLD()], float, b"\xff", 10**30)
+        refused = 0
+        for made, kind in every_part():
+            unset = dict.fromkeys((field.name for field in dataclasses.fields(kind)))
+            for field in dataclasses.fields(kind):
+                for value in values:
+                    try:
+                        fill(made(), kind(**{**unset, field.name: value}))
+                    except cf.errors.InvalidArgument as error:
+                        self.assertTrue(error.hint, f"{kind.__name__}.{field.name} = {value!r}")
+                        self.assertEqual(error.violations[0].path.partition(".")[0].partition("[")[0], field.name)
+                        refused += 1
+        self.assertGreater(refused, 1000)
 
     def test_an_unknown_field_is_said_with_the_nearest_one(self):
         with self.assertRaisesRegex(TypeError, r"^EMCMC\(\) has no argument 'etaa'; did you mean 'eta'\?$"):

@@ -68,6 +68,24 @@ def test_classes_are_predicted_by_their_names_with_the_job_s_probabilities(fleet
     assert made.draws_used == 2 * 150
 
 
+def test_probabilities_come_with_intervals_over_the_draws(fleet, classifier, moons):
+    x = moons[0].astype(numpy.float32)
+    probability, intervals = classifier.predict_proba(x, credible_intervals=[0.5, 0.9])
+    assert intervals.shape == (300, 2, 2, 2)
+    numpy.testing.assert_allclose(probability, classifier.predict_proba(x), rtol=1e-12)
+    lower, upper = intervals[..., 0], intervals[..., 1]
+    assert (0 <= lower).all() and (lower <= upper).all() and (upper <= 1).all()
+    assert (lower[:, :, 1] <= lower[:, :, 0]).all() and (upper[:, :, 0] <= upper[:, :, 1]).all(), "a larger mass has a wider interval"
+    members = fleet.job(classifier.job_id_).predict(x, members=True).members
+    drawn = numpy.concatenate([member.probabilities for member in members])
+    assert len(drawn) == 2 * 150
+    inside = (lower[:, :, 1] - 1e-6 <= drawn) & (drawn <= upper[:, :, 1] + 1e-6)  # batches of other sizes round differently
+    share = inside.mean(axis=0)  # the draws have equal weights
+    assert share.min() >= 0.9 - 1e-9 and share[numpy.abs(probability - 0.5).argmin(axis=0)].min() < 0.95
+    with pytest.raises(cf.errors.InvalidArgument, match="credible_intervals: 1.5"):
+        classifier.predict_proba(x, credible_intervals=[1.5])
+
+
 def test_numbers_come_with_deviation_and_intervals_that_hold_the_mass_that_they_say(regressor, line):
     mean, std, intervals = regressor.predict(line[0], return_std=True, credible_intervals=[0.5, 0.9])
     assert (mean.shape, std.shape, intervals.shape) == ((400,), (400,), (400, 2, 2))

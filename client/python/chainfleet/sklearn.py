@@ -40,6 +40,7 @@ except ImportError:  # before scikit-learn 1.6
 
 
 _LOOK_INTERVAL = 0.02  # seconds: jobs of small data are short
+_BLOCK_BYTES = 16 << 20  # predictions of single draws that are sorted at a time
 _MOST_SEED = 2**31 - 1
 
 
@@ -130,10 +131,17 @@ class ChainfleetClassifier(ClassifierMixin, _Estimator):
         self._sample(rows, encoded)
         return self
 
-    def predict_proba(self, X: Any) -> Array:  # noqa: N803
-        """Probability of each of classes_, the mean over draws: float64 [n, K]."""
+    def predict_proba(self, X: Any, credible_intervals: Sequence[float] = ()) -> Any:  # noqa: N803
+        """Probability of each of classes_, the mean over draws: float64 [n, K].
+
+        credible_intervals: masses in (0, 1), as [0.5, 0.95]: also the central intervals that hold these shares of the
+        draws, by weight, of the probability of each class: float64 [n, K, masses, 2] of lower and upper bounds. They
+        are wide where the draws disagree. A mean over draws that differ much may lie outside. Then returns a tuple:
+        probabilities, intervals.
+        """
         job, rows = self._inputs(X)
-        return job.predict(rows).mean_probability
+        masses = check_shares("credible_intervals", credible_intervals)
+        return _with_intervals(job, rows, masses) if masses else job.predict(rows).mean_probability
 
     def predict(self, X: Any) -> Array:  # noqa: N803
         """The likeliest class of each row [n], of the type of classes_."""
@@ -173,7 +181,7 @@ class ChainfleetRegressor(RegressorMixin, _Estimator):
         """
         job, rows = self._inputs(X)
         masses = check_shares("credible_intervals", credible_intervals)
-        levels = [0.5 + side * mass / 2 for mass in masses for side in (-1, 1)]
+        levels = _levels(masses)
         made = job.predict(rows, quantiles=levels)
         found = [made.mean]
         if return_std:
@@ -182,6 +190,44 @@ class ChainfleetRegressor(RegressorMixin, _Estimator):
             assert made.quantiles is not None
             found.append(made.quantiles.reshape(len(rows), -1, 2))
         return found[0] if len(found) == 1 else tuple(found)
+
+
+def _levels(masses: Sequence[float]) -> list[float]:
+    """The quantiles that bound the central intervals: lower and upper of each mass."""
+    return [0.5 + side * mass / 2 for mass in masses for side in (-1, 1)]
+
+
+def _with_intervals(job: Job, rows: Array, masses: Sequence[float]) -> tuple[Array, Array]:
+    """The mean probabilities [n, K] and the intervals over draws [n, K, masses, 2], all of one version.
+
+    Rows are read in blocks, because the predictions of all draws may not fit into memory.
+    """
+    means: list[Array] = []
+    intervals: list[Array] = []
+    begin, size, version = 0, 1, 0  # one row tells how many bytes a row needs
+    while begin < len(rows):
+        made = job.predict(rows[begin : begin + size], members=True, version=version)
+        drawn = np.concatenate([member.probabilities for member in made.members if member.probabilities is not None])
+        weights = np.concatenate([member.weights for member in made.members])
+        means.append(made.mean_probability)
+        intervals.append(_weighted_quantiles(drawn, weights, _levels(masses)))
+        begin, version = begin + size, made.version
+        size = max(1, _BLOCK_BYTES * drawn.shape[1] // drawn.nbytes)
+    bounds = np.concatenate(intervals)
+    return np.concatenate(means), bounds.reshape(*bounds.shape[:2], len(masses), 2)
+
+
+def _weighted_quantiles(values: Array, weights: Array, levels: Sequence[float]) -> Array:
+    """For each level the smallest of the values [S, ...] that has this share of the weights [S] at or below itself.
+
+    Returns float64 [..., levels].
+    """
+    order = values.argsort(axis=0)
+    shares = weights[order].cumsum(axis=0) / weights.sum()
+    # Sums of weights are not exact: without the margin a share that equals the level could count as below it.
+    ranks = np.stack([(shares < level - 1e-9).sum(axis=0) for level in levels])
+    found: Array = np.take_along_axis(np.take_along_axis(values, order, axis=0), ranks, axis=0).astype(np.float64)
+    return np.moveaxis(found, 0, -1)
 
 
 def _fleet_of(address: str | Sequence[str] | None) -> Fleet:

@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
 # The main job, end to end, on this machine: builds chainfleet, starts a server and two workers on embedded stores, samples
 # four Entropy-MCMC chains of lenet5 on Fashion-MNIST, and prints the scores of single draws and of their average.
-#   deploy/quickstart.sh [--keep]     --keep leaves the service up and says how to use and stop it
-#   CHAINFLEET_PORT                   gRPC port (default 7400)
+#   deploy/quickstart.sh [--keep] [--data-dir DIR]     --keep leaves the service up and says how to use and stop it
+#   DIR: default build/quickstart. CHAINFLEET_PORT: gRPC port (default 7400)
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 keep=0
-for argument in "$@"; do
-  case $argument in
+data=$root/build/quickstart
+while [ $# -gt 0 ]; do
+  case $1 in
     --keep) keep=1 ;;
+    --data-dir) data=${2:?--data-dir takes a folder}; shift ;;
     *) sed -n '2,5p' "$0"; exit 2 ;;
   esac
+  shift
 done
 step() { printf '\n== %s\n' "$*"; }
 
@@ -18,7 +21,6 @@ step "Set-up and build"
 "$root/deploy/build.sh" chainfleet-server chainfleet-worker chainfleet
 export PATH=$root/build/release/bin:$PATH
 export CHAINFLEET_ADDRESS=127.0.0.1:${CHAINFLEET_PORT:-7400}
-data=$root/build/quickstart
 fashion=/usr/share/datasets/fashion-mnist
 started=$SECONDS
 

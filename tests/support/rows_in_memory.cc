@@ -4,7 +4,6 @@
 #include <map>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "core/base/mutex.h"
 #include "core/domain/no_such.h"
 #include "core/store/state_store/apply_change.h"

@@ -103,6 +103,8 @@ TEST_F(GatewayWithJob, UnknownPathsModelsAndVerbs) {
   ExpectError(Get("/v2/models/softmax/versions/-1/ready"), 404, "-1");
   ExpectError(Get("/v2/models/softmax/versions/0"), 404, "0");
   ExpectError(Get("/v2/models/softmax?wish=1"), 400, "wish");
+  EXPECT_EQ(Parsed(Ask(Get("/v2/models/nowhere")))["reason"], "JOB_NOT_FOUND");
+  EXPECT_EQ(Parsed(Ask(Get("/v2/models/softmax/versions/7")))["reason"], "VERSION_NOT_FOUND");
   ExpectError(Post("/v2/models/nowhere/infer", R"({"inputs":[]})"), 404, "nowhere");
   const PeerReply wrong = Ask(Get(kInfer));
   EXPECT_EQ(wrong.code, 405);

@@ -4,7 +4,10 @@
 set -euo pipefail
 case $1 in
   default) flag=sse2; export ONEDNN_MAX_CPU_ISA=SSE41 MKL_CBWR=COMPATIBLE ;;
-  avx2) flag=avx2; export ONEDNN_MAX_CPU_ISA=AVX2 MKL_CBWR=AVX2 ;;
+  avx2)
+    flag=avx2; export ONEDNN_MAX_CPU_ISA=AVX2 MKL_CBWR=AVX2
+    if grep -qw GenuineIntel /proc/cpuinfo; then MKL_CBWR=AVX2,STRICT; fi  # as the worker sets it there
+    ;;
   avx512) flag=avx512bw; export ONEDNN_MAX_CPU_ISA=AVX512_CORE MKL_CBWR=AVX512 ;;
   *) echo "bits_under: unknown set of instructions: $1" >&2; exit 2 ;;
 esac

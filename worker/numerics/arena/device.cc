@@ -5,6 +5,7 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include <charconv>
+#include <cstdlib>
 
 #include "absl/strings/ascii.h"
 #include "worker/numerics/kernels/cuda_module.h"
@@ -45,9 +46,22 @@ absl::Status CheckDeviceIsThere(Device device) {
                     "NO_DEVICE");
 }
 
+namespace {
+
+// On an Intel processor without AVX-512, the bits of MKL's products depend on more than the matrices unless this mode is
+// on. tests/worker/numerics/bits_under.sh holds the bits of each chain there.
+void MakeProductsStrict() {
+  const bool affected =
+      __builtin_cpu_is("intel") && __builtin_cpu_supports("avx2") && !__builtin_cpu_supports("avx512bw");
+  if (affected) setenv("MKL_CBWR", "AVX2,STRICT", /*overwrite=*/0);
+}
+
+}  // namespace
+
 absl::Status InitializeDevice(const std::string& device, int num_threads) {
   CHAINFLEET_ASSIGN_OR_RETURN(const Device parsed, ParseDevice(device));
   if (parsed.is_cuda()) CHAINFLEET_RETURN_IF_ERROR(Annotate(LoadCudaModule(), "device " + device));
+  MakeProductsStrict();
   at::set_num_threads(num_threads);
   CHAINFLEET_RETURN_IF_ERROR(CheckDeviceIsThere(parsed));
   // float32 means float32, and a run-time timing never chooses an algorithm.

@@ -21,7 +21,7 @@ using Operation = v1::EvaluationOperation;
 class FakePredictService final : public v1::PredictService::Service {
  public:
   grpc::Status GetEvaluation(grpc::ServerContext*, const v1::GetEvaluationRequest* request, Operation* reply) override {
-    if (looks.empty()) return ToGrpc(absl::UnavailableError("going down"));
+    if (looks.empty()) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "going down");
     *reply = looks.front();
     reply->set_id(request->id());
     if (looks.size() > 1 || !stays_up) looks.erase(looks.begin());

@@ -33,7 +33,7 @@ struct Bounds {
   double most = std::numeric_limits<double>::infinity();
   bool open_least = false, open_most = false;
   bool or_default = false;  // a message without the value means the default
-  bool if_any = false;      // for a struct with any(), or a list: written only if any() holds, or if it is not empty
+  bool if_any = false;      // for a struct with any(), a list or a bool: stored only if any() holds, not empty, or true
   bool required = false;    // a stored record without the value is damaged
 };
 constexpr Bounds Above(double value) { return {.least = value, .open_least = true}; }

@@ -11,4 +11,16 @@ std::vector<FieldViolation> ValidateForSize(const InitSpec& init, int64_t num_pa
                                       " parameters: give 1 number, ", num_parameters, ", or a multiple")}};
 }
 
+std::vector<FieldViolation> ValidateWeights(const std::vector<StoredModel>& weights,
+                                            const std::vector<ParameterShape>& parameters) {
+  std::vector<FieldViolation> violations;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const std::string why = WhyNoStart(weights[i].signature->parameters, parameters);
+    if (!why.empty()) {
+      violations.push_back({absl::StrCat("init.weights[", i, "]"), absl::StrCat(weights[i].name, " ", why)});
+    }
+  }
+  return violations;
+}
+
 }  // namespace chainfleet

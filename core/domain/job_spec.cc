@@ -17,6 +17,8 @@ namespace {
 
 using Violations = std::vector<FieldViolation>;
 
+constexpr size_t kMaxFilesOfWeights = 256, kMaxCharactersOfWeights = 2048;  // an index of PostgreSQL holds the names
+
 void Append(Violations more, Violations* violations) {
   violations->insert(violations->end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
@@ -37,12 +39,32 @@ void RequireFiniteNotNegative(const std::string& path, double value, Violations*
     violations->push_back({path, absl::StrCat("must be finite and not negative, is ", value)});
 }
 
+// False if the sampler can draw around the point where a chain starts.
+bool NeedsTraining(const SamplerSpec& sampler) {
+  return !std::holds_alternative<McDropoutSpec>(sampler.kind) && !std::holds_alternative<LaplaceSpec>(sampler.kind);
+}
+
+int NumStarts(const InitSpec& init) {
+  return static_cast<int>(!init.theta.empty()) + static_cast<int>(init.model) + static_cast<int>(!init.weights.empty());
+}
+
+// Checks a run of 0 steps.
+void ValidateWithoutTraining(const JobSpec& spec, Violations* violations) {
+  const std::string path = spec.num_epochs ? "num_epochs" : "num_steps";
+  if (NeedsTraining(spec.sampler)) {
+    violations->push_back({path, "must be at least 1: only laplace and mc_dropout draw without training, is 0"});
+  } else if (NumStarts(spec.init) == 0) {
+    violations->push_back({path, "0 needs a trained start: give init.weights, init.model or init.theta"});
+  }
+}
+
 void ValidateLength(const JobSpec& spec, Violations* violations) {
   if (spec.num_epochs.has_value() == spec.num_steps.has_value()) {
     violations->push_back({"num_epochs", "give exactly one of num_epochs and num_steps"});
   }
-  RequireBetween("num_epochs", spec.num_epochs, 1, limits::kMaxEpochs, violations);
-  RequireBetween("num_steps", spec.num_steps, 1, limits::kMaxStepsPerChain, violations);
+  RequireBetween("num_epochs", spec.num_epochs, 0, limits::kMaxEpochs, violations);
+  RequireBetween("num_steps", spec.num_steps, 0, limits::kMaxStepsPerChain, violations);
+  if (spec.num_epochs.value_or(spec.num_steps.value_or(1)) == 0) ValidateWithoutTraining(spec, violations);
   if (spec.burn_in.epochs.has_value() + spec.burn_in.steps.has_value() + spec.burn_in.cycles.has_value() > 1) {
     violations->push_back({"burn_in", "give only one of cycles, epochs and steps"});
   }
@@ -189,6 +211,11 @@ void ValidateForSampler(const JobSpec& spec, Violations* violations) {
                                                          " moves theta by a length, not by a rate on the mean loss: "
                                                          "give step_size")});
   }
+  if (spec.schedule.largest_value() == 0 && !std::holds_alternative<SgdSpec>(spec.sampler.kind)) {
+    violations->push_back(
+        {spec.schedule.scale == StepScale::kLearningRate ? "learning_rate.constant" : "step_size.constant",
+         "must be above 0: only chains of sgd may stay where they start"});
+  }
   if (const auto* sampler = std::get_if<GradientUncertaintySpec>(&spec.sampler.kind)) {
     ValidateGradientUncertainty(spec, *sampler, violations);
   }
@@ -216,6 +243,35 @@ void ValidateForSampler(const JobSpec& spec, Violations* violations) {
     violations->push_back(
         {"collect", absl::StrCat(spec.sampler.name(), " draws networks after its training steps: set sampler.",
                                  spec.sampler.name(), ".draws, not every_steps")});
+  }
+}
+
+void ValidateInit(const JobSpec& spec, Violations* violations) {
+  const InitSpec& init = spec.init;
+  CheckBounds(init, "init", violations);
+  if (NumStarts(init) > 1) violations->push_back({"init", "has several starts: give one of theta, model and weights"});
+  if (init.model && !std::holds_alternative<StoredNetworkModel>(spec.model.kind)) {
+    violations->push_back(
+        {"init.model", "only a stored network has weights in its file: take model.exported, or give init.weights"});
+  }
+  if (!init.weights.empty() && !spec.model.is_network())
+    violations->push_back({"init.weights", "are for networks, the model is an analytic potential: give init.theta"});
+  if (init.weights.size() > kMaxFilesOfWeights) {
+    violations->push_back({"init.weights", absl::StrCat("must name at most ", kMaxFilesOfWeights, " files, names ",
+                                                        init.weights.size())});
+    return;
+  }
+  size_t characters = 0;
+  for (const std::string& name : init.weights) characters += name.size();
+  if (characters > kMaxCharactersOfWeights) {
+    violations->push_back(
+        {"init.weights", absl::StrCat("the names have ", characters, " characters together, the most is ",
+                                      kMaxCharactersOfWeights, ": give the files shorter names")});
+  }
+  for (auto name = init.weights.begin(); name != init.weights.end(); ++name) {
+    const std::string path = absl::StrCat("init.weights[", name - init.weights.begin(), "]");
+    Append(FieldViolationsOf(CheckName("model", *name, path)), violations);
+    if (std::find(init.weights.begin(), name, *name) != name) violations->push_back({path, *name + " is named twice"});
   }
 }
 
@@ -254,6 +310,22 @@ int64_t TotalSteps(const JobSpec& spec, int64_t steps_per_epoch) {
   return spec.num_epochs ? *spec.num_epochs * steps_per_epoch : spec.num_steps.value_or(0);
 }
 
+// Without training, a variance that the likelihood learns must come from the files.
+Violations ValidateVariances(const JobSpec& spec, const std::vector<StoredModel>& weights) {
+  const bool trains = spec.schedule.largest_value() > 0 && TotalSteps(spec, 1) > 0;
+  Violations violations;
+  for (const ParameterShape& variance : ParametersOf(LikelihoodOf(spec.model))) {
+    for (size_t i = 0; i < weights.size() && !trains; ++i) {
+      const auto& tensors = weights[i].signature->parameters;
+      if (std::ranges::count(tensors, variance.name, &TensorSignature::name) > 0) continue;
+      violations.push_back({absl::StrCat("init.weights[", i, "]"),
+                            absl::StrCat(weights[i].name, " lacks ", variance.name,
+                                         ", and nothing trains it here: give ", "likelihood.gaussian.variance")});
+    }
+  }
+  return violations;
+}
+
 }  // namespace
 
 std::vector<FieldViolation> Validate(const JobSpec& spec) {
@@ -284,7 +356,7 @@ std::vector<FieldViolation> ValidateBesidesModel(const JobSpec& spec, bool valid
   ValidateCollect(spec, &violations);
   ValidateForSampler(spec, &violations);
   ValidateAugmentation(spec, &violations);
-  CheckBounds(spec.init, "init", &violations);
+  ValidateInit(spec, &violations);
   if (valid_model) Append(ValidatePostHoc(spec), &violations);
   RequireAtLeast("resume_point_every_steps", spec.resume_point_every_steps, 0, &violations);
   return violations;
@@ -308,7 +380,8 @@ std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_exa
     if (!violations.empty() && spec.sweep.any()) violations.back().message += " at " + PointName(spec.sweep, point);
   }
   const StepPlan plan = PlanSteps(spec, num_examples);
-  if (plan.training_steps < spec.schedule.cycles()) {
+  const bool trains = plan.training_steps > 0;
+  if (trains && plan.training_steps < spec.schedule.cycles()) {
     violations.push_back({"num_steps", absl::StrCat(plan.training_steps, " steps are fewer than the ",
                                                     spec.schedule.cycles(), " cycles of the schedule")});
   } else if (const int64_t left = plan.training_steps % spec.schedule.cycles(); left != 0) {
@@ -318,7 +391,7 @@ std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_exa
         {spec.num_steps ? "num_steps" : "num_epochs",
          absl::StrCat(plan.training_steps, " steps are not divisible by the ", spec.schedule.cycles(),
                       " cycles of the schedule: ", below, " or ", below + spec.schedule.cycles(), " are")});
-  } else if (plan.burn_in_steps >= plan.training_steps) {
+  } else if (plan.burn_in_steps >= (trains ? plan.training_steps : 1)) {
     violations.push_back(
         {"burn_in", absl::StrCat("is ", plan.burn_in_steps, " steps long, the whole run ", plan.training_steps)});
   } else if (plan.NumDraws() == 0) {
@@ -366,7 +439,8 @@ std::vector<FieldViolation> ValidateForImages(const AugmentationSpec& augmentati
                                                      input_shape[2], ", is ", augmentation.crop_padding)}};
 }
 
-absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset, const StoredModel* stored) {
+absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset, const StoredModel* stored,
+                              const std::vector<StoredModel>& weights) {
   if (dataset != nullptr) CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateTargets(spec.model, *dataset)));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForData(spec, dataset != nullptr ? dataset->num_rows : 1)));
   const std::vector<int64_t> input_shape = dataset != nullptr ? dataset->input_shape : std::vector<int64_t>{};
@@ -377,6 +451,8 @@ absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset, const
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForLayers(spec.prior, parameters)));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidatePostHocSize(spec.sampler, parameters)));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForSize(spec.init, NumParameters(parameters))));
+  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateWeights(weights, parameters)));
+  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateVariances(spec, weights)));
   const int64_t bytes = EstimateChainBytes(spec, input_shape, num_classes, stored);
   if (bytes <= limits::kMaxChainBytes) return absl::OkStatus();
   const auto gib = [](int64_t n) { return static_cast<double>(n) / static_cast<double>(1024 * limits::kMiB); };

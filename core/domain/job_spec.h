@@ -102,6 +102,7 @@ struct JobSpec {
     visit("minibatches", self.minibatches);
     visit("standardize", self.standardize);
     visit("init", self.init, IfAny());
+    visit("sample", self.model.sample, IfAny());
     visit("augmentation", self.augmentation, IfAny());
     visit("precision", self.precision);
     visit("num_epochs", self.num_epochs);
@@ -130,7 +131,8 @@ std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_exa
 // Makes all checks against the data set (null for potentials without data): the model can learn its targets, the shapes
 // fit, each layer that the prior names exists, a chain fits a machine. For a TorchScript module only a worker
 // can check the last two.
-absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset, const StoredModel* stored = nullptr);
+absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset, const StoredModel* stored = nullptr,
+                              const std::vector<StoredModel>& weights = {});
 
 // Returns violations if inputs [input_shape...] are no images or smaller than the crop; paths below "augmentation".
 std::vector<FieldViolation> ValidateForImages(const AugmentationSpec& augmentation,

@@ -20,6 +20,26 @@ void AddParameters(const std::vector<ParameterShape>& more, NetworkShape* networ
   for (ParameterShape& statistic : network->statistics) statistic.offset = SaturatingAdd(statistic.offset, size);
 }
 
+std::vector<FieldViolation> ValidateSample(const ModelSpec& model) {
+  constexpr size_t kMaxPatterns = 64, kMaxPatternBytes = 128;
+  if (model.sample.empty()) return {};
+  const auto* stored = std::get_if<StoredNetworkModel>(&model.kind);
+  if (stored == nullptr || stored->format != ModelFormat::kExported)
+    return {{"sample", "is for networks of torch.export: take model.exported, whose file has the other values"}};
+  if (model.sample.size() > kMaxPatterns) {
+    return {{"sample", absl::StrCat("must have at most ", kMaxPatterns, " names, has ", model.sample.size())}};
+  }
+  std::vector<FieldViolation> violations;
+  for (size_t i = 0; i < model.sample.size(); ++i) {
+    if (model.sample[i].empty() || model.sample[i].size() > kMaxPatternBytes) {
+      violations.push_back(
+          {absl::StrCat("sample[", i, "]"),
+           absl::StrCat("must have 1 to ", kMaxPatternBytes, " characters, has ", model.sample[i].size())});
+    }
+  }
+  return violations;
+}
+
 }  // namespace
 
 std::string PathOf(const StoredNetworkModel& stored) { return "model." + EnumName(stored.format); }
@@ -50,7 +70,7 @@ absl::StatusOr<NetworkShape> InferNetwork(const ModelSpec& model, const std::vec
     NetworkShape network{.input_shape = input_shape, .num_outputs = outputs};
     if (stored == nullptr || !stored->signature) return network;
     CHAINFLEET_ASSIGN_OR_RETURN(network.parameters,
-                                ParametersOf(*stored->signature, input_shape, outputs, PathOf(*file)));
+                                ParametersOf(*stored->signature, input_shape, outputs, PathOf(*file), model.sample));
     AddParameters(ParametersOf(likelihood), &network);
     return network;
   }
@@ -83,20 +103,22 @@ absl::StatusOr<std::vector<ParameterShape>> InferParameters(const ModelSpec& mod
 }
 
 std::vector<FieldViolation> Validate(const ModelSpec& model) {
-  std::vector<FieldViolation> violations;
+  std::vector<FieldViolation> violations = ValidateSample(model);
+  const auto append = [&](const std::vector<FieldViolation>& more) {
+    violations.insert(violations.end(), more.begin(), more.end());
+  };
   if (const auto* builtin = std::get_if<BuiltinModel>(&model.kind)) {
-    violations = Validate(*builtin);
+    append(Validate(*builtin));
   } else if (const auto* layered = std::get_if<LayeredModel>(&model.kind)) {
-    violations = Validate(layered->layers, "model.layers");
+    append(Validate(layered->layers, "model.layers"));
   } else if (const auto* stored = std::get_if<StoredNetworkModel>(&model.kind)) {
-    violations = FieldViolationsOf(CheckName("model", stored->name, PathOf(*stored)));
+    append(FieldViolationsOf(CheckName("model", stored->name, PathOf(*stored))));
   } else {
-    violations = Validate(std::get<PotentialKind>(model.kind));
+    append(Validate(std::get<PotentialKind>(model.kind)));
     if (model.likelihood) violations.push_back({"likelihood", "an analytic potential has its own: leave it out"});
     return violations;
   }
-  const std::vector<FieldViolation> more = Validate(LikelihoodOf(model));
-  violations.insert(violations.end(), more.begin(), more.end());
+  append(Validate(LikelihoodOf(model)));
   return violations;
 }
 

@@ -42,6 +42,7 @@ struct StoredNetworkModel {
 struct ModelSpec {
   std::variant<BuiltinModel, PotentialKind, LayeredModel, StoredNetworkModel> kind;
   std::optional<LikelihoodKind> likelihood = {};  // networks only; none: categorical
+  std::vector<std::string> sample = {};  // patterns of the sampled parameters of a .pt2 network; none: all are sampled
   bool is_network() const { return !std::holds_alternative<PotentialKind>(kind); }
   bool has_layers() const { return is_network() && !std::holds_alternative<StoredNetworkModel>(kind); }
   // True for networks and regressions: N examples, mini-batches, epochs, a prior. Others are the whole law, N = 1.

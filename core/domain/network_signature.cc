@@ -1,5 +1,8 @@
 #include "core/domain/network_signature.h"
 
+#include <algorithm>
+#include <map>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -16,11 +19,83 @@ bool Is(const TensorSignature& given, const std::vector<int64_t>& shape) {
   return given.type == kFloat && given.shape == shape;
 }
 
+std::string Shape(const std::vector<int64_t>& shape) { return absl::StrCat("[", absl::StrJoin(shape, ", "), "]"); }
+
+// Names the first of a few.
+std::string Few(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 3;
+  const std::vector<std::string> shown(names.begin(), names.begin() + std::min(names.size(), kShown));
+  const std::string more = names.size() > kShown ? absl::StrCat(" and ", names.size() - kShown, " more") : "";
+  return absl::StrJoin(shown, ", ") + more;
+}
+
+// Goes back to the last * only, so the time is at most the product of the lengths.
+bool Matches(std::string_view pattern, std::string_view name) {
+  size_t p = 0, n = 0, star = std::string_view::npos, tried = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      tried = n;
+    } else if (p < pattern.size() && pattern[p] == name[n]) {
+      ++p, ++n;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      n = ++tried;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == std::string_view::npos;
+}
+
+std::vector<FieldViolation> WithoutMatch(const std::vector<std::string>& patterns,
+                                         const std::vector<TensorSignature>& parameters) {
+  std::vector<FieldViolation> violations;
+  std::vector<std::string> names;
+  for (const TensorSignature& parameter : parameters) names.push_back(parameter.name);
+  for (size_t i = 0; i < patterns.size(); ++i) {
+    if (std::ranges::any_of(names, [&](const std::string& name) { return Matches(patterns[i], name); })) continue;
+    violations.push_back({absl::StrCat("sample[", i, "]"),
+                          absl::StrCat(patterns[i], " matches no parameter of the network, which has ", Few(names))});
+  }
+  return violations;
+}
+
+bool IsCalledAParameter(const std::string& name) {
+  return name == "weight" || name == "bias" || name.ends_with(".weight") || name.ends_with(".bias");
+}
+
 }  // namespace
+
+bool IsSampled(const std::string& name, const std::vector<std::string>& patterns) {
+  return patterns.empty() ||
+         std::ranges::any_of(patterns, [&](const std::string& pattern) { return Matches(pattern, name); });
+}
+
+std::string WhyNoStart(const std::vector<TensorSignature>& tensors, const std::vector<ParameterShape>& parameters) {
+  std::map<std::string, const TensorSignature*> unused;
+  for (const TensorSignature& tensor : tensors) unused[tensor.name] = &tensor;
+  std::vector<std::string> missing, strange;
+  for (const ParameterShape& parameter : parameters) {
+    const auto found = unused.extract(parameter.name);
+    if (found.empty()) {
+      if (!parameter.name.starts_with("likelihood.")) missing.push_back(parameter.name);
+    } else if (found.mapped()->shape != parameter.shape || found.mapped()->type.find("float") == std::string::npos) {
+      return absl::StrCat("has ", parameter.name, " as ", found.mapped()->type, " ", Shape(found.mapped()->shape),
+                          "; the network has float32 ", Shape(parameter.shape));
+    }
+  }
+  if (!missing.empty()) return absl::StrCat("lacks ", Few(missing), " of the network");
+  for (const auto& [name, tensor] : unused) {
+    if (IsCalledAParameter(name)) strange.push_back(name);
+  }
+  return strange.empty() ? "" : absl::StrCat("has ", Few(strange), ", which the job does not sample");
+}
 
 absl::StatusOr<std::vector<ParameterShape>> ParametersOf(const NetworkSignature& network,
                                                          const std::vector<int64_t>& input_shape, int64_t num_outputs,
-                                                         const std::string& path) {
+                                                         const std::string& path,
+                                                         const std::vector<std::string>& sample) {
   const auto refused = [&](const std::string& why) { return InvalidFields({{path, why}}); };
   if (network.inputs.size() != 1 || !Is(network.inputs[0], input_shape)) {
     const auto render = [](std::string* text, const TensorSignature& input) { text->append(Render(input)); };
@@ -37,8 +112,10 @@ absl::StatusOr<std::vector<ParameterShape>> ParametersOf(const NetworkSignature&
       return refused(absl::StrCat("parameter ", tensor.name, " is ", tensor.type, " [",
                                   absl::StrJoin(tensor.shape, ", "), "]; parameters are float32 and not empty"));
     }
+    if (!IsSampled(tensor.name, sample)) continue;
     parameters.push_back({.name = tensor.name, .shape = tensor.shape, .offset = NumParameters(parameters)});
   }
+  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(WithoutMatch(sample, network.parameters)));
   if (parameters.empty()) return refused("the network has no parameters to sample");
   return parameters;
 }

@@ -38,10 +38,21 @@ struct NetworkSignature {
   bool operator==(const NetworkSignature&) const = default;
 };
 
-// Returns the parameters in layout order. INVALID_ARGUMENT with a violation at `path` unless the network takes float32
-// [n, input_shape...], gives float32 [n, num_outputs], and has parameters, all of them float32 and not empty.
+// True if a parameter called `name` is sampled: if it matches one of `patterns`, in which * stands for any characters,
+// or there are none.
+bool IsSampled(const std::string& name, const std::vector<std::string>& patterns);
+
+// Returns the parameters that `sample` names in layout order. INVALID_ARGUMENT with a violation at `path` unless the
+// network takes float32 [n, input_shape...], gives float32 [n, num_outputs], and has parameters, all of them float32
+// and not empty; or with one at "sample[i]" for a pattern that matches no parameter.
 absl::StatusOr<std::vector<ParameterShape>> ParametersOf(const NetworkSignature& network,
                                                          const std::vector<int64_t>& input_shape, int64_t num_outputs,
-                                                         const std::string& path);
+                                                         const std::string& path,
+                                                         const std::vector<std::string>& sample = {});
+
+// Returns why a chain of a network with `parameters` cannot start at a file with `tensors`, or "". The file has every
+// parameter but those of the likelihood, as floating-point numbers of its shape, and no other tensor called `weight` or
+// `bias`. Further tensors, such as buffers, do not matter.
+std::string WhyNoStart(const std::vector<TensorSignature>& tensors, const std::vector<ParameterShape>& parameters);
 
 }  // namespace chainfleet

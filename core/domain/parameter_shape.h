@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct ParameterShape {
   int64_t offset = 0;
   int64_t fan_in = 0;  // starts at uniform(-1/sqrt(fan_in), 1/sqrt(fan_in)); 0: starts at `initial`
   float initial = 0;
+  std::shared_ptr<const float> stored = nullptr;  // the values in the file of a stored network, on the host
 };
 
 // Returns the number of values of one tensor of [shape...].

@@ -70,7 +70,7 @@ struct PredictPlan {
   Normalisation normalisation;
   TargetUnits target_units;
   std::optional<BlobRef> module;  // set if the model is a stored module
-  // Visits all fields but `model`.
+  // Visits all fields but the kind and the likelihood of the model.
   static void Fields(auto& self, auto&& visit) {
     visit("job", self.job);
     visit("input_shape", self.input_shape);
@@ -78,6 +78,7 @@ struct PredictPlan {
     visit("normalisation", self.normalisation);
     visit("target_units", self.target_units, OrDefault());
     visit("module", self.module);
+    visit("sample", self.model.sample, IfAny());
   }
 };
 

@@ -8,7 +8,7 @@ namespace {
 
 // A constant is written as a number, so its path has no name of its own.
 void Check(const ConstantSchedule& schedule, const std::string& path, std::vector<FieldViolation>* violations) {
-  const std::string message = OutOfBounds(schedule.value, Above(0));
+  const std::string message = OutOfBounds(schedule.value, AtLeast(0));
   if (!message.empty()) violations->push_back({path, message});
 }
 

@@ -17,7 +17,7 @@ struct ConstantSchedule {
   double value = 0;
   double initial_value() const { return value; }
   double largest_value() const { return value; }
-  static void Fields(auto& self, auto&& visit) { visit("value", self.value, Above(0)); }
+  static void Fields(auto& self, auto&& visit) { visit("value", self.value, AtLeast(0)); }
   bool operator==(const ConstantSchedule&) const = default;
 };
 

@@ -46,7 +46,9 @@ StepSizeSchedule::StepSizeSchedule(const JobSpec& spec, const StepPlan& plan, in
       scale_(spec.schedule.scale == StepScale::kLearningRate ? 1.0 / static_cast<double>(num_examples) : 1.0),
       temperature_(spec.temperature),
       noise_free_steps_(static_cast<int64_t>(
-          std::llround(spec.sampler.noise_free_fraction() * static_cast<double>(plan.steps_per_cycle)))) {}
+          std::llround(spec.sampler.noise_free_fraction() * static_cast<double>(plan.steps_per_cycle)))) {
+  plan_.training_steps = std::max<int64_t>(1, plan_.training_steps);  // without training, the first value
+}
 
 double StepSizeSchedule::StepSize(int64_t t) const {
   t = std::min(t, plan_.training_steps - 1);  // networks sampled after training have its last step size

@@ -1,4 +1,5 @@
-// The file of a network that a user stored under a name: a .pt2 file, or a TorchScript one; content-addressed.
+// The file of a network that a user stored under a name: a .pt2 file, a TorchScript one, or the parameters of a network
+// as safetensors; content-addressed.
 #pragma once
 
 #include <optional>
@@ -16,7 +17,8 @@ struct StoredModel {
   BlobRef object;  // its SHA-256 distinguishes two models with the same name
   absl::Time created_at;
   std::string tenant = kDefaultTenant;             // owner: the first tenant that uploaded the model; not on the wire
-  std::optional<NetworkSignature> signature = {};  // only .pt2 files have one
+  std::optional<NetworkSignature> signature = {};  // TorchScript files have none; parameters alone have no inputs
+  bool is_weights() const { return signature && signature->inputs.empty(); }
   static void Fields(auto& self, auto&& visit) {
     visit("name", self.name, Required());
     visit("object", self.object, Required());

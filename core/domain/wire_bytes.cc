@@ -31,6 +31,10 @@ struct Count {
     *bytes += kMessage + static_cast<int64_t>(text.size());
   }
   template <typename... Bounds>
+  void operator()(const char* name, const std::vector<std::string>& texts, const Bounds&...) const {
+    for (const std::string& text : texts) (*this)(name, text);
+  }
+  template <typename... Bounds>
   void operator()(const char*, const std::map<std::string, double>& numbers, const Bounds&...) const {
     for (const auto& [name, number] : numbers) *bytes += 2 * kMessage + kNumber + static_cast<int64_t>(name.size());
   }
@@ -62,6 +66,8 @@ int64_t WireBytes(const JobSpec& spec) {
   CountKind(spec.prior.kind, &bytes);
   CountKind(spec.sampler.kind, &bytes);
   SweepSpec::Fields(spec.sweep, Count{&bytes});
+  InitSpec::Fields(spec.init, Count{&bytes});
+  Count{&bytes}("sample", spec.model.sample);
   return bytes;
 }
 
@@ -89,8 +95,10 @@ int64_t WireBytes(const StoredModel& model) {
 
 int64_t WireBytes(const JobPlan& plan) {
   const size_t channels = plan.normalisation.mean.size() + plan.normalisation.stddev.size();
+  int64_t weights = 0;
+  for (const StoredModel& file : plan.weights) weights += WireBytes(file);
   return WireBytes(plan.spec) + (plan.dataset ? WireBytes(*plan.dataset) : 0) +
-         (plan.module ? WireBytes(*plan.module) : 0) + kInList * static_cast<int64_t>(channels);
+         (plan.module ? WireBytes(*plan.module) : 0) + weights + kInList * static_cast<int64_t>(channels);
 }
 
 }  // namespace chainfleet

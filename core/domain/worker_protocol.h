@@ -32,6 +32,7 @@ struct JobPlan {
   Normalisation normalisation;        // for the training set, recorded with the job
   TargetUnits target_units;           // for the training set, recorded with the job
   std::optional<StoredModel> module;  // set if the model is a stored module
+  std::vector<StoredModel> weights;   // the files of init.weights, in order
   // Visits all fields but `spec`, for which messages and records have their own forms.
   static void Fields(auto& self, auto&& visit) {
     visit("job", self.job, Required());
@@ -39,10 +40,19 @@ struct JobPlan {
     visit("normalisation", self.normalisation, Required());
     visit("target_units", self.target_units, OrDefault());
     visit("module", self.module);
+    visit("weights", self.weights, IfAny());
   }
 };
 
 inline const StoredModel* StoredOf(const JobPlan& plan) { return plan.module ? &*plan.module : nullptr; }
+
+// Returns the files that the job keeps from being deleted.
+inline std::vector<const StoredModel*> FilesOf(const JobPlan& plan) {
+  std::vector<const StoredModel*> files;
+  if (plan.module) files.push_back(&*plan.module);
+  for (const StoredModel& file : plan.weights) files.push_back(&file);
+  return files;
+}
 
 // A chain that is leased to the worker, with all it needs to resume from the last commit.
 struct Grant {

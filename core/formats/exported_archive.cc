@@ -153,13 +153,14 @@ bool IsExportedProgram(const std::string& bytes) {
   return false;
 }
 
-absl::StatusOr<std::vector<std::string>> ReadExportedTensors(const std::string& bytes, const ExportedProgram& program) {
+absl::Status ForEachExportedTensor(const std::string& bytes, const ExportedProgram& program,
+                                   const std::function<void(const ExportedTensor&, const std::string&)>& take) {
   CHAINFLEET_ASSIGN_OR_RETURN(const ZipReader zip, ZipReader::Open(bytes, kKind));
-  std::vector<std::string> contents;
   for (const ExportedTensor& tensor : program.tensors) {
-    CHAINFLEET_ASSIGN_OR_RETURN(contents.emplace_back(), zip.Read(tensor.member, static_cast<int64_t>(bytes.size())));
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::string content, zip.Read(tensor.member, static_cast<int64_t>(bytes.size())));
+    take(tensor, content);
   }
-  return contents;
+  return absl::OkStatus();
 }
 
 }  // namespace chainfleet

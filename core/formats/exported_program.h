@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -86,7 +87,8 @@ absl::StatusOr<ExportedProgram> ReadExportedProgram(const std::string& bytes);
 // True if the archive says of itself that it is a .pt2 file; its content may still be wrong.
 bool IsExportedProgram(const std::string& bytes);
 
-// The bytes of one tensor after another, in order. INVALID_ARGUMENT: a CRC is wrong.
-absl::StatusOr<std::vector<std::string>> ReadExportedTensors(const std::string& bytes, const ExportedProgram& program);
+// Calls `take` with each tensor and its bytes, in order; one is in memory at a time. INVALID_ARGUMENT: a CRC is wrong.
+absl::Status ForEachExportedTensor(const std::string& bytes, const ExportedProgram& program,
+                                   const std::function<void(const ExportedTensor&, const std::string& content)>& take);
 
 }  // namespace chainfleet

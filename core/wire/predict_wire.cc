@@ -18,7 +18,8 @@ v1::PredictPlan PlanToProto(const PredictPlan& plan) {
 
 absl::StatusOr<PredictPlan> PlanFromProto(const v1::PredictPlan& proto) {
   CHAINFLEET_ASSIGN_OR_RETURN(auto plan, Parsed<PredictPlan>(proto));
-  CHAINFLEET_ASSIGN_OR_RETURN(plan.model, FromProto(proto.model()));
+  CHAINFLEET_ASSIGN_OR_RETURN(ModelSpec model, FromProto(proto.model()));
+  plan.model.kind = std::move(model.kind);
   if (proto.has_likelihood()) {
     CHAINFLEET_ASSIGN_OR_RETURN(plan.model.likelihood, FromProto(proto.likelihood()));
   }

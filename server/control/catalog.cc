@@ -22,6 +22,19 @@ int64_t MessageBytes(const StoredModel& model) { return WireBytes(model); }
 int64_t ObjectBytes(const Dataset& dataset) { return StoredBytes(dataset); }
 int64_t ObjectBytes(const StoredModel& model) { return model.object.size_bytes; }
 
+// Returns the key of a job file that takes the name of such a file.
+std::string WordOf(const StoredModel& file) {
+  if (file.is_weights()) return "weights";
+  return EnumName(file.signature ? ModelFormat::kExported : ModelFormat::kTorchScript);
+}
+
+absl::Status OtherKind(const StoredModel& file, const std::string& path) {
+  const std::string kind = file.is_weights() ? "safetensors file: name it in `init.weights`"
+                           : file.signature  ? ".pt2 file: name it as `model.exported`"
+                                             : "TorchScript file: name it as `model.torchscript`";
+  return InvalidFields({{path, absl::StrCat("model ", file.name, " is a ", kind)}});
+}
+
 }  // namespace
 
 template <typename Item>
@@ -90,13 +103,15 @@ absl::Status Catalog::FindData(JobPlan* plan) const {
   if (const auto* stored = std::get_if<StoredNetworkModel>(&plan->spec.model.kind)) {
     const absl::StatusOr<StoredModel> module = models().Get(stored->name);
     if (!module.ok()) return Annotate(module.status(), PathOf(*stored));
-    if (module->signature.has_value() != (stored->format == ModelFormat::kExported)) {
-      return InvalidFields(
-          {{PathOf(*stored), absl::StrCat("model ", stored->name, " is a ",
-                                          module->signature ? ".pt2 file: name it as `exported`"
-                                                            : "TorchScript file: name it as `torchscript`")}});
-    }
+    if (WordOf(*module) != EnumName(stored->format)) return OtherKind(*module, PathOf(*stored));
     plan->module = *module;
+  }
+  plan->weights.clear();
+  for (const std::string& name : plan->spec.init.weights) {
+    const absl::StatusOr<StoredModel> file = models().Get(name);
+    if (!file.ok()) return Annotate(file.status(), "init.weights");
+    if (!file->is_weights()) return OtherKind(*file, "init.weights");
+    plan->weights.push_back(*file);
   }
   return absl::OkStatus();
 }

@@ -54,7 +54,7 @@ void Dispatcher::CreateJob(const std::string& tenant, const JobSpec& spec, const
   JobPlan plan;
   plan.spec = spec;
   if (valid.ok()) valid = impl_->catalog->FindData(&plan);
-  if (valid.ok()) valid = CheckAgainstData(spec, plan.dataset ? &*plan.dataset : nullptr, StoredOf(plan));
+  if (valid.ok()) valid = CheckAgainstData(spec, plan.dataset ? &*plan.dataset : nullptr, StoredOf(plan), plan.weights);
   const auto& free_bytes = impl_->options.free_bytes;
   if (valid.ok() && free_bytes) valid = CheckRoom(plan, free_bytes());
   Entered core(impl_.get());
@@ -66,6 +66,7 @@ void Dispatcher::CreateJob(const std::string& tenant, const JobSpec& spec, const
     }
   }
   if (!valid.ok()) return core->Say<JobView>(done, valid);
+  for (StoredModel& file : plan.weights) file.signature.reset();  // workers read the files themselves
   if (validate_only) {
     JobView view;
     view.plan = std::make_shared<const JobPlan>(std::move(plan));

@@ -40,9 +40,9 @@ bool Sessions::NeedsObject(const WorkerIdentity& session, const std::string& obj
     plans.insert(core->jobs.Find(lease->chain.job)->row.plan.get());
   }
   return std::ranges::any_of(plans, [&](const JobPlan* plan) {
-    const auto has_it = [&](const DatasetShard& shard) { return shard.object.name == object; };
-    return (plan->module && plan->module->object.name == object) ||
-           (plan->dataset && std::ranges::any_of(plan->dataset->shards, has_it));
+    const auto is_it = [&](const BlobRef& ref) { return ref.name == object; };
+    return std::ranges::any_of(FilesOf(*plan), is_it, &StoredModel::object) ||
+           (plan->dataset && std::ranges::any_of(plan->dataset->shards, is_it, &DatasetShard::object));
   });
 }
 

@@ -9,6 +9,7 @@
 #include "core/formats/torch_script.h"
 #include "core/store/draw_codec/object_names.h"
 #include "core/store/draw_codec/sha256.h"
+#include "core/store/draw_codec/weights_file.h"
 #include "core/wire/types_wire.h"
 #include "server/intake/content_registration.h"
 
@@ -74,6 +75,10 @@ absl::StatusOr<std::optional<NetworkSignature>> ModelUploadCall::ReadContent(con
   if (IsExportedProgram(bytes)) {
     CHAINFLEET_ASSIGN_OR_RETURN(const ExportedProgram program, ReadExportedProgram(bytes));
     return SignatureOf(program);
+  }
+  if (IsSafetensors(bytes)) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const Safetensors weights, ReadWeights(bytes));
+    return NetworkSignature{.parameters = SignaturesOf(weights)};
   }
   CHAINFLEET_RETURN_IF_ERROR(CheckTorchScript(bytes));
   if (caller.may(kPutModels)) {

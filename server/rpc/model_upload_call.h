@@ -19,8 +19,8 @@ class ModelUploadCall final : public UploadCall<v1::PutModelRequest> {
   absl::Status Take(const v1::PutModelRequest& message) override;
   absl::Status TakeHeader(const v1::PutModelRequest::Header& header);
   void TakeEnd() override;
-  // Returns the signature of a .pt2 file. A TorchScript file, a program, has none: PERMISSION_DENIED / NOT_ALLOWED or
-  // FAILED_PRECONDITION / MODULES_OFF. INVALID_ARGUMENT: the bytes are neither.
+  // Returns the signature of a .pt2 or safetensors file. A TorchScript file, a program, has none: PERMISSION_DENIED /
+  // NOT_ALLOWED or FAILED_PRECONDITION / MODULES_OFF. INVALID_ARGUMENT: the bytes are none of these.
   static absl::StatusOr<std::optional<NetworkSignature>> ReadContent(const ServiceParts& parts, const Principal& caller,
                                                                      const std::string& bytes);
 

@@ -40,7 +40,7 @@ class JobFile(unittest.TestCase):
         for key, row in (("sampler.emcmc.eta", "number | 0.0004 | above 0 |"), ("chains", "integer | 1 | at least 1, at most 4,096 |"),
                          ("sampler.sghmc.friction", "number | 0.1 | above 0, at most 1 |"),
                          ("sampler.laplace.structure", "text | kronecker | kronecker, diagonal, full |"),
-                         ("learning_rate.constant", "number | | above 0 |"),
+                         ("learning_rate.constant", "number | | at least 0 |"),
                          ("model.layers[].conv.out_channels", "integer | required | 1 to 65,536 |")):
             self.assertTrue((rows[key] + " |").startswith(row), f"{key}: {rows[key]}")
 

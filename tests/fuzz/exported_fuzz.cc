@@ -14,6 +14,7 @@
 #include "core/formats/exported_operators.h"
 #include "core/formats/exported_program.h"
 #include "core/formats/zip.h"
+#include "tests/support/exported_tensors.h"
 
 namespace {
 

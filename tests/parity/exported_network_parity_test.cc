@@ -2,6 +2,8 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,9 +16,11 @@
 #include "absl/strings/str_replace.h"
 #include "core/formats/exported_program.h"
 #include "tests/support/exported_files.h"
+#include "tests/support/exported_tensors.h"
 #include "tests/support/network_chains.h"
 #include "tests/support/network_fixture.h"
 #include "tests/support/regression_dataset.h"
+#include "worker/numerics/batch/start_point.h"
 #include "worker/numerics/models/exported_steps.h"
 #include "worker/numerics/models/network_potential.h"
 
@@ -114,6 +118,22 @@ TEST(ExportedNetwork, HasTheEnergyAndGradientsOfItsLayers) {
   }
 }
 
+// The file holds what PyTorch had: a chain that starts there has the outputs of the module.
+TEST(ExportedNetwork, BringsTheWeightsOfItsFile) {
+  const std::string file = ReadExportedData("mlp.pt2");
+  const auto network = ExportedNetwork::Load(file, {6}, 3, at::kCPU);
+  ASSERT_TRUE(network.ok()) << network.status();
+  const auto start = StartOfChain(Layout((*network)->shape().parameters), {.model = true}, 0, RngKey{1});
+  ASSERT_TRUE(start.ok()) << start.status();
+  const auto program = ReadExportedProgram(file);
+  std::string wanted;
+  const auto content = ReadExportedTensors(file, *program);
+  for (size_t i = 0; i < content->size(); ++i) {
+    if (program->tensors[i].is_parameter) wanted += (*content)[i];
+  }
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(start->data()), start->size() * sizeof(float)), wanted);
+}
+
 // Parameters [chains, shape...] near those that chains start with, and inputs [chains, rows, input_shape...].
 std::vector<at::Tensor> SomeParameters(const NetworkShape& network, int64_t chains) {
   std::vector<at::Tensor> all;
@@ -130,6 +150,37 @@ at::Tensor SomeInputs(const NetworkShape& network, int64_t chains, int64_t rows)
   std::vector<int64_t> shape = network.input_shape;
   shape.insert(shape.begin(), {chains, rows});
   return (at::arange(NumValues(shape), at::kDouble) * 0.37).sin().to(at::kFloat).view(shape);
+}
+
+// Parameters that are not sampled are constants of the file: the head has the outputs and gradients that it has in the
+// whole network.
+TEST(ExportedNetwork, FreezesWhatTheJobDoesNotSample) {
+  const std::string file = ReadExportedData("mlp.pt2");
+  const auto whole = ExportedNetwork::Load(file, {6}, 3, at::kCPU);
+  const auto head = ExportedNetwork::Load(file, {6}, 3, at::kCPU, {}, {"5.*"});
+  ASSERT_TRUE(whole.ok() && head.ok()) << head.status();
+  const std::vector<ParameterShape>& tensors = (*head)->shape().parameters;
+  ASSERT_EQ(tensors.size(), 2u);
+  EXPECT_EQ(tensors.front().name, "5.weight");
+  EXPECT_EQ(tensors.front().offset, 0);
+  const at::Tensor x = SomeInputs((*whole)->shape(), 1, kRows);
+  const auto parameters_of = [](const StoredNetwork& network) {
+    const auto start = *StartOfChain(Layout(network.shape().parameters), {.model = true}, 0, RngKey{1});
+    const at::Tensor draw = at::empty({static_cast<int64_t>(start.size())}, at::kFloat);
+    std::memcpy(draw.mutable_data_ptr(), start.data(), start.size() * sizeof(float));
+    std::vector<at::Tensor> leaves;
+    for (const at::Tensor& view : TensorsOfDraw(network.shape().parameters, draw)) {
+      leaves.push_back(view.clone().requires_grad_(true));
+    }
+    return leaves;
+  };
+  std::vector<at::Tensor> all = parameters_of(**whole), some = parameters_of(**head);
+  const at::Tensor wanted = (*whole)->Logits(all, x), found = (*head)->Logits(some, x);
+  EXPECT_TRUE(found.equal(wanted));
+  wanted.square().sum().backward();
+  found.square().sum().backward();
+  EXPECT_TRUE(some[0].grad().equal(all[4].grad()));
+  EXPECT_TRUE(some[1].grad().equal(all[5].grad()));
 }
 
 class ExportedChains : public ::testing::TestWithParam<ExportedFile> {

@@ -46,7 +46,7 @@ class FakeChainBatch final : public ChainBatch {
            0.001f * static_cast<float>(i);
   }
 
-  absl::Status AddChain(int32_t index, const std::optional<std::string>& resume_point) override {
+  absl::Status AddChain(int32_t index, const std::optional<std::string>& resume_point, const std::string*) override {
     if (rows_.contains(index)) return absl::AlreadyExistsError("chain is in the batch");
     rows_[index] = resume_point ? std::stoll(*resume_point) : 0;
     return absl::OkStatus();

@@ -89,6 +89,11 @@ def separable(inputs, outputs, stride):
                          nn.Conv2d(inputs, outputs, 1, bias=False), nn.BatchNorm2d(outputs), nn.Hardswish())
 
 
+def turned(net):
+    net[0].weight = nn.Parameter(torch.full((1, 1), -2.0))
+    return net
+
+
 def residual(net, x):
     y = functional.silu(net.norm(net.first(x)))
     return net.out(functional.adaptive_avg_pool2d(net.second(y) + net.skip(x), 1).flatten(1))
@@ -118,6 +123,8 @@ NETWORKS = {  # name: (network, rows of its inputs; integers: the shape of token
     "mobilenet": lambda: (nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8), nn.ReLU6(), separable(8, 12, 1), separable(12, 16, 2),
                                         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10)), [3.0, 16.0, 16.0]),
     "vit": lambda: (Vit(), [3.0, 16.0, 16.0]),
+    "line": lambda: (nn.Linear(1, 1), [1.0]),
+    "head": lambda: (turned(nn.Sequential(nn.Linear(1, 1, bias=False), nn.Linear(1, 1))), [1.0]),
 }
 
 

@@ -232,9 +232,8 @@ class MemoryRows final : public StateRows {
   absl::StatusOr<std::vector<std::string>> JobsOfModel(const std::string& name) override {
     std::vector<std::string> ids;
     for (const auto& [id, job] : jobs) {
-      if (job.row.intent != JobIntent::kDelete && job.row.plan->module && job.row.plan->module->name == name) {
-        ids.push_back(id);
-      }
+      const bool uses = std::ranges::count(FilesOf(*job.row.plan), name, &StoredModel::name) > 0;
+      if (job.row.intent != JobIntent::kDelete && uses) ids.push_back(id);
     }
     return ids;
   }

@@ -20,8 +20,9 @@ class TightBatch final : public ChainBatch {
              std::vector<size_t>* refused = nullptr)
       : batch_(std::move(batch)), most_(most), lucky_steps_(lucky_steps), refused_(refused) {}
 
-  absl::Status AddChain(int32_t index, const std::optional<std::string>& resume_point) override {
-    return batch_->AddChain(index, resume_point);
+  absl::Status AddChain(int32_t index, const std::optional<std::string>& resume_point,
+                        const std::string* weights) override {
+    return batch_->AddChain(index, resume_point, weights);
   }
   void RemoveChain(int32_t index) override { batch_->RemoveChain(index); }
   std::vector<int32_t> chains() const override { return batch_->chains(); }

@@ -94,7 +94,7 @@ void ChainBatchRunner::Join(const LoadedChain& loaded) {
   std::erase_if(parts_, [](const auto& p) { return p->rows.empty(); });
   const absl::StatusOr<Part*> part = PartWithRoom();
   absl::Status status = part.status();
-  if (status.ok()) status = (*part)->batch->AddChain(index, loaded.resume_point);
+  if (status.ok()) status = (*part)->batch->AddChain(index, loaded.resume_point, loaded.weights.get());
   if (!status.ok()) {
     if (ReasonOf(status) == kDeviceLost) return held_->LoseDevice(std::string(status.message()));
     held_->Release(loaded.chain.lease(), WhyOf(status), std::string(status.message()));

@@ -21,19 +21,21 @@ void InputCache::GetDataset(const Dataset& dataset, Done<std::shared_ptr<const R
   datasets_.Get(dataset.digest, load, std::move(done));
 }
 
-void InputCache::GetModule(const BlobRef& file, Done<std::shared_ptr<const std::string>> done) {
-  const auto load = [this, &file](Done<LoadingCache<std::string>::Loaded> loaded) {
+void InputCache::GetFile(const BlobRef& file, bool is_module, Done<std::shared_ptr<const std::string>> done) {
+  const auto load = [this, &file, is_module](Done<LoadingCache<std::string>::Loaded> loaded) {
     fetcher_->Fetch(
         file, /*on_disk=*/true,
-        [this, loaded = std::move(loaded)](const absl::StatusOr<std::shared_ptr<const std::string>>& bytes) {
+        [this, is_module, loaded = std::move(loaded)](const absl::StatusOr<std::shared_ptr<const std::string>>& bytes) {
           if (!bytes.ok()) return loaded(bytes.status());
-          module_check_.executor->Schedule([this, loaded, bytes = *bytes] {
-            if (absl::Status checked = module_check_.run(*bytes); !checked.ok()) return loaded(checked);
-            loaded(LoadingCache<std::string>::Loaded{bytes, static_cast<int64_t>(bytes->size())});
+          const LoadingCache<std::string>::Loaded whole{*bytes, static_cast<int64_t>((*bytes)->size())};
+          if (!is_module) return loaded(whole);
+          module_check_.executor->Schedule([this, loaded, whole] {
+            const absl::Status checked = module_check_.run(*whole.value);
+            checked.ok() ? loaded(whole) : loaded(checked);
           });
         });
   };
-  modules_.Get(file.sha256, load, std::move(done));
+  files_.Get(file.sha256, load, std::move(done));
 }
 
 void InputCache::FetchNext(const std::shared_ptr<Assembly>& assembly) {
@@ -74,20 +76,20 @@ void ChainLoader::Load(const LeasedChain& chain, Done<LoadedChain> done) {
 
 void ChainLoader::LoadModule(const std::shared_ptr<LoadedChain>& loaded, const Done<LoadedChain>& done) {
   const auto& module = loaded->chain.grant.plan->module;
-  if (!module) return LoadResumePoint(loaded, done);
-  inputs_->GetModule(module->object,
-                     [this, loaded, done](const absl::StatusOr<std::shared_ptr<const std::string>>& bytes) {
-                       if (!bytes.ok()) {
-                         return done(Annotate(bytes.status(), "model " + loaded->chain.grant.plan->module->name));
-                       }
-                       loaded->inputs.module = *bytes;
-                       LoadResumePoint(loaded, done);
-                     });
+  if (!module) return LoadStart(loaded, done);
+  inputs_->GetFile(module->object, /*is_module=*/true,
+                   [this, loaded, done](const absl::StatusOr<std::shared_ptr<const std::string>>& bytes) {
+                     if (!bytes.ok()) {
+                       return done(Annotate(bytes.status(), "model " + loaded->chain.grant.plan->module->name));
+                     }
+                     loaded->inputs.module = *bytes;
+                     LoadStart(loaded, done);
+                   });
 }
 
-void ChainLoader::LoadResumePoint(const std::shared_ptr<LoadedChain>& loaded, const Done<LoadedChain>& done) {
+void ChainLoader::LoadStart(const std::shared_ptr<LoadedChain>& loaded, const Done<LoadedChain>& done) {
   const auto& resume_point = loaded->chain.grant.progress.resume_point;
-  if (!resume_point) return done(std::move(*loaded));
+  if (!resume_point) return LoadWeights(loaded, done);
   if (!resume_point->object) {
     if (Sha256Hex(resume_point->inline_bytes) != resume_point->sha256) {
       return done(absl::DataLossError("the resume point of " + ToString(loaded->chain.grant.chain) + " at step " +
@@ -102,6 +104,18 @@ void ChainLoader::LoadResumePoint(const std::shared_ptr<LoadedChain>& loaded, co
                     loaded->resume_point = **bytes;
                     done(std::move(*loaded));
                   });
+}
+
+void ChainLoader::LoadWeights(const std::shared_ptr<LoadedChain>& loaded, const Done<LoadedChain>& done) {
+  const Grant& grant = loaded->chain.grant;
+  if (grant.plan->weights.empty()) return done(std::move(*loaded));
+  const StoredModel& file = grant.plan->weights[grant.chain.index % grant.plan->weights.size()];
+  inputs_->GetFile(file.object, /*is_module=*/false,
+                   [loaded, done, name = file.name](const absl::StatusOr<std::shared_ptr<const std::string>>& bytes) {
+                     if (!bytes.ok()) return done(Annotate(bytes.status(), "model " + name));
+                     loaded->weights = *bytes;
+                     done(std::move(*loaded));
+                   });
 }
 
 }  // namespace chainfleet

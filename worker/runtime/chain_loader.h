@@ -24,7 +24,8 @@ struct JobInputs {
 struct LoadedChain {
   LeasedChain chain;
   JobInputs inputs;
-  std::optional<std::string> resume_point;  // nullopt: starts at step 0
+  std::optional<std::string> resume_point;     // nullopt: starts at step 0
+  std::shared_ptr<const std::string> weights;  // bytes of its file of init.weights, for a start at step 0; else null
 };
 
 // Checks a module's file before any other use. The check may block, so `executor` is a separate one.
@@ -33,7 +34,7 @@ struct ModuleCheck {
   std::function<absl::Status(const std::string& bytes)> run;
 };
 
-// Caches decoded data sets and unchanged TorchScript files for the process, by digest. Chains and prediction shards
+// Caches decoded data sets and unchanged files of models for the process, by digest. Chains and prediction shards
 // share them. Thread-safe.
 class InputCache {
  public:
@@ -43,12 +44,12 @@ class InputCache {
         executor_(executor),
         module_check_(std::move(module_check)),
         datasets_(dataset_bytes, executor),
-        modules_(limits::kModelCacheBytes, executor) {}
+        files_(limits::kModelCacheBytes, executor) {}
 
   // Errors of ObjectFetcher. DATA_LOSS: the shards do not match the description.
   void GetDataset(const Dataset& dataset, Done<std::shared_ptr<const ResidentDataset>> done);
-  // Errors of ObjectFetcher and of the check.
-  void GetModule(const BlobRef& file, Done<std::shared_ptr<const std::string>> done);
+  // The bytes of a network's file, checked, or of a file of weights. Errors of ObjectFetcher and of the check.
+  void GetFile(const BlobRef& file, bool is_module, Done<std::shared_ptr<const std::string>> done);
 
  private:
   struct Assembly;
@@ -59,7 +60,7 @@ class InputCache {
   Executor* const executor_;
   const ModuleCheck module_check_;
   LoadingCache<ResidentDataset> datasets_;
-  LoadingCache<std::string> modules_;
+  LoadingCache<std::string> files_;
 };
 
 // Thread-safe.
@@ -73,7 +74,8 @@ class ChainLoader {
 
  private:
   void LoadModule(const std::shared_ptr<LoadedChain>& loaded, const Done<LoadedChain>& done);
-  void LoadResumePoint(const std::shared_ptr<LoadedChain>& loaded, const Done<LoadedChain>& done);
+  void LoadStart(const std::shared_ptr<LoadedChain>& loaded, const Done<LoadedChain>& done);
+  void LoadWeights(const std::shared_ptr<LoadedChain>& loaded, const Done<LoadedChain>& done);
 
   ObjectFetcher* const fetcher_;
   InputCache* const inputs_;

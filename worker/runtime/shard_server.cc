@@ -171,10 +171,11 @@ void ShardServer::LoadDataset(const std::shared_ptr<Shard>& shard) {
 void ShardServer::LoadModule(const std::shared_ptr<Shard>& shard) {
   const std::optional<BlobRef>& module = shard->request.plan->module;
   if (!module) return OnLoaded(shard, absl::OkStatus());
-  inputs_->GetModule(*module, [this, shard](const absl::StatusOr<std::shared_ptr<const std::string>>& bytes) {
-    if (bytes.ok()) shard->module = *bytes;
-    OnLoaded(shard, bytes.status());
-  });
+  inputs_->GetFile(*module, /*is_module=*/true,
+                   [this, shard](const absl::StatusOr<std::shared_ptr<const std::string>>& bytes) {
+                     if (bytes.ok()) shard->module = *bytes;
+                     OnLoaded(shard, bytes.status());
+                   });
 }
 
 void ShardServer::LoadMore(const std::shared_ptr<Shard>& shard) {

@@ -23,12 +23,16 @@ void AddModel(CLI::App* program, Invocation* run) {
   const auto options = std::make_shared<Options>();
   CLI::App* model = AddGroup(program, "model", "Upload and list networks of your own");
   CLI::App* put =
-      AddVerb(model, run, "put", "Upload a network that torch.export.save wrote; repeating the same file is allowed",
-              "  chainfleet model put mine net.pt2    # a job file then says  model: {exported: mine}",
+      AddVerb(model, run, "put",
+              "Upload a network that torch.export.save wrote, or weights; repeating the same file is allowed",
+              "  chainfleet model put mine net.pt2          # a job file then says  model: {exported: mine}\n"
+              "  chainfleet model put map best.safetensors  # and  init: {weights: [map]}",
               [=] { return Put(run, options->name, options->file); });
   put->add_option("NAME", options->name, "Name of the model")->required();
-  put->add_option("FILE", options->file,
-                  "The .pt2 file. Or a TorchScript file, a program that workers run: put only what you trust")
+  put->add_option(
+         "FILE", options->file,
+         "The .pt2 file, or a state_dict as safetensors: weights at which chains start. Or a TorchScript file, "
+         "a program that workers run: put only what you trust")
       ->required()
       ->check(CLI::ExistingFile);
   CLI::App* list = AddVerb(model, run, "list", "List all stored networks", "  chainfleet model list",

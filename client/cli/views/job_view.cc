@@ -158,6 +158,8 @@ std::string DescribeReport(const v1::Job& job, const v1::Job::Report& report) {
   std::vector<std::string> parts = {absl::StrCat("N = ", report.num_examples())};
   // Only workers know the parameters of a stored module.
   if (report.num_parameters() > 0) parts.push_back(absl::StrCat("D = ", report.num_parameters()));
+  const auto& sample = job.spec().sample();
+  if (!sample.empty()) parts.push_back(absl::StrCat("samples ", absl::StrJoin(sample, " and "), " only"));
   parts.push_back(DescribePrior(job.spec().prior(), report.prior_precision()));
   if (job.spec().has_likelihood()) parts.push_back(DescribeLikelihood(job.spec().likelihood()));
   if (const auto& units = job.inputs().target_units();

@@ -37,8 +37,9 @@ Table ModelTable(const std::vector<v1::StoredModel>& models) {
       const auto render = [](std::string* text, const auto& input) {
         absl::StrAppend(text, input.type(), " ", ShapeOf(input.shape()));
       };
-      cells = {model.name(), absl::StrJoin(model.signature().inputs(), " + ", render),
-               ShapeOf(model.signature().output().shape()), absl::StrCat(parameters)};
+      const bool is_weights = model.signature().inputs().empty();
+      cells = {model.name(), is_weights ? "weights" : absl::StrJoin(model.signature().inputs(), " + ", render),
+               is_weights ? "" : ShapeOf(model.signature().output().shape()), absl::StrCat(parameters)};
     }
     cells.insert(cells.end(), {FormatBytes(model.object().size_bytes()), model.object().sha256().substr(0, 12)});
     table.AddRow(cells);

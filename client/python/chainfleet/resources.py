@@ -7,7 +7,7 @@ import math
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from .evaluation import Evaluation
 from .sources import Files, source_of
 from .spec import build
 from .v1 import jobs_pb2, predict_pb2, types_pb2
+from .weights import weights_file
 
 if TYPE_CHECKING:
     from .job import Job
@@ -88,11 +89,14 @@ class Resources:
     def put_model(self, name: str, model: Any, *, example: Any = None, progress: bool = True) -> types_pb2.StoredModel:
         """Uploads a .pt2 file by its path, or a torch.nn.Module, for Model(exported=name).
 
+        A state_dict, or a safetensors file by its path, is for Init(weights=[name]).
         example: rows [n, ...] for the module; only their shape is used.
         A TorchScript file or a ScriptModule is for Model(torchscript=name); the server must allow it.
         """
         shape = None if example is None else np.shape(example)[1:]
-        return self.upload_model(name, modules.network_file(model, shape)[0], progress)
+        is_weights = isinstance(model, Mapping)
+        content = weights_file(model) if is_weights else modules.network_file(model, shape)[0]
+        return self.upload_model(name, content, progress)
 
     def models(self) -> list[types_pb2.StoredModel]:
         """The stored networks by name."""

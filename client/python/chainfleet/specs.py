@@ -51,7 +51,7 @@ class Standardize(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class Init(Spec):
-    """Sets where chains start, instead of a network's random start or of 0.
+    """Sets where chains start, instead of a network's random start or of 0; one of theta, model and weights.
 
     Formula: theta at the start = the given point, or the model's start, + perturb z, z standard normal noise.
     Source: definition.
@@ -60,10 +60,15 @@ class Init(Spec):
       start.
     perturb: standard deviation of normal noise that each chain adds to its start, in units of theta; allowed:
       at least 0; default: 0.
+    model: true: the weights that the file of the stored network holds; default: false.
+    weights: names of stored safetensors files of its parameters: chain i starts at file i mod K; default:
+      none.
     """
 
     theta: Sequence[float] | None = None
     perturb: float | None = None
+    model: bool | None = None
+    weights: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,9 +243,9 @@ class JobSpec(Spec):
     batch_size: examples of one mini-batch; allowed: at least 1; default: 128.
     minibatches: reshuffle: one permutation of the data per epoch; independent: rows drawn with replacement;
       allowed: reshuffle, independent; default: reshuffle.
-    num_epochs: length of the run in passes over the data; give this or num_steps; allowed: 1 to 1,000,000;
+    num_epochs: length of the run in passes over the data; give this or num_steps; allowed: 0 to 1,000,000;
       default: none.
-    num_steps: length of the run in steps; give this or num_epochs; allowed: 1 to 1,000,000,000,000,000;
+    num_steps: length of the run in steps; give this or num_epochs; allowed: 0 to 1,000,000,000,000,000;
       default: none.
     burn_in: Start of the run without draws and traces; default none.
     chains: number of chains, of each point if the job has a sweep; allowed: at least 1, at most 4,096;
@@ -260,6 +265,8 @@ class JobSpec(Spec):
     standardize: Standardises by the mean m and deviation d of the training set. Predictions are in the units
       of the targets. Both settings are true by default.
     init: Start of the chains; default: random for networks, 0 for analytic potentials.
+    sample: names of the sampled parameters of model.exported, with * for any characters ("head.*"); the
+      others keep the values in the file and are no part of theta, the prior or the draws; default all.
     retention: Deletes committed draws; by default all are kept until the job is deleted. A draw is deleted if
       either rule says so; its record stays as a tombstone. Draws of a version with an alias, or of a running
       prediction, are never deleted.
@@ -297,6 +304,7 @@ class JobSpec(Spec):
     precision: Literal["float32", "tf32"] | None = None
     standardize: Standardize | None = None
     init: Init | None = None
+    sample: Sequence[str] | None = None
     retention: Retention | None = None
     snapshots: Snapshots | None = None
     until: Until | None = None

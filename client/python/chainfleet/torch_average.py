@@ -25,6 +25,7 @@ class TorchAverage:
     Returns the mean probability float32 [n, K] for classes, and the mean float32 [n] in the targets' own units for
     numbers. Both equal the server's prediction to float32 rounding. x: an array or a tensor [n, ...], not standardised;
     gradients reach a float32 tensor unless the module is a ScriptModule.
+    Parameters that the job does not sample keep the module's values, which must be those of the network's file.
     Every draw stays in the memory of the device. draws_used, class_names: see Prediction.
     """
 
@@ -44,7 +45,6 @@ class TorchAverage:
         self._mean, self._stddev = (torch.from_numpy(values).to(self._device) for values in (mean, stddev))
         self._units = about.inputs.target_units if learns_numbers(about) else None
         self._bernoulli = about.spec.likelihood.WhichOneof("kind") == "bernoulli"
-        wanted = {name: tuple(value.shape) for name, value in self._module.named_parameters()}
         self._draws = [
             (
                 draw.weight,
@@ -60,6 +60,11 @@ class TorchAverage:
         if not self._draws:
             raise InvalidArgument(f"job {about.id} has no draws to average", reason="NO_DRAWS", hint="job.wait() first")
         found = {name: tuple(value.shape) for name, value in self._draws[0][1].items()}
+        wanted = {
+            name: tuple(value.shape)
+            for name, value in self._module.named_parameters()
+            if name in found or not about.spec.sample  # the others keep their values
+        }
         if wanted != found:
             raise InvalidArgument(
                 f"the module has parameters {wanted}, the draws have {found}",
@@ -93,6 +98,8 @@ class TorchAverage:
         arrays: dict[str, Any] = {}
         for name, value in self._module.named_parameters(remove_duplicate=not exported):
             sampled = first.setdefault(id(value), name)
+            if sampled not in self._draws[0][1]:
+                continue  # the module of the file has its value
             arrays[f"parameters/{name}"] = np.stack(
                 [parameters[sampled].cpu().numpy() for _, parameters in self._draws]
             )

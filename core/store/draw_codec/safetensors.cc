@@ -13,7 +13,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr uint64_t kMaxHeaderBytes = 100'000'000;
 constexpr struct {
   TensorType type;
   const char* name;
@@ -129,11 +128,11 @@ const TensorView* Safetensors::Find(const std::string& name) const {
   return it == tensors.end() ? nullptr : &*it;
 }
 
-absl::StatusOr<Safetensors> ParseSafetensors(const std::string& bytes) {
+absl::StatusOr<Safetensors> ParseSafetensors(const std::string& bytes, uint64_t max_header_bytes) {
   uint64_t header_size = 0;
   if (bytes.size() < sizeof header_size) return Bad("it is shorter than 8 bytes");
   std::memcpy(&header_size, bytes.data(), sizeof header_size);
-  if (header_size > kMaxHeaderBytes || header_size > bytes.size() - sizeof header_size)
+  if (header_size > max_header_bytes || header_size > bytes.size() - sizeof header_size)
     return Bad("the header is cut or too long");
   const char* header_begin = bytes.data() + sizeof header_size;
   const char* data = header_begin + header_size;

@@ -30,10 +30,10 @@ struct Safetensors {
   const TensorView* Find(const std::string& name) const;  // null if absent
 };
 
-// Returns views into `bytes`, which must outlive the result. INVALID_ARGUMENT: header longer than 100,000,000 bytes or
+// Returns views into `bytes`, which must outlive the result. INVALID_ARGUMENT: header longer than `max_header_bytes` or
 // than the file, bad UTF-8 or JSON, duplicate keys, unknown dtype, offsets with holes or overlaps, sizes that do not
 // match the shape, bytes after the last tensor, metadata that are not strings.
-absl::StatusOr<Safetensors> ParseSafetensors(const std::string& bytes);
+absl::StatusOr<Safetensors> ParseSafetensors(const std::string& bytes, uint64_t max_header_bytes = 100'000'000);
 
 // Returns the bytes of a file before the tensors' bytes; does not read `data`.
 std::string SafetensorsHeader(const std::vector<TensorView>& tensors,

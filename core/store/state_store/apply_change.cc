@@ -90,12 +90,12 @@ class Applier {
             "DATASET_NOT_FOUND"));
       }
     }
-    if (c.plan->module) {
-      CHAINFLEET_ASSIGN_OR_RETURN(const auto module, FindModel(c.plan->module->name, rows_));
-      if (!module || module->object.sha256 != c.plan->module->object.sha256) {
-        return Refused(WithReason(
-            absl::NotFoundError(absl::StrCat("no model ", c.plan->module->name, ": put it again, then submit")),
-            "MODEL_NOT_FOUND"));
+    for (const StoredModel* file : FilesOf(*c.plan)) {
+      CHAINFLEET_ASSIGN_OR_RETURN(const auto model, FindModel(file->name, rows_));
+      if (!model || model->object.sha256 != file->object.sha256) {
+        return Refused(
+            WithReason(absl::NotFoundError(absl::StrCat("no model ", file->name, ": put it again, then submit")),
+                       "MODEL_NOT_FOUND"));
       }
     }
     JobRow row;

@@ -109,6 +109,7 @@ Json RecordOf(const JobPlan& plan) {
   j["spec"] = RecordOf(plan.spec);
   if (plan.dataset) j["dataset"]["tenant"] = plan.dataset->tenant;
   if (plan.module) j["module"]["tenant"] = plan.module->tenant;
+  for (size_t i = 0; i < plan.weights.size(); ++i) j["weights"][i]["tenant"] = plan.weights[i].tenant;
   return j;
 }
 
@@ -118,6 +119,7 @@ void ReadRecord(const Json& j, JobPlan* plan) {
   if (!j.contains("target_units")) plan->spec.standardize.targets = false;  // older releases never did
   if (plan->dataset) JsonFieldReader{j["dataset"]}("tenant", plan->dataset->tenant);
   if (plan->module) JsonFieldReader{j["module"]}("tenant", plan->module->tenant);
+  for (size_t i = 0; i < plan->weights.size(); ++i) JsonFieldReader{j["weights"][i]}("tenant", plan->weights[i].tenant);
 }
 
 Json RecordOf(const SegmentRecord& record) {

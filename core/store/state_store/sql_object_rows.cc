@@ -34,8 +34,10 @@ absl::Status SqlRows::DeleteModel(const std::string& name) {
 }
 
 absl::StatusOr<std::vector<std::string>> SqlRows::JobsOfModel(const std::string& name) {
-  return sql::All<std::string>(connection_, "SELECT id FROM jobs WHERE module = ? AND intent != ? ORDER BY id", name,
-                               JobIntent::kDelete);
+  // A name has no blank and none of LIKE's wildcards.
+  return sql::All<std::string>(connection_,
+                               "SELECT id FROM jobs WHERE ' ' || module || ' ' LIKE ? AND intent != ? ORDER BY id",
+                               absl::StrCat("% ", name, " %"), JobIntent::kDelete);
 }
 
 absl::Status SqlRows::AddGarbage(const std::string& object) {

@@ -29,6 +29,13 @@ absl::StatusOr<std::vector<SegmentRecord>> Segments(SqlConnection* connection, c
   return std::vector<SegmentRecord>(std::move_iterator(rows.begin()), std::move_iterator(rows.end()));
 }
 
+// Separated by blanks.
+std::string NamesOfFiles(const JobPlan& plan) {
+  std::string names;
+  for (const StoredModel* file : FilesOf(plan)) absl::StrAppend(&names, names.empty() ? "" : " ", file->name);
+  return names;
+}
+
 }  // namespace
 
 absl::StatusOr<std::optional<JobRow>> SqlRows::FindJob(const std::string& id) {
@@ -49,12 +56,12 @@ absl::StatusOr<bool> SqlRows::InsertJob(JobRow* row) {
   const JobPlan& plan = *row->plan;
   CHAINFLEET_ASSIGN_OR_RETURN(
       const std::optional<int64_t> sequence,
-      sql::First<int64_t>(
-          connection_,
-          "INSERT INTO jobs (id, tenant, request_id, dataset, module, plan, intent, created_ns, "
-          "finished_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING sequence",
-          row->id, row->tenant, sql::IfAny(row->request_id), sql::IfAny(plan.dataset ? plan.dataset->name : ""),
-          sql::IfAny(plan.module ? plan.module->name : ""), plan, row->intent, row->created_at, row->finished_at));
+      sql::First<int64_t>(connection_,
+                          "INSERT INTO jobs (id, tenant, request_id, dataset, module, plan, intent, created_ns, "
+                          "finished_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING sequence",
+                          row->id, row->tenant, sql::IfAny(row->request_id),
+                          sql::IfAny(plan.dataset ? plan.dataset->name : ""), sql::IfAny(NamesOfFiles(plan)), plan,
+                          row->intent, row->created_at, row->finished_at));
   if (sequence) row->sequence = *sequence;
   return sequence.has_value();
 }

@@ -28,7 +28,7 @@ TEST(ScheduleSpec, TakesEachKindWithinItsBounds) {
 }
 
 TEST(ScheduleSpec, NamesEveryFieldOutOfBoundsBelowItsScale) {
-  EXPECT_THAT(Paths(ConstantSchedule{0}), ElementsAre("learning_rate.constant"));
+  EXPECT_THAT(Paths(ConstantSchedule{-1}), ElementsAre("learning_rate.constant"));
   EXPECT_THAT(Paths(ConstantSchedule{-1}, StepScale::kStepSize), ElementsAre("step_size.constant"));
   EXPECT_THAT(Paths(LinearSchedule{0, -1}), ElementsAre("learning_rate.linear.initial", "learning_rate.linear.final"));
   EXPECT_THAT(Paths(ExponentialSchedule{0.1, 0}), ElementsAre("learning_rate.exponential.final"));

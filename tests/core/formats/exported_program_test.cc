@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/formats/exported_operators.h"
 #include "core/formats/zip.h"
+#include "tests/support/exported_tensors.h"
 
 namespace chainfleet {
 namespace {

@@ -185,6 +185,27 @@ TEST_P(ObjectChanges, AModelGoesWhenNoJobUsesIt) {
   EXPECT_TRUE(absl::IsNotFound(Apply(change::DeleteModel{"mine"}).status));
 }
 
+TEST_P(ObjectChanges, FilesOfWeightsStayWhileAJobStartsThere) {
+  const auto weights = [](const std::string& name, uint64_t digest) {
+    return StoredModel{.name = name, .object = {"of-" + name, 12, DigestOf(digest)}};
+  };
+  auto plan = std::make_shared<JobPlan>(*PlanOf("job-aaaaaa", 1));
+  plan->module = weights("net", 3);
+  plan->weights = {weights("map-1", 4), weights("map-2", 5)};
+  Put(*plan->module);
+  Put(plan->weights[0]);
+  EXPECT_EQ(ReasonOf(Apply(change::CreateJob{plan, ""}).status), "MODEL_NOT_FOUND") << "map-2 is not there";
+  Put(plan->weights[1]);
+  Put(weights("map", 6));
+  ASSERT_TRUE(Apply(change::CreateJob{plan, ""}).status.ok());
+  EXPECT_TRUE(Apply(change::DeleteModel{"map"}).status.ok()) << "a part of a name is another name";
+  for (const char* name : {"net", "map-1", "map-2"}) {
+    EXPECT_EQ(ReasonOf(Apply(change::DeleteModel{name}).status), "IN_USE") << name;
+  }
+  Apply(change::SetIntent{"job-aaaaaa", JobIntent::kDelete});
+  EXPECT_TRUE(Apply(change::DeleteModel{"map-2"}).status.ok());
+}
+
 TEST_P(ObjectChanges, GarbageComesByPages) {
   for (const char* object : {"a", "b", "c"}) {
     Begin(object, object);

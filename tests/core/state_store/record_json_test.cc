@@ -29,6 +29,9 @@ TEST(RecordJson, JobPlanSurvivesTheRoundTrip) {
   plan.spec.trace_every = 5;
   plan.normalisation = {{0.1, 0.2}, {0.3, 0.4}};
   plan.module = {"mine", {"store/models/m", 12, DigestOf(3)}, absl::FromUnixSeconds(9)};
+  plan.spec.init.weights = {"map-0", "map-1"};
+  plan.weights = {{.name = "map-0", .object = {"store/models/a", 5, DigestOf(4)}},
+                  {.name = "map-1", .object = {"store/models/b", 6, DigestOf(5)}, .tenant = "vision"}};
   const auto read = DecodeRecord<JobPlan>(EncodeRecord(plan));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->spec, plan.spec);
@@ -38,6 +41,9 @@ TEST(RecordJson, JobPlanSurvivesTheRoundTrip) {
   EXPECT_EQ(read->module->object, plan.module->object);
   EXPECT_EQ(read->module->created_at, plan.module->created_at);
   EXPECT_EQ(read->dataset->normalisation, plan.dataset->normalisation);
+  ASSERT_EQ(read->weights.size(), 2u);
+  EXPECT_EQ(read->weights[1].object, plan.weights[1].object);
+  EXPECT_EQ(read->weights[1].tenant, "vision");
 }
 
 TEST(RecordJson, ModelsSurviveTheRoundTrip) {
@@ -52,6 +58,7 @@ TEST(RecordJson, ModelsSurviveTheRoundTrip) {
         ModelSpec{GaussianMixturePotential{{1, 3}, {-2, 2}, {0.5, 1}, 9}},
         ModelSpec{LinearRegressionPotential{0.25, false}}, ModelSpec{LogisticRegressionPotential{}},
         ModelSpec{StoredNetworkModel{"mine", ModelFormat::kTorchScript}},
+        ModelSpec{StoredNetworkModel{"mine"}, {}, {"head.*", "0.bias"}},
         ModelSpec{BuiltinModel{"linear", {}}, GaussianLikelihood{.variance = 0.25}},
         ModelSpec{BuiltinModel{"mlp", {}}, GaussianLikelihood{.variance = {}, .learned = true}},
         ModelSpec{StoredNetworkModel{"mine", ModelFormat::kTorchScript}, HeteroscedasticGaussianLikelihood()},

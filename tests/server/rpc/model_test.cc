@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/store/draw_codec/safetensors.h"
 #include "tests/server/rpc/running_server.h"
 #include "tests/server/rpc/torch_script_archive.h"
 
@@ -93,6 +94,21 @@ TEST_F(ModulesOff, APt2FileIsStoredWithWhatItSaysOfItsNetwork) {
   file[file.find("torch.ops.aten.linear") + 11] = 'x';
   EXPECT_THAT(std::string(Put("other", file).status().message()), HasSubstr("model other: "));
   EXPECT_THAT(Names(), testing::ElementsAre("mlp"));
+}
+
+// Nor are weights.
+TEST_F(ModulesOff, AFileOfWeightsIsStoredWithItsTensors) {
+  const float values[] = {1, 2};
+  const std::string file =
+      WriteSafetensors({{"0.bias", TensorType::kFloat32, {2}, reinterpret_cast<const char*>(values), 8}}, {});
+  const auto model = Put("map", file);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->signature().inputs_size(), 0);
+  ASSERT_EQ(model->signature().parameters_size(), 1);
+  EXPECT_EQ(model->signature().parameters(0).type(), "float32");
+  EXPECT_THAT(std::string(Put("cut", file.substr(0, file.size() - 1)).status().message()),
+              HasSubstr("model cut: not a valid safetensors file"));
+  EXPECT_THAT(Names(), testing::ElementsAre("map"));
 }
 
 class WriterWithoutModels : public ModelTest {

@@ -71,8 +71,9 @@ class RecordedBatch final : public ChainBatch {
  public:
   RecordedBatch(std::unique_ptr<ChainBatch> batch, CallMap* map) : batch_(std::move(batch)), map_(map) {}
 
-  absl::Status AddChain(int32_t index, const std::optional<std::string>& resume_point) override {
-    return map_->Record("AddChain", [&] { return batch_->AddChain(index, resume_point); });
+  absl::Status AddChain(int32_t index, const std::optional<std::string>& resume_point,
+                        const std::string* weights) override {
+    return map_->Record("AddChain", [&] { return batch_->AddChain(index, resume_point, weights); });
   }
   void RemoveChain(int32_t index) override {
     map_->Record("RemoveChain", [&] { batch_->RemoveChain(index); });

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/check.h"
 #include "core/base/log.h"
+#include "core/domain/step_size_schedule.h"
 #include "core/domain/sweep_points.h"
 #include "worker/numerics/arena/device_memory.h"
 #include "worker/numerics/arena/precision_scope.h"
@@ -18,7 +19,6 @@
 #include "worker/numerics/batch/start_point.h"
 #include "worker/numerics/potentials/minibatch.h"
 #include "worker/numerics/samplers/kernel.h"
-#include "core/domain/step_size_schedule.h"
 #include "worker/numerics/tensors/torch_errors.h"
 #include "worker/numerics/tracing/chain_reporter.h"
 #include "worker/numerics/tracing/chain_tracer.h"
@@ -73,14 +73,14 @@ class KernelBatch final : public ChainBatch {
     if (plan_->spec.sampler.is_metropolis()) held_.emplace(potential_->layout(), device);
   }
 
-  absl::Status AddChain(int32_t index, const std::optional<std::string>& resume_point) override {
+  absl::Status AddChain(int32_t index, const std::optional<std::string>& resume_point,
+                        const std::string* weights) override {
     const std::string who = ToString(ChainId{plan_->job, index});
     // A job without a sweep may have more chains than the plan says, because chains can be added to running jobs.
     if (index < 0 || PointOf(plan_->spec, index) >= NumPoints(plan_->spec.sweep))
       return absl::InvalidArgumentError("chain " + who + " does not exist");
     if (Find(index) != rows_.end()) return absl::AlreadyExistsError("chain " + who + " is in this batch already");
-    Row row;
-    row.chain = index;
+    Row row{.chain = index};
     row.first_report = FirstReportStep(index, layout().num_parameters(), device_, steps_.training_steps);
     std::optional<Checkpoint> checkpoint;
     if (resume_point) {
@@ -96,7 +96,8 @@ class KernelBatch final : public ChainBatch {
       if (checkpoint) {
         Restore(r, std::move(*checkpoint));
       } else {
-        state_.theta().WriteRow(r, StartOfChain(layout(), plan_->spec.init, index, KeyOf(index)));
+        CHAINFLEET_ASSIGN_OR_RETURN(auto start, StartOfChain(layout(), plan_->spec.init, index, KeyOf(index), weights));
+        state_.theta().WriteRow(r, start);
         std::visit([&](const auto& kernel) { kernel.InitRow(&state_, r); }, kernel_);
       }
       rows_.push_back(std::move(row));
@@ -183,8 +184,7 @@ class KernelBatch final : public ChainBatch {
   }
 
   std::optional<Draw> GiveUpHeld(int32_t index) override {
-    if (!held_) return std::nullopt;
-    return held_->Release(RowOf(index));
+    return held_ ? held_->Release(RowOf(index)) : std::nullopt;
   }
 
   bool IsFinite(int32_t index) override {

@@ -45,10 +45,12 @@ class ChainBatch {
                                                             std::shared_ptr<const std::string> module = nullptr);
   virtual ~ChainBatch() = default;
 
-  // Adds chain `index` at its start, or at `resume_point` (the bytes of SaveResumePoint). INVALID_ARGUMENT: the bytes
-  // do not decode or belong to another chain. FAILED_PRECONDITION: their format is newer, or too old. ALREADY_EXISTS:
-  // the batch has the chain. RESOURCE_EXHAUSTED: memory is short.
-  virtual absl::Status AddChain(int32_t index, const std::optional<std::string>& resume_point) = 0;
+  // Adds chain `index` at its start, or at `resume_point` (the bytes of SaveResumePoint). `weights`: the bytes of its
+  // file of init.weights, if the plan has such files and there is no resume point. INVALID_ARGUMENT: the bytes do not
+  // decode, belong to another chain, or hold other parameters. FAILED_PRECONDITION: their format is newer, or too old.
+  // ALREADY_EXISTS: the batch has the chain. RESOURCE_EXHAUSTED: memory is short.
+  virtual absl::Status AddChain(int32_t index, const std::optional<std::string>& resume_point,
+                                const std::string* weights = nullptr) = 0;
   virtual void RemoveChain(int32_t index) = 0;
   virtual std::vector<int32_t> chains() const = 0;
 

@@ -1,7 +1,13 @@
 #include "worker/numerics/batch/start_point.h"
 
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+
+#include "core/store/draw_codec/weights_file.h"
 
 namespace chainfleet {
 namespace {
@@ -28,6 +34,49 @@ std::vector<float> RandomStart(const Layout& layout, RngKey key) {
   return theta;
 }
 
+absl::Status ReplaceByStored(const Layout& layout, std::vector<float>* theta) {
+  for (const ParameterShape& parameter : layout.parameters()) {
+    if (parameter.stored == nullptr) continue;
+    const float *const first = parameter.stored.get(), *const end = first + NumValues(parameter.shape);
+    if (!std::all_of(first, end, [](float value) { return std::isfinite(value); }))
+      return absl::InvalidArgumentError(parameter.name + " has a value that is not finite in the model's file");
+    std::copy(first, end, theta->begin() + parameter.offset);
+  }
+  return absl::OkStatus();
+}
+
+// Copies a tensor's numbers, which may lie unaligned in the file. Returns false if one is not finite.
+template <typename T>
+bool CopyAs(const TensorView& tensor, float* to) {
+  bool finite = true;
+  for (int64_t i = 0; i < tensor.size_bytes / ItemBytes(tensor.type); ++i) {
+    T value;
+    std::memcpy(&value, tensor.data + i * sizeof value, sizeof value);
+    to[i] = static_cast<float>(value);
+    finite &= std::isfinite(to[i]);
+  }
+  return finite;
+}
+
+bool Copy(const TensorView& tensor, float* to) {
+  if (tensor.type == TensorType::kFloat16) return CopyAs<c10::Half>(tensor, to);
+  if (tensor.type == TensorType::kBfloat16) return CopyAs<c10::BFloat16>(tensor, to);
+  return tensor.type == TensorType::kFloat64 ? CopyAs<double>(tensor, to) : CopyAs<float>(tensor, to);
+}
+
+absl::Status ReplaceByFile(const Layout& layout, const std::string* weights, std::vector<float>* theta) {
+  if (weights == nullptr) return absl::InvalidArgumentError("the chain comes without the file");
+  CHAINFLEET_ASSIGN_OR_RETURN(const Safetensors file, ReadWeights(*weights));
+  if (const std::string why = WhyNoStart(SignaturesOf(file), layout.parameters()); !why.empty())
+    return absl::InvalidArgumentError("the file " + why);
+  for (const ParameterShape& parameter : layout.parameters()) {
+    const TensorView* tensor = file.Find(parameter.name);
+    if (tensor != nullptr && !Copy(*tensor, theta->data() + parameter.offset))
+      return absl::InvalidArgumentError(parameter.name + " has a value that is not finite as a float32");
+  }
+  return absl::OkStatus();
+}
+
 std::vector<float> RowOf(const std::vector<double>& points, int64_t num_parameters, int32_t index) {
   if (points.size() == 1) return std::vector<float>(num_parameters, static_cast<float>(points.front()));
   const int64_t rows = static_cast<int64_t>(points.size()) / num_parameters;
@@ -37,9 +86,15 @@ std::vector<float> RowOf(const std::vector<double>& points, int64_t num_paramete
 
 }  // namespace
 
-std::vector<float> StartOfChain(const Layout& layout, const InitSpec& init, int32_t index, RngKey key) {
+absl::StatusOr<std::vector<float>> StartOfChain(const Layout& layout, const InitSpec& init, int32_t index, RngKey key,
+                                                const std::string* weights) {
   const int64_t d = layout.num_parameters();
   std::vector<float> theta = init.theta.empty() ? RandomStart(layout, key) : RowOf(init.theta, d, index);
+  if (init.model) CHAINFLEET_RETURN_IF_ERROR(Annotate(ReplaceByStored(layout, &theta), "init.model"));
+  if (!init.weights.empty()) {
+    const std::string& name = init.weights[index % init.weights.size()];
+    CHAINFLEET_RETURN_IF_ERROR(Annotate(ReplaceByFile(layout, weights, &theta), "init.weights: model " + name));
+  }
   for (int64_t p = 0; p < d && init.perturb > 0; ++p) {
     const double noise = NormalDouble(key, RngStream::kInit, kPerturbation, static_cast<uint32_t>(p));
     theta[p] = static_cast<float>(theta[p] + init.perturb * noise);

@@ -123,7 +123,8 @@ ExportedNetwork::ExportedNetwork(NetworkShape shape, ExportedSteps steps, std::v
 absl::StatusOr<std::shared_ptr<const StoredNetwork>> ExportedNetwork::Load(const std::string& bytes,
                                                                            const std::vector<int64_t>& input_shape,
                                                                            int64_t num_outputs, at::Device device,
-                                                                           const std::vector<ParameterShape>& more) {
+                                                                           const std::vector<ParameterShape>& more,
+                                                                           const std::vector<std::string>& sample) {
   const StoredNetworkUse use{kPath, input_shape, num_outputs, device, more};
   const auto refused = [&](const absl::Status& status) { return use.Refused(std::string(status.message())); };
   const absl::StatusOr<ExportedProgram> program = ReadExportedProgram(bytes);
@@ -131,32 +132,36 @@ absl::StatusOr<std::shared_ptr<const StoredNetwork>> ExportedNetwork::Load(const
   CHAINFLEET_RETURN_IF_ERROR(CheckInput(*program, use));
   absl::StatusOr<ExportedSteps> steps = ExportedSteps::Compile(*program, device);
   if (!steps.ok()) return refused(steps.status());
-  const absl::StatusOr<std::vector<std::string>> content = ReadExportedTensors(bytes, *program);
-  if (!content.ok()) return refused(content.status());
 
   std::vector<at::Tensor> tensors, values;
   std::vector<std::string> names;
   std::vector<size_t> parameters;
-  for (size_t i = 0; i < content->size(); ++i) {
-    tensors.push_back(TensorOf(program->tensors[i], (*content)[i], device));
-    if (!program->tensors[i].is_parameter) continue;
-    names.push_back(program->tensors[i].name);
+  const auto take = [&](const ExportedTensor& tensor, const std::string& content) {
+    tensors.push_back(TensorOf(tensor, content, device));
+    if (!tensor.is_parameter || !IsSampled(tensor.name, sample)) return;
+    names.push_back(tensor.name);
     values.push_back(tensors.back());
-    parameters.push_back(i);
-  }
+    parameters.push_back(tensors.size() - 1);
+  };
+  if (const absl::Status read = ForEachExportedTensor(bytes, *program, take); !read.ok()) return refused(read);
   CHAINFLEET_ASSIGN_OR_RETURN(NetworkShape shape, ShapeOfStored(names, values, use));
   if (device.is_cuda()) shape.largest_output = LargestOutput(*steps, tensors, shape, device);
-  std::shared_ptr<const ExportedNetwork> network(new ExportedNetwork(std::move(shape), *std::move(steps), tensors,
-                                                                     std::move(parameters), HasConvolutions(*program)));
+  std::shared_ptr<ExportedNetwork> network(new ExportedNetwork(std::move(shape), *std::move(steps), tensors,
+                                                               std::move(parameters), HasConvolutions(*program)));
   for (at::Tensor& value : values) value = value.unsqueeze(0);
   const auto forward = [&](const at::Tensor& x) { return network->Logits(values, x.unsqueeze(0)).squeeze(0); };
   CHAINFLEET_RETURN_IF_ERROR(TryForward(forward, tensors, use));
   return network;
 }
 
+std::vector<at::Tensor> ExportedNetwork::Tensors(const std::vector<at::Tensor>& parameters) const {
+  std::vector<at::Tensor> tensors = tensors_;
+  for (size_t k = 0; k < parameters_.size(); ++k) tensors[parameters_[k]] = parameters[k].squeeze(0);
+  return tensors;
+}
+
 std::vector<at::Tensor> ExportedNetwork::Values(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const {
-  std::vector<at::Tensor> values = tensors_;
-  for (size_t k = 0; k < parameters_.size(); ++k) values[parameters_[k]] = parameters[k].squeeze(0);
+  std::vector<at::Tensor> values = Tensors(parameters);
   values.push_back(x.squeeze(0));
   return values;
 }

@@ -20,12 +20,14 @@ namespace chainfleet {
 class ExportedNetwork final : public StoredNetwork {
  public:
   // Loads the bytes of a .pt2 file, for inputs [n, input_shape...]. `more` parameters, which no output depends on, come
-  // last. INVALID_ARGUMENT with a violation at model.exported: errors of ReadExportedProgram, ExportedSteps::Compile,
-  // ShapeOfStored and TryForward; or the graph has other inputs.
+  // last. Parameters that are not sampled (IsSampled) are constants, as buffers are. INVALID_ARGUMENT with a violation
+  // at model.exported: errors of ReadExportedProgram, ExportedSteps::Compile, ShapeOfStored and TryForward; or the
+  // graph has other inputs.
   static absl::StatusOr<std::shared_ptr<const StoredNetwork>> Load(const std::string& bytes,
                                                                    const std::vector<int64_t>& input_shape,
                                                                    int64_t num_outputs, at::Device device,
-                                                                   const std::vector<ParameterShape>& more = {});
+                                                                   const std::vector<ParameterShape>& more = {},
+                                                                   const std::vector<std::string>& sample = {});
 
   at::Tensor Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const override;
 
@@ -40,6 +42,8 @@ class ExportedNetwork final : public StoredNetwork {
   ExportedNetwork(NetworkShape shape, ExportedSteps steps, std::vector<at::Tensor> tensors,
                   std::vector<size_t> parameters, bool has_convolutions);
 
+  // The program's tensors, for one chain.
+  std::vector<at::Tensor> Tensors(const std::vector<at::Tensor>& parameters) const;
   // All values of the graph before it runs, for one chain.
   std::vector<at::Tensor> Values(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const;
   at::Tensor LogitsTogether(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const;

@@ -6,7 +6,9 @@
 #include <c10/core/GradMode.h>
 
 #include <cstring>
+#include <functional>
 #include <map>
+#include <string_view>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
@@ -27,6 +29,11 @@ bool SameBits(const at::Tensor& a, const at::Tensor& b) {
   const at::Tensor left = a.cpu().contiguous(), right = b.cpu().contiguous();
   return left.sizes() == right.sizes() && left.nbytes() == right.nbytes() &&
          std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
+}
+
+size_t HashOfBits(const at::Tensor& values) {
+  const at::Tensor host = values.cpu().contiguous();
+  return std::hash<std::string_view>()({static_cast<const char*>(host.const_data_ptr()), host.nbytes()});
 }
 
 // Trial inputs with values of both signs. With `changed` the last row differs.
@@ -68,6 +75,8 @@ absl::StatusOr<NetworkShape> ShapeOfStored(const std::vector<std::string>& names
       shape.fan_in = fan_in[shape.name.substr(0, shape.name.size() - 4) + "weight"];
     }
     shape.initial = static_cast<float>(value.mean(at::kDouble).item<double>());
+    const at::Tensor on_host = value.detach().cpu().contiguous();
+    shape.stored = {std::make_shared<at::Tensor>(on_host), on_host.const_data_ptr<float>()};
     network.parameters.push_back(std::move(shape));
   }
   if (names.empty()) return use.Refused("has no parameters to sample");
@@ -82,10 +91,10 @@ absl::StatusOr<NetworkShape> ShapeOfStored(const std::vector<std::string>& names
 absl::Status TryForward(const std::function<at::Tensor(const at::Tensor&)>& forward,
                         const std::vector<at::Tensor>& constants, const StoredNetworkUse& use) {
   const c10::AutoGradMode autograd(false);
-  std::vector<at::Tensor> before;
+  std::vector<size_t> before;
   std::vector<uint32_t> versions;  // LibTorch counts writes, also those that change nothing for these inputs
   for (const at::Tensor& constant : constants) {
-    before.push_back(constant.clone());
+    before.push_back(HashOfBits(constant));
     versions.push_back(constant._version());
   }
   const at::Tensor x = TrialInputs(use, false);
@@ -107,7 +116,7 @@ absl::Status TryForward(const std::function<at::Tensor(const at::Tensor&)>& forw
     return use.Refused(question + " mixes examples: the logits of one must not depend on the inputs of another");
   }
   for (size_t i = 0; i < constants.size(); ++i) {
-    if (constants[i]._version() != versions[i] || !SameBits(constants[i], before[i])) {
+    if (constants[i]._version() != versions[i] || HashOfBits(constants[i]) != before[i]) {
       return use.Refused(question + " changes a buffer or a parameter: they are constants here");
     }
   }
@@ -129,8 +138,10 @@ absl::StatusOr<std::shared_ptr<const StoredNetwork>> StoredNetworkOf(const Model
   if (module == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat("model ", stored->name, ": the plan comes without its file"));
   }
-  const auto load = stored->format == ModelFormat::kExported ? ExportedNetwork::Load : ScriptedNetwork::Load;
-  return load(*module, network.input_shape, network.num_outputs, device, ParametersOf(LikelihoodOf(model)));
+  const std::vector<ParameterShape> more = ParametersOf(LikelihoodOf(model));
+  if (stored->format == ModelFormat::kTorchScript)
+    return ScriptedNetwork::Load(*module, network.input_shape, network.num_outputs, device, more);
+  return ExportedNetwork::Load(*module, network.input_shape, network.num_outputs, device, more, model.sample);
 }
 
 }  // namespace chainfleet

@@ -1,6 +1,6 @@
 // A network that a user stored as a file. A chain's parameters replace those of the file. Buffers are constants as
-// stored: batch norm uses the stored statistics and dropout is off, so U(theta) is a function of theta alone. Every
-// parameter is sampled.
+// stored: batch norm uses the stored statistics and dropout is off, so U(theta) is a function of theta alone.
+// Parameters that a job does not sample are constants, too.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -6,7 +6,7 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class JobSpec(_message.Message):
-    __slots__ = ["augmentation", "batch_size", "burn_in", "chains", "collect", "dataset", "init", "learning_rate", "likelihood", "minibatches", "model", "name", "num_epochs", "num_steps", "precision", "preset", "prior", "resume_point_every_steps", "retention", "sampler", "scheduling", "seed", "snapshots", "standardize", "step_size", "sweep", "temperature", "trace_every", "until"]
+    __slots__ = ["augmentation", "batch_size", "burn_in", "chains", "collect", "dataset", "init", "learning_rate", "likelihood", "minibatches", "model", "name", "num_epochs", "num_steps", "precision", "preset", "prior", "resume_point_every_steps", "retention", "sample", "sampler", "scheduling", "seed", "snapshots", "standardize", "step_size", "sweep", "temperature", "trace_every", "until"]
     class Augmentation(_message.Message):
         __slots__ = ["crop_padding", "flip"]
         CROP_PADDING_FIELD_NUMBER: _ClassVar[int]
@@ -40,12 +40,16 @@ class JobSpec(_message.Message):
         name: str
         def __init__(self, name: _Optional[str] = ...) -> None: ...
     class Init(_message.Message):
-        __slots__ = ["perturb", "theta"]
+        __slots__ = ["model", "perturb", "theta", "weights"]
+        MODEL_FIELD_NUMBER: _ClassVar[int]
         PERTURB_FIELD_NUMBER: _ClassVar[int]
         THETA_FIELD_NUMBER: _ClassVar[int]
+        WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+        model: bool
         perturb: float
         theta: _containers.RepeatedScalarFieldContainer[float]
-        def __init__(self, theta: _Optional[_Iterable[float]] = ..., perturb: _Optional[float] = ...) -> None: ...
+        weights: _containers.RepeatedScalarFieldContainer[str]
+        def __init__(self, theta: _Optional[_Iterable[float]] = ..., perturb: _Optional[float] = ..., model: bool = ..., weights: _Optional[_Iterable[str]] = ...) -> None: ...
     class Layer(_message.Message):
         __slots__ = ["avg_pool", "batch_norm", "concat", "conv", "dropout", "flatten", "frn", "gelu", "global_avg_pool", "group_norm", "layer_norm", "leaky_relu", "linear", "max_pool", "relu", "residual", "silu", "softplus", "tanh"]
         class AvgPool(_message.Message):
@@ -628,6 +632,7 @@ class JobSpec(_message.Message):
     RESUME_POINT_EVERY_STEPS_FIELD_NUMBER: _ClassVar[int]
     RETENTION_FIELD_NUMBER: _ClassVar[int]
     SAMPLER_FIELD_NUMBER: _ClassVar[int]
+    SAMPLE_FIELD_NUMBER: _ClassVar[int]
     SCHEDULING_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
@@ -656,6 +661,7 @@ class JobSpec(_message.Message):
     prior: JobSpec.Prior
     resume_point_every_steps: int
     retention: JobSpec.Retention
+    sample: _containers.RepeatedScalarFieldContainer[str]
     sampler: JobSpec.Sampler
     scheduling: JobSpec.Scheduling
     seed: int
@@ -666,4 +672,4 @@ class JobSpec(_message.Message):
     temperature: float
     trace_every: int
     until: JobSpec.Until
-    def __init__(self, name: _Optional[str] = ..., model: _Optional[_Union[JobSpec.Model, _Mapping]] = ..., dataset: _Optional[_Union[JobSpec.DatasetRef, _Mapping]] = ..., prior: _Optional[_Union[JobSpec.Prior, _Mapping]] = ..., sampler: _Optional[_Union[JobSpec.Sampler, _Mapping]] = ..., learning_rate: _Optional[_Union[JobSpec.Schedule, _Mapping]] = ..., step_size: _Optional[_Union[JobSpec.Schedule, _Mapping]] = ..., temperature: _Optional[float] = ..., batch_size: _Optional[int] = ..., minibatches: _Optional[str] = ..., num_epochs: _Optional[int] = ..., num_steps: _Optional[int] = ..., burn_in: _Optional[_Union[JobSpec.BurnIn, _Mapping]] = ..., chains: _Optional[int] = ..., collect: _Optional[_Union[JobSpec.Collect, _Mapping]] = ..., seed: _Optional[int] = ..., resume_point_every_steps: _Optional[int] = ..., sweep: _Optional[_Union[JobSpec.Sweep, _Mapping]] = ..., likelihood: _Optional[_Union[JobSpec.Likelihood, _Mapping]] = ..., scheduling: _Optional[_Union[JobSpec.Scheduling, _Mapping]] = ..., preset: _Optional[str] = ..., augmentation: _Optional[_Union[JobSpec.Augmentation, _Mapping]] = ..., precision: _Optional[str] = ..., standardize: _Optional[_Union[JobSpec.Standardize, _Mapping]] = ..., init: _Optional[_Union[JobSpec.Init, _Mapping]] = ..., retention: _Optional[_Union[JobSpec.Retention, _Mapping]] = ..., snapshots: _Optional[_Union[JobSpec.Snapshots, _Mapping]] = ..., until: _Optional[_Union[JobSpec.Until, _Mapping]] = ..., trace_every: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., model: _Optional[_Union[JobSpec.Model, _Mapping]] = ..., dataset: _Optional[_Union[JobSpec.DatasetRef, _Mapping]] = ..., prior: _Optional[_Union[JobSpec.Prior, _Mapping]] = ..., sampler: _Optional[_Union[JobSpec.Sampler, _Mapping]] = ..., learning_rate: _Optional[_Union[JobSpec.Schedule, _Mapping]] = ..., step_size: _Optional[_Union[JobSpec.Schedule, _Mapping]] = ..., temperature: _Optional[float] = ..., batch_size: _Optional[int] = ..., minibatches: _Optional[str] = ..., num_epochs: _Optional[int] = ..., num_steps: _Optional[int] = ..., burn_in: _Optional[_Union[JobSpec.BurnIn, _Mapping]] = ..., chains: _Optional[int] = ..., collect: _Optional[_Union[JobSpec.Collect, _Mapping]] = ..., seed: _Optional[int] = ..., resume_point_every_steps: _Optional[int] = ..., sweep: _Optional[_Union[JobSpec.Sweep, _Mapping]] = ..., likelihood: _Optional[_Union[JobSpec.Likelihood, _Mapping]] = ..., scheduling: _Optional[_Union[JobSpec.Scheduling, _Mapping]] = ..., preset: _Optional[str] = ..., augmentation: _Optional[_Union[JobSpec.Augmentation, _Mapping]] = ..., precision: _Optional[str] = ..., standardize: _Optional[_Union[JobSpec.Standardize, _Mapping]] = ..., init: _Optional[_Union[JobSpec.Init, _Mapping]] = ..., sample: _Optional[_Iterable[str]] = ..., retention: _Optional[_Union[JobSpec.Retention, _Mapping]] = ..., snapshots: _Optional[_Union[JobSpec.Snapshots, _Mapping]] = ..., until: _Optional[_Union[JobSpec.Until, _Mapping]] = ..., trace_every: _Optional[int] = ...) -> None: ...

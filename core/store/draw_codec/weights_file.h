@@ -1,0 +1,23 @@
+// The parameters of a network in a file of their own: the state_dict of a PyTorch module, written by safetensors.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/domain/network_signature.h"
+#include "core/store/draw_codec/safetensors.h"
+
+namespace chainfleet {
+
+// True if the bytes begin as safetensors do; their content may still be wrong.
+bool IsSafetensors(const std::string& bytes);
+
+// As ParseSafetensors. Also INVALID_ARGUMENT: the header is longer than 1 MiB, which is enough for some 8,000 tensors,
+// or no tensor holds floating-point numbers.
+absl::StatusOr<Safetensors> ReadWeights(const std::string& bytes);
+
+// Returns the tensors' names, types ("float32", as PyTorch writes them) and shapes, in the order of their bytes.
+std::vector<TensorSignature> SignaturesOf(const Safetensors& file);
+
+}  // namespace chainfleet

@@ -1,0 +1,38 @@
+#include "core/store/draw_codec/weights_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace chainfleet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string FileOf(TensorType type, const std::string& name = "a") {
+  const std::string zeros(static_cast<size_t>(2 * ItemBytes(type)), '\0');
+  return WriteSafetensors({{name, type, {2}, zeros.data(), static_cast<int64_t>(zeros.size())}}, {});
+}
+
+TEST(WeightsFile, IsKnownByItsFirstBytes) {
+  EXPECT_TRUE(IsSafetensors(FileOf(TensorType::kFloat32)));
+  EXPECT_FALSE(IsSafetensors("PK\x03\x04 an archive"));
+  EXPECT_FALSE(IsSafetensors("short"));
+}
+
+TEST(WeightsFile, NamesItsTensorsAsPyTorchDoes) {
+  const auto file = ReadWeights(FileOf(TensorType::kBfloat16, "0.weight"));
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_THAT(SignaturesOf(*file), ElementsAre(TensorSignature{"0.weight", "bfloat16", {2}}));
+}
+
+TEST(WeightsFile, RefusesWhatHoldsNoWeights) {
+  EXPECT_THAT(std::string(ReadWeights(FileOf(TensorType::kInt64)).status().message()), HasSubstr("no tensor of float"));
+  EXPECT_THAT(std::string(ReadWeights(FileOf(TensorType::kFloat32).substr(0, 40)).status().message()),
+              HasSubstr("not a valid safetensors file"));
+  EXPECT_THAT(std::string(ReadWeights(FileOf(TensorType::kFloat32, std::string(1 << 20, 'a'))).status().message()),
+              HasSubstr("too long"));
+}
+
+}  // namespace
+}  // namespace chainfleet

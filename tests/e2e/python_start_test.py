@@ -1,0 +1,81 @@
+"""Chains that start at trained weights, from the user's arrays to draws."""
+import unittest
+
+import python_package  # noqa: F401  first: it says where the next ones are
+import chainfleet as cf
+import numpy
+from connected_fleet import ConnectedFleet
+
+SOURCE = numpy.random.default_rng(7)
+X = SOURCE.normal(size=(400, 3)).astype(numpy.float32)
+Y = (X[:, 0] > 0).astype(int)
+LAYERS = [cf.layers.Linear(outputs=4), cf.layers.ReLU(), cf.layers.Linear()]
+SHAPES = {"fc1.weight": (4, 3), "fc1.bias": (4,), "fc2.weight": (2, 4), "fc2.bias": (2,)}
+STILL = {"data": (X, Y), "sampler": cf.SGLD(), "steps": 1, "learning_rate": 1e-9, "temperature": 0, "progress": False}
+
+
+def weights():
+    return {name: SOURCE.normal(size=shape) for name, shape in SHAPES.items()}
+
+
+class Start(ConnectedFleet):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.files = {"map-a": weights(), "map-b": weights()}
+        for name, file in cls.files.items():
+            cls.fleet.put_model(name, file, progress=False)
+
+    def assert_draw(self, job, chain, name):
+        found = job.draws().get(chain, 0).parameters
+        for tensor, values in self.files[name].items():
+            numpy.testing.assert_allclose(found[tensor], values, atol=1e-6, err_msg=f"chain {chain}, {tensor}")
+
+    def test_chain_i_starts_at_file_i_mod_k(self):
+        job = self.fleet.sample(LAYERS, chains=3, init=cf.Init(weights=["map-a", "map-b"]), **STILL)
+        for chain, name in enumerate(["map-a", "map-b", "map-a"]):
+            self.assert_draw(job, chain, name)
+
+    def test_perturbed_chains_start_apart(self):
+        job = self.fleet.sample(LAYERS, chains=2, init=cf.Init(weights=["map-a"], perturb=0.5), **STILL)
+        apart = [job.draws().get(chain, 0).parameters["fc1.weight"] for chain in range(2)]
+        self.assertGreater(abs(apart[0] - apart[1]).min(), 0)
+        self.assertLess(abs(apart[0] - self.files["map-a"]["fc1.weight"]).max(), 3)
+
+    def test_laplace_draws_around_the_weights_without_training(self):
+        job = self.fleet.sample(LAYERS, data=(X, Y), sampler=cf.samplers.Laplace(structure="diagonal", draws=400), epochs=0,
+                                prior=cf.priors.Gaussian(precision=100), init=cf.Init(weights=["map-a"]), learning_rate=0.1, progress=False)
+        values = numpy.array([draw.parameters["fc1.weight"] for draw in job.draws()])
+        self.assertEqual(len(values), 400)
+        self.assertLess(values.std(axis=0).max(), 0.11, "the prior bounds the deviation by 0.1")
+        numpy.testing.assert_allclose(values.mean(axis=0), self.files["map-a"]["fc1.weight"], atol=5 * 0.1 / 400**0.5)
+
+    def test_what_does_not_fit_is_refused_at_submit(self):
+        self.fleet.put_model("part", {"fc1.weight": numpy.zeros((4, 3), numpy.float32)}, progress=False)
+        for init, words in ((cf.Init(weights=["part"]), r"init.weights\[0\]: part lacks fc1.bias, fc2.weight, fc2.bias of the network"),
+                            (cf.Init(weights=["nowhere"]), "no model nowhere"),
+                            (cf.Init(model=True), "only a stored network has weights in its file"),
+                            (cf.Init(weights=["map-a"], theta=[0]), "has several starts")):
+            with self.subTest(words), self.assertRaisesRegex(cf.ChainfleetError, words):
+                self.fleet.sample(LAYERS, init=init, **STILL)
+        with self.assertRaisesRegex(cf.errors.InvalidArgument, "map-a is a safetensors file: name it in `init.weights`"):
+            self.fleet.sample(cf.Model(exported="map-a"), **STILL)
+        with self.assertRaisesRegex(cf.errors.InvalidArgument, "0 needs a trained start"):
+            self.fleet.sample(LAYERS, **{**STILL, "sampler": cf.samplers.Laplace(), "steps": 0, "prior": cf.priors.Gaussian(precision=1)})
+
+    def test_a_file_stays_while_a_job_starts_there(self):
+        self.fleet.put_model("kept", weights(), progress=False)
+        job = self.fleet.sample(LAYERS, init=cf.Init(weights=["map-b", "kept"]), **STILL)
+        with self.assertRaisesRegex(cf.errors.FailedPrecondition, job.id):
+            self.fleet.delete_model("kept")
+        job.delete()
+        self.fleet.delete_model("kept")
+
+    def test_what_is_no_weight_is_refused_before_it_is_sent(self):
+        for value in (numpy.array(["a"]), numpy.zeros(2, complex)):
+            with self.assertRaisesRegex(cf.errors.InvalidArgument, "fc1.bias is .*: weights are float16, float32 or float64"):
+                self.fleet.put_model("none", {"fc1.bias": value})
+
+
+if __name__ == "__main__":
+    unittest.main()

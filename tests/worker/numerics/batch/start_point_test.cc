@@ -1,0 +1,109 @@
+// Starts at weights that a file brings.
+#include "worker/numerics/batch/start_point.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "core/store/draw_codec/safetensors.h"
+
+namespace chainfleet {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Collects tensors for a file; keeps their bytes.
+class Weights {
+ public:
+  template <typename T>
+  Weights& Add(const std::string& name, TensorType type, std::vector<int64_t> shape, const std::vector<T>& values) {
+    const size_t bytes = values.size() * sizeof(T);
+    kept_.push_back(std::make_unique<std::string>(reinterpret_cast<const char*>(values.data()), bytes));
+    tensors_.push_back({name, type, std::move(shape), kept_.back()->data(), static_cast<int64_t>(bytes)});
+    return *this;
+  }
+  std::string File() const { return WriteSafetensors(tensors_, {}); }
+
+ private:
+  std::vector<std::unique_ptr<std::string>> kept_;
+  std::vector<TensorView> tensors_;
+};
+
+class StartPoint : public ::testing::Test {
+ protected:
+  const Layout layout_{{{.name = "0.weight", .shape = {2, 3}, .offset = 0, .fan_in = 3},
+                        {.name = "0.bias", .shape = {2}, .offset = 6, .fan_in = 3},
+                        {.name = "likelihood.log_variance", .shape = {1}, .offset = 8, .initial = 0.5f}}};
+  InitSpec init_{.weights = {"map-0", "map-1"}};
+  // A flag of one byte before them: the numbers of a file need not be aligned.
+  std::string File() {
+    return Weights()
+        .Add<uint8_t>("flag", TensorType::kBool, {1}, {1})
+        .Add<double>("0.weight", TensorType::kFloat64, {2, 3}, {1, 2, 3, 4, 5, 0.1})
+        .Add<uint16_t>("0.bias", TensorType::kFloat16, {2}, {0x3c00, 0xc200})  // 1 and -3
+        .File();
+  }
+  std::string Refusal(const std::string* weights) {
+    return std::string(StartOfChain(layout_, init_, 1, RngKey{7}, weights).status().message());
+  }
+};
+
+TEST_F(StartPoint, IsThatOfTheFileByName) {
+  const std::string file = File();
+  const auto start = StartOfChain(layout_, init_, 0, RngKey{7}, &file);
+  ASSERT_TRUE(start.ok()) << start.status();
+  EXPECT_EQ(*start, (std::vector<float>{1, 2, 3, 4, 5, 0.1f, 1, -3, 0.5f}));
+}
+
+TEST_F(StartPoint, ReadsBrainFloats) {
+  const std::string file = Weights()
+                               .Add<float>("0.weight", TensorType::kFloat32, {2, 3}, {1, 2, 3, 4, 5, 6})
+                               .Add<uint16_t>("0.bias", TensorType::kBfloat16, {2}, {0x3f80, 0xc040})  // 1 and -3
+                               .Add<float>("likelihood.log_variance", TensorType::kFloat32, {1}, {-2})
+                               .File();
+  EXPECT_EQ(*StartOfChain(layout_, init_, 0, RngKey{7}, &file), (std::vector<float>{1, 2, 3, 4, 5, 6, 1, -3, -2}));
+}
+
+TEST_F(StartPoint, HasNoiseOfItsOwnInEachChain) {
+  const std::string file = File();
+  init_.perturb = 0.25;
+  const auto one = StartOfChain(layout_, init_, 0, RngKey{7}, &file),
+             same = StartOfChain(layout_, init_, 0, RngKey{7}, &file),
+             other = StartOfChain(layout_, init_, 2, RngKey{8}, &file);
+  EXPECT_EQ(*one, *same);
+  EXPECT_NE(*one, *other);
+  for (size_t p = 0; p < one->size(); ++p) EXPECT_LT(std::abs((*one)[p] - (*other)[p]), 3);
+}
+
+TEST_F(StartPoint, NamesTheFileThatDoesNotFit) {
+  EXPECT_EQ(Refusal(nullptr), "init.weights: model map-1: the chain comes without the file");
+  const std::string part = Weights().Add<float>("0.bias", TensorType::kFloat32, {2}, {1, 2}).File(), damaged = "none";
+  EXPECT_EQ(Refusal(&part), "init.weights: model map-1: the file lacks 0.weight of the network");
+  EXPECT_THAT(Refusal(&damaged), HasSubstr("init.weights: model map-1: not a valid safetensors file"));
+  const std::string infinite = Weights()
+                                   .Add<double>("0.weight", TensorType::kFloat64, {2, 3}, {1, 2, 3, 4, 5, 1e300})
+                                   .Add<float>("0.bias", TensorType::kFloat32, {2}, {1, 2})
+                                   .File();
+  EXPECT_THAT(Refusal(&infinite), HasSubstr("0.weight has a value that is not finite as a float32"));
+}
+
+TEST_F(StartPoint, IsThatOfTheModelsFile) {
+  std::vector<ParameterShape> parameters = layout_.parameters();
+  parameters[1].stored = std::shared_ptr<const float>(new float[2]{7, -8}, std::default_delete<const float[]>());
+  const auto start = StartOfChain(Layout(parameters), {.model = true}, 0, RngKey{7}),
+             random = StartOfChain(layout_, {}, 0, RngKey{7});
+  EXPECT_EQ(std::vector<float>(start->begin() + 6, start->begin() + 8), (std::vector<float>{7, -8}));
+  EXPECT_EQ(std::vector<float>(start->begin(), start->begin() + 6),
+            std::vector<float>(random->begin(), random->begin() + 6));
+  EXPECT_EQ((*start)[8], 0.5f);
+  parameters[1].stored = std::shared_ptr<const float>(new float[2]{7, NAN}, std::default_delete<const float[]>());
+  EXPECT_THAT(std::string(StartOfChain(Layout(parameters), {.model = true}, 0, RngKey{7}).status().message()),
+              HasSubstr("init.model: 0.bias has a value that is not finite"));
+}
+
+}  // namespace
+}  // namespace chainfleet

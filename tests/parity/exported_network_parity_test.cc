@@ -251,6 +251,89 @@ TEST_P(ExportedChains, OfABatchHaveTheBitsOfTheirOwn) {
   }
 }
 
+// The pattern of the last layer's parameters.
+std::string HeadOf(const NetworkShape& network) {
+  for (const ParameterShape& parameter : network.parameters) {
+    if (parameter.name.starts_with("out.")) return "out.*";
+  }
+  const std::string& last = network.parameters.back().name;
+  return last.substr(0, last.rfind('.')) + ".*";
+}
+
+// The trunk runs once for each row. A head over its results is the head in the network, up to the order of sums.
+TEST_P(ExportedChains, AHeadOverFeaturesOfRowsIsThatInTheNetwork) {
+  const std::string pattern = HeadOf(network_->shape());
+  const auto loaded =
+      ExportedNetwork::Load(GetParam().Read(), GetParam().input_shape, GetParam().outputs, at::kCPU, {}, {pattern});
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  const StoredNetwork& head = **loaded;
+  EXPECT_LT(head.shape().parameters.size(), network_->shape().parameters.size());
+  ASSERT_TRUE(head.HasFeatures());
+  const at::Tensor order = at::tensor({2, 0, 3, 4, 1}, at::kLong);
+  std::vector<at::Tensor> features = head.Features(x_.squeeze(0).flatten(0, 1).narrow(0, 0, kRows));
+  for (at::Tensor& feature : features) {
+    EXPECT_EQ(feature.size(0), kRows);
+    feature = feature.index_select(0, order);
+  }
+  const auto results = [&](const std::function<at::Tensor(const std::vector<at::Tensor>&)>& outputs_of) {
+    std::vector<at::Tensor> leaves, found;
+    for (const at::Tensor& parameter : SomeParameters(head.shape(), 1)) {
+      leaves.push_back(parameter.clone().requires_grad_(true));
+    }
+    const at::Tensor outputs = outputs_of(leaves);
+    outputs.square().sum().backward();
+    found.push_back(outputs.detach());
+    for (const at::Tensor& leaf : leaves) found.push_back(leaf.grad());
+    return found;
+  };
+  const at::Tensor rows = x_.flatten(0, 1).narrow(0, 0, kRows).index_select(0, order);
+  const auto over_features = results([&](const auto& leaves) { return head.LogitsOf(leaves, features); });
+  const auto in_network =
+      results([&](const auto& leaves) { return head.Logits(leaves, rows.unsqueeze(0)).squeeze(0); });
+  for (size_t i = 0; i < in_network.size(); ++i) {
+    const double size = in_network[i].abs().max().item<double>();
+    EXPECT_LE((over_features[i] - in_network[i]).abs().max().item<double>(), 2e-5 * (size + 1)) << "tensor " << i;
+  }
+}
+
+// The energies of a job that samples the head, whose potential keeps the features of all rows.
+TEST_P(ExportedChains, AHeadHasTheEnergiesOfTheWholeNetworkWithItsValues) {
+  const auto data = SyntheticImages(300, GetParam().input_shape, GetParam().outputs);
+  const std::string file = GetParam().Read(), pattern = HeadOf(network_->shape());
+  const auto potential_of = [&](const std::vector<std::string>& sample) {
+    const auto plan = NetworkPlan({StoredNetworkModel{"mine"}, {}, sample}, {SgldSpec{}}, *data);
+    auto made = MakeNetworkPotential(*plan, data, Device(), &file);
+    EXPECT_TRUE(made.ok()) << made.status();
+    return *std::move(made);
+  };
+  const auto whole = potential_of({}), head = potential_of({pattern});
+  const auto start = *StartOfChain(*whole->layout(), {.model = true}, 0, RngKey{1});
+  ThetaArena all(whole->layout(), Device()), some = RandomTheta(head->layout(), 1);
+  std::vector<float> theta = start, values = some.ReadRow(0);
+  for (const ParameterShape& mine : head->layout()->parameters()) {
+    for (const ParameterShape& parameter : whole->layout()->parameters()) {
+      if (parameter.name != mine.name) continue;
+      std::copy_n(values.begin() + mine.offset, NumValues(mine.shape), theta.begin() + parameter.offset);
+    }
+  }
+  all.AddRow();
+  all.WriteRow(0, theta);
+  const std::vector<int64_t> ids = SomeIds(1, 40, 300);
+  ThetaArena gradient = some.Clone();
+  double energy = 0, losses[40], wanted[40];
+  head->Evaluate(some, {ids.data(), 40}, &gradient, &energy);
+  head->Losses(some, {ids.data(), 40}, losses);
+  whole->Losses(all, {ids.data(), 40}, wanted);
+  double sum = 0;
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_NEAR(losses[i], wanted[i], 2e-5 * (std::abs(wanted[i]) + 1));
+    sum += wanted[i];
+  }
+  double prior = 0;
+  head->LogPrior(some, nullptr, &prior);
+  EXPECT_NEAR(energy, sum * 300 / 40 - prior, 1e-4 * std::abs(energy));
+}
+
 // An operator without a rule runs chain by chain, in each step, and nothing is printed.
 TEST_P(ExportedChains, PrintNothing) {
   testing::internal::CaptureStderr();

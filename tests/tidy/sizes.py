@@ -27,7 +27,7 @@ LONG_CLASSES = {
     ("tests/support/rows_in_memory.cc", "MemoryRows"): 306,
     ("worker/numerics/batch/chain_batch.cc", "KernelBatch"): 362,
     ("worker/numerics/models/eager_network.cc", "Pass"): 156,
-    ("worker/numerics/models/eager_potential.cc", "EagerPotential"): 258,
+    ("worker/numerics/models/eager_potential.cc", "EagerPotential"): 239,
     ("worker/numerics/models/fused_potential.cc", "FusedPotential"): 188,
 }
 

@@ -107,6 +107,10 @@ class ScriptBlock final : public BlockNetwork {
     for (int64_t i = 0; i < filled_; ++i) {
       rows.Read(first + std::min(i / pass_.step, count - 1), x_.data_ptr<float>() + i * rows.row_size());
     }
+    features_.clear();
+    for (int64_t start = 0; start < filled_ && script_->HasFeatures(); start += size) {
+      features_.push_back(script_->Features(x_.narrow(1, start, size).squeeze(0).clone()));
+    }
   }
 
   // Draw and rows are copied to aligned memory, because libraries of LibTorch choose kernels by alignment, too.
@@ -115,7 +119,7 @@ class ScriptBlock final : public BlockNetwork {
     std::copy_n(draw, draw_.numel(), draw_.mutable_data_ptr<float>());
     const int64_t outputs = script_->shape().num_outputs;
     for (int64_t start = 0; start < filled_; start += pass_.size) {
-      const at::Tensor y = script_->Logits(parameters_, x_.narrow(1, start, pass_.size).clone()).contiguous();
+      const at::Tensor y = OutputsOfPass(start).contiguous();
       const int64_t first = start / pass_.step, last = std::min(count_, (start + pass_.size) / pass_.step);
       for (int64_t i = first; i < last; ++i) {
         const auto* const row = y.const_data_ptr<float>() + (i * pass_.step - start) * outputs;
@@ -126,13 +130,22 @@ class ScriptBlock final : public BlockNetwork {
   }
 
  private:
+  // [pass_.size, K]
+  at::Tensor OutputsOfPass(int64_t start) const {
+    if (features_.empty()) return script_->Logits(parameters_, x_.narrow(1, start, pass_.size).clone()).squeeze(0);
+    std::vector<at::Tensor> features;
+    for (const at::Tensor& feature : features_[start / pass_.size]) features.push_back(feature.clone());
+    return script_->LogitsOf(parameters_, features);
+  }
+
   const std::shared_ptr<const StoredNetwork> script_;
   const RowsOfPass pass_;
   const at::Tensor draw_;
-  const std::vector<at::Tensor> parameters_;  // views of draw_
-  int64_t count_ = 0, filled_ = 0;            // rows, and positions of x_ that hold them
-  at::Tensor x_;                              // [1, kMaxBlockRows * step + size, input_shape...]
-  LaneBuffer<float> y_;                       // [group][outputs][16]
+  const std::vector<at::Tensor> parameters_;       // views of draw_
+  int64_t count_ = 0, filled_ = 0;                 // rows, and positions of x_ that hold them
+  at::Tensor x_;                                   // [1, kMaxBlockRows * step + size, input_shape...]
+  std::vector<std::vector<at::Tensor>> features_;  // one for each pass; empty: the network has none
+  LaneBuffer<float> y_;                            // [group][outputs][16]
 };
 
 class LinearBlock final : public BlockNetwork {

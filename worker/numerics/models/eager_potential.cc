@@ -15,14 +15,12 @@
 #include <limits>
 #include <vector>
 
-#include "core/base/mutex.h"
 #include "worker/numerics/arena/tensor_view.h"
-#include "worker/numerics/dataset/input_rows.h"
 #include "worker/numerics/likelihoods/likelihood.h"
-#include "worker/numerics/models/augmented_images.h"
 #include "worker/numerics/models/eager_network.h"
 #include "worker/numerics/models/network_curvature.h"
 #include "worker/numerics/models/stored_network.h"
+#include "worker/numerics/models/training_rows.h"
 #include "worker/numerics/potentials/batch_ids.h"
 #include "worker/numerics/tensors/late_copy.h"
 #include "worker/numerics/tensors/single_threaded.h"
@@ -37,35 +35,6 @@ void CopyToHost(const at::Tensor& values, double* out) {
   std::copy_n(host.const_data_ptr<double>(), host.numel(), out);
 }
 
-struct DeviceInputs {
-  std::shared_ptr<const ResidentDataset> dataset;
-  at::Tensor values;  // [N, row_size] as stored; on the CPU the data set's own memory
-};
-
-// One copy per device, shared by all potentials that use it at a time.
-std::shared_ptr<const DeviceInputs> InputsOn(at::Device device, const std::shared_ptr<const ResidentDataset>& dataset) {
-  struct Known {
-    Mutex mutex;
-    std::vector<std::weak_ptr<const DeviceInputs>> inputs CHAINFLEET_GUARDED_BY(mutex);
-  };
-  static auto* const known = new Known;
-  MutexLock lock(&known->mutex);
-  std::erase_if(known->inputs, [](const auto& inputs) { return inputs.expired(); });
-  for (const auto& entry : known->inputs) {
-    const auto inputs = entry.lock();
-    if (inputs && inputs->dataset == dataset && inputs->values.device() == device) return inputs;
-  }
-  const Dataset& data = dataset->description();
-  const bool bytes = data.input_type == InputType::kUint8;
-  // from_blob takes a mutable pointer, but nothing writes through it.
-  char* raw = const_cast<char*>(dataset->input_bytes().data());
-  const at::Tensor stored =
-      at::from_blob(raw, {data.num_rows, dataset->row_size()}, at::dtype(bytes ? at::kByte : at::kFloat));
-  auto inputs = std::make_shared<const DeviceInputs>(DeviceInputs{dataset, stored.to(device)});
-  known->inputs.push_back(inputs);
-  return inputs;
-}
-
 class EagerPotential final : public Potential {
  public:
   EagerPotential(NetworkShape network, std::shared_ptr<const Layout> layout,
@@ -75,20 +44,16 @@ class EagerPotential final : public Potential {
         layout_(std::move(layout)),
         dataset_(std::move(dataset)),
         likelihood_(MakeLikelihood(settings.likelihood, dataset_->num_classes(), settings.target_units)),
-        augmentation_(settings.augmentation),
         prior_precision_(settings.prior_precision),
         device_(TorchDevice(device)),
         batching_(batching),
-        script_(std::move(script)) {
+        script_(std::move(script)),
+        rows_(dataset_, network_.input_shape, settings, device_) {
     const Dataset& data = dataset_->description();
-    shared_inputs_ = InputsOn(device_, dataset_);
-    inputs_ = shared_inputs_->values;
     const bool numbers = std::holds_alternative<Numbers>(data.targets);
     const std::vector<float> targets = dataset_->TargetNumbers(settings.target_units);
     targets_ = at::tensor(targets, at::kFloat).to(device_, numbers ? at::kFloat : at::kLong);
-    const InputRows rows(data.input_type, dataset_->input_bytes().data(), network_.input_shape, settings.normalisation);
-    scale_ = at::tensor(rows.scale(), at::kFloat).to(device_).unsqueeze(1);
-    shift_ = at::tensor(rows.shift(), at::kFloat).to(device_).unsqueeze(1);
+    if (script_ != nullptr && batching_ == ChainBatching::kApart) features_ = rows_.Features(*script_);
   }
 
   const std::shared_ptr<const Layout>& layout() const override { return layout_; }
@@ -129,8 +94,7 @@ class EagerPotential final : public Potential {
       for (int64_t row = first; row < first + count; ++row) {
         const auto [sum, begin, size] = slices[row];
         if (sum == nullptr) continue;
-        AddNetworkCurvature(network_, *likelihood_, Parameters(theta, row, 1),
-                            Standardised(inputs_.narrow(0, begin, size), 1), sum);
+        AddNetworkCurvature(network_, *likelihood_, Parameters(theta, row, 1), rows_.Range(begin, size), sum);
       }
     });
     return true;
@@ -242,39 +206,26 @@ class EagerPotential final : public Potential {
     return views;
   }
 
-  // Stored rows [chains * n, row_size] as the network's input [chains, n, input_shape...].
-  at::Tensor Standardised(const at::Tensor& stored, int64_t chains) const {
-    std::vector<int64_t> shape = {chains, stored.size(0) / chains};
-    shape.insert(shape.end(), network_.input_shape.begin(), network_.input_shape.end());
-    const at::Tensor values = stored.to(at::kFloat).view({stored.size(0), scale_.size(0), -1});
-    return (values * scale_ + shift_).view(shape);
-  }
-
-  // The augmentations of the images of chains [first, first + count), [count * n].
-  std::vector<ImageChange> Changes(int64_t first, int64_t count, const BatchRows& batch) const {
-    std::vector<ImageChange> changes;
-    for (int64_t chain = first; chain < first + count; ++chain) {
-      const StepKey& step = batch.keys[chain];
-      for (int64_t i = 0; i < batch.size; ++i) {
-        changes.push_back(DrawImageChange(augmentation_, step.key, step.step, static_cast<uint32_t>(i)));
-      }
+  // Outputs [count, n, K] of chains [first, first + count).
+  at::Tensor BatchOutputs(const std::vector<at::Tensor>& parameters, int64_t first, int64_t count,
+                          const BatchRows& batch, const at::Tensor& ids, Traces* traces) const {
+    if (!features_.empty()) {
+      std::vector<at::Tensor> of_batch;
+      for (const at::Tensor& feature : features_) of_batch.push_back(feature.index_select(0, ids));
+      return script_->LogitsOf(parameters, of_batch).unsqueeze(0);
     }
-    return changes;
+    const bool drops = batch.keys != nullptr && batch.dropout;
+    const ForwardMode mode{.dropout = drops ? batch.keys + first : nullptr,
+                           .traces = traces == nullptr ? nullptr : &traces->layers};
+    const at::Tensor x = rows_.Batch(ids, batch, first, count);
+    return script_ != nullptr ? script_->Logits(parameters, x) : EagerLogits(network_, parameters, x, mode);
   }
 
   // Losses of the examples of chains [first, first + count): [count, n] on the device.
   at::Tensor BatchLosses(const std::vector<at::Tensor>& parameters, int64_t first, int64_t count,
                          const BatchRows& batch, Traces* traces = nullptr) const {
     const at::Tensor ids = BatchIds(batch, first, count, device_);
-    const bool drops = batch.keys != nullptr && batch.dropout;
-    const ForwardMode mode{.dropout = drops ? batch.keys + first : nullptr,
-                           .traces = traces == nullptr ? nullptr : &traces->layers};
-    at::Tensor x = Standardised(inputs_.index_select(0, ids), count);
-    if (augmentation_.any() && batch.keys != nullptr) {
-      x = AugmentedImages(x.flatten(0, 1), Changes(first, count, batch)).view(x.sizes());
-    }
-    const at::Tensor outputs =
-        script_ != nullptr ? script_->Logits(parameters, x) : EagerLogits(network_, parameters, x, mode);
+    const at::Tensor outputs = BatchOutputs(parameters, first, count, batch, ids, traces);
     at::Tensor log_variance = likelihood_->has_log_variance() ? parameters.back() : at::Tensor();
     if (log_variance.defined() && traces != nullptr) {
       log_variance = traces->log_variance = log_variance.expand({count, batch.size});
@@ -303,7 +254,7 @@ class EagerPotential final : public Potential {
   at::Tensor BatchStatistics(const std::vector<at::Tensor>& parameters, int64_t b) const {
     const c10::AutoGradMode autograd(false);
     const int64_t first = b * kStatisticsBatch, count = std::min(kStatisticsBatch, num_examples() - first);
-    const at::Tensor images = Standardised(inputs_.narrow(0, first, count), 1);
+    const at::Tensor images = rows_.Range(first, count);
     std::vector<int64_t> of_chains = images.sizes().vec();
     of_chains[0] = parameters.front().size(0);
     std::vector<at::Tensor> statistics;
@@ -315,14 +266,13 @@ class EagerPotential final : public Potential {
   const std::shared_ptr<const Layout> layout_;
   const std::shared_ptr<const ResidentDataset> dataset_;
   const std::unique_ptr<const Likelihood> likelihood_;
-  const AugmentationSpec augmentation_;
   const double prior_precision_;
   const at::Device device_;
   const ChainBatching batching_;
   const std::shared_ptr<const StoredNetwork> script_;  // null: the network's layers
-  std::shared_ptr<const DeviceInputs> shared_inputs_;
-  at::Tensor inputs_, targets_;  // [N, row_size] as stored, [N] labels or numbers
-  at::Tensor scale_, shift_;     // [channels, 1]
+  const TrainingRows rows_;
+  at::Tensor targets_;                // [N] labels or numbers
+  std::vector<at::Tensor> features_;  // TrainingRows::Features; empty: each batch runs the whole network
 };
 
 }  // namespace

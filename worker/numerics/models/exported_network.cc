@@ -151,6 +151,16 @@ absl::StatusOr<std::shared_ptr<const StoredNetwork>> ExportedNetwork::Load(const
   for (at::Tensor& value : values) value = value.unsqueeze(0);
   const auto forward = [&](const at::Tensor& x) { return network->Logits(values, x.unsqueeze(0)).squeeze(0); };
   CHAINFLEET_RETURN_IF_ERROR(TryForward(forward, tensors, use));
+  if (!sample.empty()) {
+    const auto some_inputs = [&](int64_t rows) { return SomeInputs(network->shape(), 1, rows).squeeze(0).to(device); };
+    std::vector<std::vector<at::Tensor>> trials;
+    for (const uint64_t key : {1, 2}) {
+      std::vector<at::Tensor> draw = SomeDraw(network->shape(), {key});
+      for (at::Tensor& tensor : draw) tensor = tensor.to(device);
+      trials.push_back(network->Tensors(draw));
+    }
+    network->trunk_ = FrozenTrunk::Find(network->steps_, trials, network->parameters_, some_inputs);
+  }
   return network;
 }
 
@@ -164,6 +174,17 @@ std::vector<at::Tensor> ExportedNetwork::Values(const std::vector<at::Tensor>& p
   std::vector<at::Tensor> values = Tensors(parameters);
   values.push_back(x.squeeze(0));
   return values;
+}
+
+std::vector<at::Tensor> ExportedNetwork::Features(const at::Tensor& x) const {
+  const c10::AutoGradMode autograd(false);
+  return trunk_ == nullptr ? StoredNetwork::Features(x) : trunk_->Features(tensors_, x);
+}
+
+at::Tensor ExportedNetwork::LogitsOf(const std::vector<at::Tensor>& parameters,
+                                     const std::vector<at::Tensor>& features) const {
+  return trunk_ == nullptr ? StoredNetwork::LogitsOf(parameters, features)
+                           : trunk_->Outputs(Tensors(parameters), features);
 }
 
 at::Tensor ExportedNetwork::Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const {
@@ -254,7 +275,12 @@ RowsOfPass ExportedNetwork::TryPass(int64_t size) const {
   const uint64_t trials = NumParameters(shape().parameters) > kLarge ? kTrialsOfLarge : kTrials;
   try {
     for (uint64_t trial = 1; useful() && trial <= trials; ++trial) {
-      steps_.Run(Values(SomeDraw(shape(), {trial}), x.clone()), see);
+      const std::vector<at::Tensor> draw = SomeDraw(shape(), {trial});
+      if (trunk_ == nullptr) {
+        steps_.Run(Values(draw, x.clone()), see);
+      } else {
+        trunk_->Outputs(Tensors(draw), trunk_->Features(tensors_, x.squeeze(0).clone(), see), see);
+      }
     }
   } catch (const std::exception&) {
     return {};  // one row alone was tried when the file was loaded

@@ -13,6 +13,7 @@
 
 #include "core/base/status.h"
 #include "worker/numerics/models/exported_steps.h"
+#include "worker/numerics/models/frozen_trunk.h"
 #include "worker/numerics/models/stored_network.h"
 
 namespace chainfleet {
@@ -38,6 +39,11 @@ class ExportedNetwork final : public StoredNetwork {
   // The size depends on the operators, the step on a trial of a row at each position. The first call runs the trial.
   RowsOfPass PassOfRows() const override;
 
+  bool HasFeatures() const override { return trunk_ != nullptr; }
+  std::vector<at::Tensor> Features(const at::Tensor& x) const override;
+  at::Tensor LogitsOf(const std::vector<at::Tensor>& parameters,
+                      const std::vector<at::Tensor>& features) const override;
+
  private:
   ExportedNetwork(NetworkShape shape, ExportedSteps steps, std::vector<at::Tensor> tensors,
                   std::vector<size_t> parameters, bool has_convolutions);
@@ -55,6 +61,7 @@ class ExportedNetwork final : public StoredNetwork {
   const std::vector<at::Tensor> tensors_;  // the file's; parameters are replaced
   const std::vector<size_t> parameters_;   // their indices, in layout order
   const bool has_convolutions_;
+  std::unique_ptr<const FrozenTrunk> trunk_;  // set by Load; null: there is none
   mutable std::once_flag tried_rows_, tried_chains_;
   mutable RowsOfPass pass_of_rows_;
   mutable std::atomic<bool> takes_chains_ = false;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -35,6 +36,7 @@ struct Step {
   std::vector<Argument> arguments = {};  // all that it takes, in order
   std::vector<std::optional<ExportedValue>> outputs;
   bool returns_list = false;
+  std::vector<int32_t> uses = {};       // values that it needs
   std::vector<int32_t> last_uses = {};  // values that no later step needs
   bool reads_rows = false;              // its outputs depend on the inputs of the program
 };
@@ -255,17 +257,17 @@ using See = std::function<void(const at::Tensor&)>;
 struct ExportedPlan {
   at::Device device;
   ExportedValue result;
-  size_t num_values;
+  size_t num_values, num_tensors;
   std::vector<Step> steps;
   std::vector<Step> of_chains;  // for RunTogether; empty if this LibTorch lacks an operator of them
 
-  void FindLastUses(const ExportedProgram& program);
+  void FindUses(const ExportedProgram& program);
   void FindReaders(const ExportedProgram& program);
-  at::Tensor Run(const std::vector<Step>& some, const See& see, Values values) const;
+  void Run(std::span<const Step> some, const See& see, Values* values) const;
   void Run(const Step& step, const See& see, Values* values) const;
 };
 
-void ExportedPlan::FindLastUses(const ExportedProgram& program) {
+void ExportedPlan::FindUses(const ExportedProgram& program) {
   std::vector<bool> needed(num_values, false);
   needed[result.id] = true;
   for (size_t i = steps.size(); i-- > 0;) {
@@ -276,7 +278,12 @@ void ExportedPlan::FindLastUses(const ExportedProgram& program) {
     for (const auto& output : steps[i].outputs) {
       if (output) use(*output);
     }
-    for (const auto& [name, argument] : program.nodes[i].arguments) std::ranges::for_each(ValuesIn(argument), use);
+    for (const auto& [name, argument] : program.nodes[i].arguments) {
+      for (const ExportedValue value : ValuesIn(argument)) {
+        use(value);
+        steps[i].uses.push_back(value.id);
+      }
+    }
   }
   for (size_t i = 0; i < of_chains.size(); ++i) of_chains[i].last_uses = steps[i].last_uses;
 }
@@ -308,8 +315,12 @@ void ExportedPlan::Run(const Step& step, const See& see, Values* values) const {
 }
 
 absl::StatusOr<ExportedSteps> ExportedSteps::Compile(const ExportedProgram& program, at::Device device) {
-  auto plan = std::make_shared<ExportedPlan>(
-      ExportedPlan{device, program.result, static_cast<size_t>(program.num_values), {}, {}});
+  auto plan = std::make_shared<ExportedPlan>(ExportedPlan{device,
+                                                          program.result,
+                                                          static_cast<size_t>(program.num_values),
+                                                          static_cast<size_t>(program.num_tensors()),
+                                                          {},
+                                                          {}});
   bool together = true;
   for (const ExportedNode& of_program : program.nodes) {
     const ExportedNode node = OnAnyDevice(of_program);
@@ -320,7 +331,7 @@ absl::StatusOr<ExportedSteps> ExportedSteps::Compile(const ExportedProgram& prog
     if (together) plan->of_chains.push_back(*std::move(of_chains));
   }
   if (!together) plan->of_chains.clear();
-  plan->FindLastUses(program);
+  plan->FindUses(program);
   plan->FindReaders(program);
   return ExportedSteps(std::move(plan));
 }
@@ -328,31 +339,30 @@ absl::StatusOr<ExportedSteps> ExportedSteps::Compile(const ExportedProgram& prog
 void ExportedPlan::FindReaders(const ExportedProgram& program) {
   std::vector<bool> has_rows(num_values, false);
   std::fill_n(has_rows.begin() + program.num_tensors(), program.inputs.size(), true);
-  for (size_t i = 0; i < steps.size(); ++i) {
-    for (const auto& [name, argument] : program.nodes[i].arguments) {
-      for (const ExportedValue value : ValuesIn(argument)) steps[i].reads_rows |= has_rows[value.id];
-    }
-    for (const auto& output : steps[i].outputs) {
-      if (output) has_rows[output->id] = steps[i].reads_rows;
+  for (Step& step : steps) {
+    step.reads_rows = std::ranges::any_of(step.uses, [&](int32_t id) { return has_rows[id]; });
+    for (const auto& output : step.outputs) {
+      if (output) has_rows[output->id] = step.reads_rows;
     }
   }
 }
 
-at::Tensor ExportedPlan::Run(const std::vector<Step>& some, const See& see, Values values) const {
-  values.resize(num_values);
+void ExportedPlan::Run(std::span<const Step> some, const See& see, Values* values) const {
+  values->resize(num_values);
   for (const Step& step : some) {
     try {
-      Run(step, see, &values);
+      Run(step, see, values);
     } catch (c10::Error& error) {
       error.add_context(step.name);
       throw;
     }
   }
-  return values[result.id].toTensor();
 }
 
 at::Tensor ExportedSteps::Run(const std::vector<at::Tensor>& values, const See& see) const {
-  return plan_->Run(plan_->steps, see, Values(values.begin(), values.end()));
+  Values all(values.begin(), values.end());
+  plan_->Run(plan_->steps, see, &all);
+  return all[plan_->result.id].toTensor();
 }
 
 at::Tensor ExportedSteps::RunTogether(int64_t chains, const std::vector<at::Tensor>& values,
@@ -361,7 +371,56 @@ at::Tensor ExportedSteps::RunTogether(int64_t chains, const std::vector<at::Tens
   const VmapScope scope(chains);
   Values wrapped;
   for (size_t i = 0; i < values.size(); ++i) wrapped.push_back(of_chains[i] ? scope.Wrapped(values[i]) : values[i]);
-  return scope.Unwrapped(plan_->Run(plan_->of_chains, nullptr, std::move(wrapped)));
+  plan_->Run(plan_->of_chains, nullptr, &wrapped);
+  return scope.Unwrapped(wrapped[plan_->result.id].toTensor());
+}
+
+ExportedCut ExportedSteps::CutBefore(const std::vector<size_t>& sampled) const {
+  const std::vector<Step>& steps = plan_->steps;
+  const auto is_sampled = [&](int32_t id) { return std::ranges::count(sampled, static_cast<size_t>(id)) > 0; };
+  const auto depends = [&](const Step& step) { return std::ranges::any_of(step.uses, is_sampled); };
+  const auto first = std::ranges::find_if(steps, depends);
+  ExportedCut cut{.steps = static_cast<size_t>(first - steps.begin())};
+  std::vector<bool> needed(plan_->num_values, false), is_size(plan_->num_values, false);
+  needed[plan_->result.id] = true;
+  for (auto step = first; step != steps.end(); ++step) {
+    for (const int32_t id : step->uses) needed[id] = true;
+    cut.written |= step->op && step->op->schema().is_mutable();
+  }
+  for (auto step = first; step != steps.end(); ++step) {
+    for (const auto& output : step->outputs) {
+      if (output) needed[output->id] = false;
+    }
+  }
+  for (const Step& step : steps) {
+    for (const auto& output : step.outputs) {
+      if (output) is_size[output->id] = step.is_size || step.arithmetic != nullptr;
+    }
+  }
+  for (size_t id = plan_->num_tensors; id < plan_->num_values; ++id) {
+    if (needed[id]) (is_size[id] ? cut.sizes : cut.tensors).push_back(static_cast<int32_t>(id));
+  }
+  return cut;
+}
+
+CutValues ExportedSteps::RunBefore(const ExportedCut& cut, const std::vector<at::Tensor>& values,
+                                   const See& see) const {
+  Values all(values.begin(), values.end());
+  plan_->Run(std::span(plan_->steps).first(cut.steps), see, &all);
+  CutValues at_cut;
+  for (const int32_t id : cut.tensors) at_cut.tensors.push_back(all[id].toTensor());
+  for (const int32_t id : cut.sizes) at_cut.sizes.push_back(all[id].toInt());
+  return at_cut;
+}
+
+at::Tensor ExportedSteps::RunAfter(const ExportedCut& cut, const std::vector<at::Tensor>& tensors,
+                                   const CutValues& at_cut, const See& see) const {
+  Values all(tensors.begin(), tensors.end());
+  all.resize(plan_->num_values);
+  for (size_t i = 0; i < cut.tensors.size(); ++i) all[cut.tensors[i]] = at_cut.tensors[i];
+  for (size_t i = 0; i < cut.sizes.size(); ++i) all[cut.sizes[i]] = at_cut.sizes[i];
+  plan_->Run(std::span(plan_->steps).subspan(cut.steps), see, &all);
+  return all[plan_->result.id].toTensor();
 }
 
 at::Tensor EmptyFor(const ExportedTensor& tensor) { return at::empty(tensor.shape, at::dtype(TorchType(tensor.type))); }

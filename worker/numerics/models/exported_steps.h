@@ -14,6 +14,17 @@ namespace chainfleet {
 
 struct ExportedPlan;  // LibTorch's types, which other sources need not read
 
+// The steps before the first one that depends on a sampled parameter. They compute the same for each draw.
+struct ExportedCut {
+  size_t steps = 0;
+  std::vector<int32_t> tensors, sizes;  // their values that later steps need
+  bool written = false;                 // a later step may write to its arguments
+};
+struct CutValues {
+  std::vector<at::Tensor> tensors;  // in the order of the cut
+  std::vector<int64_t> sizes;
+};
+
 // Immutable; any number of threads may run it.
 class ExportedSteps {
  public:
@@ -29,6 +40,14 @@ class ExportedSteps {
   // others belong to all chains. Returns [chains, ...]. Throws too if an operator has no rule for batches.
   at::Tensor RunTogether(int64_t chains, const std::vector<at::Tensor>& values,
                          const std::vector<bool>& of_chains) const;
+
+  // `sampled` are indices of the program's tensors.
+  ExportedCut CutBefore(const std::vector<size_t>& sampled) const;
+  // As Run, in two parts. `tensors` are those of the program. RunAfter may write to the values of the cut.
+  CutValues RunBefore(const ExportedCut& cut, const std::vector<at::Tensor>& values,
+                      const std::function<void(const at::Tensor&)>& see = nullptr) const;
+  at::Tensor RunAfter(const ExportedCut& cut, const std::vector<at::Tensor>& tensors, const CutValues& at_cut,
+                      const std::function<void(const at::Tensor&)>& see = nullptr) const;
 
  private:
   explicit ExportedSteps(std::shared_ptr<const ExportedPlan> plan) : plan_(std::move(plan)) {}

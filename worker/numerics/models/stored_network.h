@@ -41,6 +41,17 @@ class StoredNetwork {
 
   virtual RowsOfPass PassOfRows() const { return {}; }
 
+  // True if a part of the network before its first sampled parameter may run once for each row. Logits is then
+  // LogitsOf(parameters, Features(x)), up to rounding.
+  virtual bool HasFeatures() const { return false; }
+  // Tensors [n, ...] of rows x [n, input_shape...], contiguous.
+  virtual std::vector<at::Tensor> Features(const at::Tensor& x) const { return {x}; }
+  // Outputs [n, K] of one chain; may write to `features`.
+  virtual at::Tensor LogitsOf(const std::vector<at::Tensor>& parameters,
+                              const std::vector<at::Tensor>& features) const {
+    return Logits(parameters, features.front().unsqueeze(0)).squeeze(0);
+  }
+
  protected:
   explicit StoredNetwork(NetworkShape shape) : shape_(std::move(shape)) {}
 

@@ -1,6 +1,8 @@
 """Networks of torch.export from their files to predictions, on a server that takes no TorchScript."""
+import json
 import os
 import unittest
+import zipfile
 
 import fleet as fleets
 
@@ -53,6 +55,48 @@ class Exported(unittest.TestCase):
         self.assertGreater(rows["all"]["accuracy"], 0.8)
         refused = self.fleet.run("delete", "model", "mlp", "--yes")
         self.assertIn(job, refused.stderr)
+
+    def test_a_head_alone_is_sampled_over_a_frozen_trunk(self):
+        self.put("frozen", "mlp")
+        job = self.fleet.submit(self.job("frozen") + 'sample: ["5.*"]\ninit: {model: true}\n')
+        self.fleet.run("wait", job, "--timeout", "120s", check=True)
+        self.assertEqual(int(self.fleet.json("describe", job)["report"]["num_parameters"]), 51)
+        self.fleet.run("export", job, "--format", "npz", "-o", self.fleet.path("head.npz"), check=True)
+        with zipfile.ZipFile(self.fleet.path("head.npz")) as archive:
+            names = [parameter["name"] for parameter in json.loads(archive.read("manifest.json"))["parameters"]]
+        self.assertEqual(names, ["theta/5.weight", "theta/5.bias"])
+        rows = {row["what"]: row for row in self.fleet.json("evaluate", job, "--dataset", "wide-6")["scores"]}
+        self.assertGreater(rows["all"]["accuracy"], 0.5, "features of an untrained trunk")
+        refused = self.fleet.submit_status(self.job("frozen") + 'sample: ["7.*"]\n')
+        self.assertIn("sample[0]: 7.* matches no parameter of the network, which has 0.weight", refused.stderr)
+
+    def test_an_ensemble_trained_elsewhere_is_a_finished_job(self):
+        with zipfile.ZipFile(os.path.join(DATA, "mlp.pt2")) as archive:
+            config = json.loads(archive.read("mlp/data/weights/model_weights_config.json"))["config"]
+            tensors = {name: archive.read("mlp/data/weights/" + entry["path_name"]) for name, entry in config.items()}
+        shapes = {name: [int(size["as_int"]) for size in entry["tensor_meta"]["sizes"]] for name, entry in config.items()}
+        paths = [self.fleet.path(f"member-{i}.safetensors") for i in range(2)]
+        for i, path in enumerate(paths):
+            ends, header = 0, {}
+            for name, data in tensors.items():
+                header[name] = {"dtype": "F32", "shape": shapes[name], "data_offsets": [ends, ends + len(data)]}
+                ends += len(data)
+            text = json.dumps(header).encode()
+            body = b"".join(tensors.values())
+            with open(path, "wb") as file:  # the second member has all signs turned
+                file.write(len(text).to_bytes(8, "little") + text)
+                file.write(body if i == 0 else bytes(b ^ 0x80 if at % 4 == 3 else b for at, b in enumerate(body)))
+        job = self.fleet.run("import", "members", "--model", os.path.join(DATA, "mlp.pt2"), "--weights", *paths, "--dataset", "wide-6",
+                             "-o", "name", check=True).stdout.strip()
+        self.assertEqual(self.fleet.json("describe", job)["state"], "SUCCEEDED")
+        self.fleet.run("export", job, "--format", "npz", "-o", self.fleet.path("members.npz"), check=True)
+        with zipfile.ZipFile(self.fleet.path("members.npz")) as archive:
+            bias = archive.read(next(name for name in archive.namelist() if name.endswith("5.bias.npy")))
+        turned = bytes(b ^ 0x80 if at % 4 == 3 else b for at, b in enumerate(tensors["5.bias"]))
+        self.assertTrue(bias.endswith(tensors["5.bias"] + turned))
+        refused = self.fleet.run("import", "other", "--model", os.path.join(DATA, "norm.pt2"), "--weights", paths[0], "--dataset", "wide-6")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("the network takes float32 [n, 8], the data set has float32 [n, 6]", refused.stderr)
 
     def test_what_does_not_fit_is_refused_at_submit(self):
         self.put("narrow", "mlp")

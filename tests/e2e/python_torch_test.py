@@ -66,6 +66,58 @@ class Torch(ConnectedFleet):
         with self.assertRaisesRegex(cf.errors.InvalidArgument, "shape of its inputs is not known"):
             self.fleet.put_model("other", Net(2))
 
+    def test_chains_start_at_the_weights_of_the_module(self):
+        still = {"data": (ROWS, numpy.arange(600) % 2), "sampler": cf.SGLD(), "steps": 1, "learning_rate": 1e-9, "temperature": 0, "progress": False}
+        net, trained = Net(2), Net(2)
+        self.fleet.put_model("trained", {name: value.bfloat16() for name, value in trained.state_dict().items()}, progress=False)
+        for init, wanted, rounding in ((cf.Init(model=True), net, 1e-6), (cf.Init(weights=["trained"]), trained, 2e-2)):
+            found = self.fleet.sample(net, init=init, **still).draws().state_dict(chain=0, draw=0)
+            for name, value in wanted.named_parameters():
+                numpy.testing.assert_allclose(found[name].numpy(), value.detach().numpy(), atol=rounding)
+
+    def test_tied_weights_are_stored_once(self):
+        net = Kernels(outputs=2)
+        self.fleet.put_model("tied", net.state_dict(), progress=False)
+        job = self.fleet.sample(net, data=(ROWS, numpy.arange(600) % 2), sampler=cf.SGD(), steps=1, learning_rate=0.0, batch_size=9,
+                                init=cf.Init(weights=["tied"]), progress=False)
+        self.assertTrue(torch.equal(job.draws().state_dict(chain=0, draw=0)["again.weight"], net.out.weight))
+
+    def test_networks_trained_elsewhere_are_a_job(self):
+        nets, y = [Net(2) for _ in range(3)], numpy.arange(600) % 2
+        job = self.fleet.import_networks(nets[0], [net.state_dict() for net in nets], (ROWS, y), name="imported", progress=False)
+        members = job.predict(HELD_OUT, members=True).members
+        self.assertEqual([len(member.probabilities) for member in members], [1, 1, 1])
+        buffers = {name: value for name, value in nets[0].state_dict().items() if name not in dict(nets[0].named_parameters())}
+        for net, member in zip(nets, members):
+            with torch.no_grad():
+                net.load_state_dict({**net.state_dict(), **buffers})
+                odds = torch.softmax(net.eval()(torch.from_numpy(job.standardise(HELD_OUT))), dim=1)
+            numpy.testing.assert_allclose(member.probabilities[0], odds.numpy(), atol=2e-6)
+        other = {**nets[1].state_dict(), "norm.running_mean": torch.ones(16)}
+        with self.assertRaisesRegex(cf.errors.InvalidArgument, "another norm.running_mean than the module"):
+            self.fleet.import_networks(nets[0], [other], (ROWS, y), name="other", progress=False)
+        for chain, net in enumerate(nets):  # the draws are the files, to the bit
+            for name, value in net.named_parameters():
+                numpy.testing.assert_array_equal(job.draws().get(chain, 0).parameters[name], value.detach().numpy())
+        again = self.fleet.import_networks(nets[0], [job.draws().get(chain, 0).parameters for chain in range(3)], (ROWS, y),
+                                           name="again", progress=False)
+        numpy.testing.assert_array_equal(again.predict(HELD_OUT).mean_probability, job.predict(HELD_OUT).mean_probability)
+
+    def test_a_part_of_a_module_is_sampled_and_averaged_here_and_from_files(self):
+        net = Net(2)
+        job = self.fleet.sample(net, data=(ROWS, numpy.arange(600) % 2), sampler=cf.SGLD(), epochs=4, learning_rate=0.1,
+                                sample=["out.*"], init=cf.Init(model=True), progress=False)
+        self.assertEqual(sorted(job.draws().get(0, 0).parameters), ["out.bias", "out.weight"])
+        state = job.draws().state_dict(chain=0, draw=0)
+        self.assertTrue(torch.equal(state["hidden.weight"], net.hidden.weight))
+        self.assertFalse(torch.equal(state["out.weight"], net.out.weight))
+        served, average = job.predict(HELD_OUT).mean_probability, job.to_torch()
+        numpy.testing.assert_allclose(average(HELD_OUT).numpy(), served, atol=2e-6)
+        with tempfile.TemporaryDirectory() as folder:
+            average.save(pathlib.Path(folder))
+            loaded = type(average).load(pathlib.Path(folder))
+        numpy.testing.assert_allclose(loaded(HELD_OUT).numpy(), served, atol=2e-6)
+
     def test_classes_are_those_of_the_server_to_rounding(self):
         net, x = Net(2), torch.from_numpy(ROWS)
         net.norm.running_mean.fill_(0.25)

@@ -20,6 +20,7 @@ void AddDelete(CLI::App* program, Invocation* run);
 void AddDataset(CLI::App* program, Invocation* run);
 void AddDatasetGet(CLI::App* dataset, Invocation* run);  // below dataset
 void AddModel(CLI::App* program, Invocation* run);
+void AddImport(CLI::App* program, Invocation* run);
 void AddVersion(CLI::App* program, Invocation* run);
 void AddAlias(CLI::App* program, Invocation* run);
 void AddPredict(CLI::App* program, Invocation* run);

@@ -175,6 +175,10 @@ class Fleet:
         """See chainfleet.Fleet.sample."""
         return Job(await call(self.sync.sample, model, data, sampler=sampler, chains=chains, epochs=epochs, steps=steps, name=name, likelihood=likelihood, prior=prior, learning_rate=learning_rate, step_size=step_size, temperature=temperature, batch_size=batch_size, burn_in=burn_in, collect=collect, seed=seed, wait=wait, progress=progress, **more))
 
+    async def import_networks(self, model: Any, weights: Sequence[Any], data: Any, *, name: str, progress: bool=True, **more: Any) -> Job:
+        """See chainfleet.Fleet.import_networks."""
+        return Job(await call(self.sync.import_networks, model, weights, data, name=name, progress=progress, **more))
+
     async def submit(self, spec: JobSpec, *, request_id: str='') -> Job:
         """See chainfleet.Fleet.submit."""
         return Job(await call(self.sync.submit, spec, request_id=request_id))

@@ -17,11 +17,11 @@ from .likelihoods import Likelihood
 from .prediction import Prediction
 from .priors import Prior
 from .resources import Resources
-from .samplers import Sampler
+from .samplers import SGD, Sampler
 from .schedules import Schedule
 from .sources import source_of
 from .spec import build, fill
-from .specs import BurnIn, Collect, JobSpec
+from .specs import BurnIn, Collect, Init, JobSpec
 from .tls import TlsFiles
 from .v1 import jobs_pb2
 from .version import __version__
@@ -141,6 +141,27 @@ class Fleet(Resources):
         job = self._create(request, {"DATASET_NOT_FOUND": content, "MODEL_NOT_FOUND": module}, progress)
         job.module = modules.copy_of(model) if module and not is_file else None
         return job.wait(progress=progress) if wait else job
+
+    def import_networks(
+        self, model: Any, weights: Sequence[Any], data: Any, *, name: str, progress: bool = True, **more: Any
+    ) -> Job:
+        """Makes a finished job of networks that were trained elsewhere: each is the draw of a chain.
+
+        model, data: as in `sample`; the data give shape, standardisation and classes, or the units of the targets.
+        weights: a state_dict, or the path of a safetensors file, for each network; they are stored as NAME-0, NAME-1,
+        ... more: as in `sample`, such as likelihood, or standardize=chainfleet.Standardize(inputs=False) for networks
+        that take inputs as they are. Buffers, such as the statistics of batch norm, are those of `model` for all.
+        Raises what `sample` raises, and InvalidArgument for a state_dict with other buffers than the module.
+        """
+        for content in weights:
+            modules.check_buffers(model, content)
+        stored = [f"{name}-{i}" for i in range(len(weights))]
+        for each, content in zip(stored, weights, strict=True):
+            self.put_model(each, content, progress=progress)
+        given = {"learning_rate": 0.0, "batch_size": 1, "init": Init(weights=stored), **more}
+        return self.sample(
+            model, data, sampler=SGD(), chains=len(stored), steps=1, name=name, progress=progress, **given
+        )
 
     def submit(self, spec: JobSpec, *, request_id: str = "") -> Job:
         """Starts the job of `spec`. The same `request_id` again gives the same job."""

@@ -8,7 +8,7 @@ import os
 import sys
 import warnings
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,6 +79,20 @@ def is_exported(content: bytes) -> bool:
             return any(name.endswith("/archive_format") for name in archive.namelist())
     except zipfile.BadZipFile:
         return False
+
+
+def check_buffers(module: Any, state: Any) -> None:
+    """Raises InvalidArgument if a state_dict has another value of one of the module's buffers."""
+    if not isinstance(state, Mapping) or not hasattr(module, "named_buffers"):
+        return
+    for name, value in module.named_buffers():
+        counts = name in state and value.is_floating_point()
+        if counts and not np.array_equal(value.cpu().numpy(), np.asarray(state[name])):
+            raise InvalidArgument(
+                f"the state_dict has another {name} than the module: all members have the buffers of the module",
+                reason="INVALID_MODEL",
+                hint="import networks with buffers of their own as a job each",
+            )
 
 
 def copy_of(module: Any) -> Any:

@@ -73,10 +73,11 @@ class Pages(unittest.TestCase):
     """No guide, and no block of one, is left out."""
 
     GUIDES = sorted(name.removesuffix(".md") for name in os.listdir(os.path.join(job_file.ROOT, "docs", "guides")) if name.endswith(".md"))
-    ELSEWHERE = {"kubernetes": "tests/deploy/deploy_test.py", "from_stan": "tests/e2e/python_test.py"}  # the tests that follow them
+    ELSEWHERE = {"kubernetes": "tests/deploy/deploy_test.py", "from_stan": "tests/e2e/python_test.py",
+                 "lora": "tests/e2e/python_test.py"}  # the tests that follow them
     # Kinds of blocks in guides that Guides.check does not follow. Prometheus reads the YAML; the Stan program is there for comparison.
     KINDS = {"README": set(), "alerts": set(), "console": set(), "install": {"sh"}, "python": {"sh"}, "kubernetes": {"sh", "yaml"}, "from_stan": {"stan"}}
-    SESSIONS = {"python", "from_stan"}  # Python sessions, indented, as doctest reads them
+    SESSIONS = {"python", "from_stan", "lora"}  # Python sessions, indented, as doctest reads them
 
     def test_a_test_follows_each_guide_that_has_blocks(self):
         here = [name.removeprefix("test_") for name in dir(Guides) if name.startswith("test_")]

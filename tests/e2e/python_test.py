@@ -235,6 +235,7 @@ class Guide(unittest.TestCase):
     def follow(self, page, least):
         folder = self.enterContext(tempfile.TemporaryDirectory(prefix="chainfleet-guide-"))
         self.enterContext(contextlib.chdir(folder))
+        os.symlink(os.path.join(python_package.ROOT, "deploy"), "deploy")  # as in a clone
         self.enterContext(unittest.mock.patch.dict(os.environ, {"XDG_DATA_HOME": folder}))
         self.enterContext(unittest.mock.patch.object(local_fleet, "_is_free", lambda address: False))  # others use 7400
         self.addCleanup(cf.down)
@@ -256,6 +257,11 @@ class Guide(unittest.TestCase):
         fleet = cf.local(progress=False)
         twins = fleet.job("first").describe().spec, fleet.submit_file("first.yaml").describe().spec
         self.assertEqual(*twins, "the guides of the command line and of Python run the same job")
+
+    def test_a_lora_posterior(self):
+        from real_torch import torch  # noqa: F401  the guide imports it
+
+        self.follow("docs/guides/lora.md", 30)
 
     def test_coming_from_stan(self):
         self.follow("docs/guides/from_stan.md", 12)

@@ -1,0 +1,92 @@
+// Steps SGLD chains of one network in turn: built in, as a .pt2 file, as a .pt2 file of which only the last layer is
+// sampled, and as TorchScript. Needs the files of stored_networks.py in the folder that CHAINFLEET_NETWORKS names.
+#include <ATen/Parallel.h>
+#include <benchmark/benchmark.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "core/base/check.h"
+#include "tests/bench/in_turn.h"
+#include "tests/support/synthetic_dataset.h"
+#include "worker/numerics/batch/chain_batch.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr int kChains = 4;
+constexpr int64_t kExamples = 512;
+
+struct Network {
+  const char* name;
+  std::vector<int64_t> input_shape;
+  std::optional<BuiltinModel> builtin;
+  const char* last_layer;  // pattern of its parameters
+};
+
+std::shared_ptr<const std::string> FileOf(const std::string& name) {
+  std::ifstream in(std::string(std::getenv("CHAINFLEET_NETWORKS")) + "/" + name, std::ios::binary);
+  CHAINFLEET_CHECK(in.good()) << "no file " << name;
+  return std::make_shared<std::string>(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+}
+
+Alternative Stepping(const std::string& name, const ModelSpec& model,
+                     const std::shared_ptr<const ResidentDataset>& data,
+                     std::shared_ptr<const std::string> file = nullptr) {
+  auto plan = std::make_shared<JobPlan>();
+  plan->job = "bench";
+  plan->spec.name = plan->job;
+  plan->spec.dataset = "synthetic";
+  plan->spec.model = model;
+  plan->spec.prior.kind = GaussianPrior{25};
+  plan->spec.schedule = {StepScale::kLearningRate, ConstantSchedule{1e-6}};
+  plan->spec.temperature = 1e-4;
+  plan->spec.batch_size = 128;
+  plan->spec.num_steps = int64_t{1} << 40;
+  plan->spec.chains = kChains;
+  plan->dataset = data->description();
+  plan->normalisation = plan->dataset->normalisation;
+  auto made = ChainBatch::Create(plan, data, "cpu", std::move(file));
+  CHAINFLEET_CHECK(made.ok()) << made.status().ToString();
+  const std::shared_ptr<ChainBatch> batch = *std::move(made);
+  for (int chain = 0; chain < kChains; ++chain) CHAINFLEET_CHECK(batch->AddChain(chain, std::nullopt).ok());
+  CHAINFLEET_CHECK(batch->Step().ok());  // measures the run report
+  return {name, [batch] { CHAINFLEET_CHECK(batch->Step().ok()); }};
+}
+
+void Run(benchmark::State& state, const Network& network) {
+  if (std::getenv("CHAINFLEET_NETWORKS") == nullptr) return state.SkipWithError("CHAINFLEET_NETWORKS is not set");
+  at::set_num_threads(static_cast<int>(state.range(0)));
+  const auto data = SyntheticImages(kExamples, network.input_shape);
+  const std::string name = network.name;
+  const auto exported = FileOf(name + ".pt2");
+  std::vector<Alternative> alternatives = {Stepping("pt2", {StoredNetworkModel{name}}, data, exported)};
+  const ModelSpec script{StoredNetworkModel{name, ModelFormat::kTorchScript}};
+  alternatives.push_back(Stepping("torchscript", script, data, FileOf(name + ".pt")));
+  if (network.builtin) alternatives.push_back(Stepping("builtin", {*network.builtin}, data));
+  const ModelSpec last_layer{StoredNetworkModel{name}, {}, {network.last_layer}};
+  alternatives.push_back(Stepping("last_layer", last_layer, data, exported));
+  StepInTurn(state, alternatives, state.range(0) == 1 ? StepTime::kThreadCpu : StepTime::kElapsed);
+}
+
+const bool registered = [] {
+  const std::vector<Network> networks = {{"mlp", {1, 28, 28}, BuiltinModel{"mlp", {200, 200}}, "5.*"},
+                                         {"lenet5", {1, 28, 28}, BuiltinModel{"lenet5", {}}, "6.5.*"},
+                                         {"resnet20", {3, 32, 32}, BuiltinModel{"resnet20-frn", {}}, "13.*"},
+                                         {"transformer", {16, 16}, {}, "out.*"}};
+  for (const Network& network : networks) {
+    benchmark::RegisterBenchmark(("stored_network_steps/" + std::string(network.name)).c_str(),
+                                 [network](benchmark::State& state) { Run(state, network); })
+        ->ArgName("threads")
+        ->Arg(1)
+        ->Arg(2)
+        ->Iterations(11)
+        ->UseRealTime()
+        ->Unit(benchmark::kMillisecond);
+  }
+  return true;
+}();
+
+}  // namespace
+}  // namespace chainfleet

@@ -112,7 +112,7 @@ void AddImport(CLI::App* program, Invocation* run) {
                    "A stored data set: shape and standardisation of the inputs, classes or units of the targets")
       ->required()
       ->option_text("NAME");
-  verb->add_option("--likelihood", options->likelihood, "What the outputs mean, as in a job file")
+  verb->add_option("--likelihood", options->likelihood, "The likelihood of the outputs, as in a job file")
       ->option_text("KIND [{categorical: {}}]");
   verb->add_flag("--raw-inputs", options->raw_inputs, "The networks take inputs as stored, not standardised");
   verb->add_flag("--raw-targets", options->raw_targets, "The networks predict numbers in their own units");

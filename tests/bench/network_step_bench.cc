@@ -5,6 +5,7 @@
 
 #include "core/base/check.h"
 #include "tests/bench/in_turn.h"
+#include "tests/bench/network_bench.h"
 #include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/batch/chain_batch.h"
 
@@ -15,23 +16,6 @@ constexpr int kChains = 4;
 constexpr int64_t kExamples = 64;
 
 using Batches = std::vector<std::unique_ptr<ChainBatch>>;
-
-std::shared_ptr<const JobPlan> Plan(const std::string& model, const ResidentDataset& data) {
-  auto plan = std::make_shared<JobPlan>();
-  plan->job = "bench";
-  plan->spec.name = plan->job;
-  plan->spec.dataset = "synthetic";
-  plan->spec.model.kind = BuiltinModel{model, {}, 0.125};
-  plan->spec.prior.kind = GaussianPrior{25};
-  plan->spec.schedule = {StepScale::kLearningRate, ConstantSchedule{1e-6}};
-  plan->spec.temperature = 1e-4;
-  plan->spec.batch_size = 32;
-  plan->spec.num_steps = int64_t{1} << 40;
-  plan->spec.chains = kChains;
-  plan->dataset = data.description();
-  plan->normalisation = plan->dataset->normalisation;
-  return plan;
-}
 
 Alternative Stepping(std::string name, const std::shared_ptr<const JobPlan>& plan,
                      const std::shared_ptr<const ResidentDataset>& data, bool together) {
@@ -48,7 +32,7 @@ Alternative Stepping(std::string name, const std::shared_ptr<const JobPlan>& pla
 void RunNetwork(benchmark::State& state, const std::string& model) {
   at::set_num_threads(static_cast<int>(state.range(0)));
   static const auto* data = new std::shared_ptr<const ResidentDataset>(SyntheticImages(kExamples, {3, 32, 32}));
-  const auto plan = Plan(model, **data);
+  const auto plan = NetworkBenchPlan({BuiltinModel{model, {}, 0.125}}, **data, kChains, 32);
   StepInTurn(state, {Stepping("one_by_one", plan, *data, false), Stepping("batched", plan, *data, true)},
              state.range(0) == 1 ? StepTime::kThreadCpu : StepTime::kElapsed);
 }
@@ -56,14 +40,7 @@ void RunNetwork(benchmark::State& state, const std::string& model) {
 const bool registered = [] {
   for (const std::string model :
        {"cnn5", "resnet18", "resnet20-frn", "resnet50", "preresnet164", "wideresnet28x10", "vgg16", "densenet161"}) {
-    const auto run = [=](benchmark::State& state) { RunNetwork(state, model); };
-    benchmark::RegisterBenchmark(("network_steps/" + model).c_str(), run)
-        ->ArgName("threads")
-        ->Arg(1)
-        ->Arg(2)
-        ->Iterations(11)
-        ->UseRealTime()
-        ->Unit(benchmark::kMillisecond);
+    RegisterNetworkBench("network_steps/" + model, [=](benchmark::State& state) { RunNetwork(state, model); });
   }
   return true;
 }();

@@ -9,6 +9,7 @@
 
 #include "core/base/check.h"
 #include "tests/bench/in_turn.h"
+#include "tests/bench/network_bench.h"
 #include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/batch/chain_batch.h"
 
@@ -34,20 +35,7 @@ std::shared_ptr<const std::string> FileOf(const std::string& name) {
 Alternative Stepping(const std::string& name, const ModelSpec& model,
                      const std::shared_ptr<const ResidentDataset>& data,
                      std::shared_ptr<const std::string> file = nullptr) {
-  auto plan = std::make_shared<JobPlan>();
-  plan->job = "bench";
-  plan->spec.name = plan->job;
-  plan->spec.dataset = "synthetic";
-  plan->spec.model = model;
-  plan->spec.prior.kind = GaussianPrior{25};
-  plan->spec.schedule = {StepScale::kLearningRate, ConstantSchedule{1e-6}};
-  plan->spec.temperature = 1e-4;
-  plan->spec.batch_size = 128;
-  plan->spec.num_steps = int64_t{1} << 40;
-  plan->spec.chains = kChains;
-  plan->dataset = data->description();
-  plan->normalisation = plan->dataset->normalisation;
-  auto made = ChainBatch::Create(plan, data, "cpu", std::move(file));
+  auto made = ChainBatch::Create(NetworkBenchPlan(model, *data, kChains, 128), data, "cpu", std::move(file));
   CHAINFLEET_CHECK(made.ok()) << made.status().ToString();
   const std::shared_ptr<ChainBatch> batch = *std::move(made);
   for (int chain = 0; chain < kChains; ++chain) CHAINFLEET_CHECK(batch->AddChain(chain, std::nullopt).ok());
@@ -76,14 +64,8 @@ const bool registered = [] {
                                          {"resnet20", {3, 32, 32}, BuiltinModel{"resnet20-frn", {}}, "13.*"},
                                          {"transformer", {16, 16}, {}, "out.*"}};
   for (const Network& network : networks) {
-    benchmark::RegisterBenchmark(("stored_network_steps/" + std::string(network.name)).c_str(),
-                                 [network](benchmark::State& state) { Run(state, network); })
-        ->ArgName("threads")
-        ->Arg(1)
-        ->Arg(2)
-        ->Iterations(11)
-        ->UseRealTime()
-        ->Unit(benchmark::kMillisecond);
+    RegisterNetworkBench(std::string("stored_network_steps/") + network.name,
+                         [network](benchmark::State& state) { Run(state, network); });
   }
   return true;
 }();

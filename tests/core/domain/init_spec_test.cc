@@ -5,6 +5,7 @@
 
 #include "core/domain/job_spec.h"
 #include "core/domain/step_size_schedule.h"
+#include "tests/core/domain/invalid_paths.h"
 
 namespace chainfleet {
 namespace {
@@ -20,13 +21,6 @@ JobSpec TrainedJob() {
   spec.schedule.kind = ConstantSchedule{0.1};
   spec.num_epochs = 12;
   return spec;
-}
-
-// The paths of all violations.
-std::vector<std::string> InvalidPaths(const JobSpec& spec) {
-  std::vector<std::string> paths;
-  for (const FieldViolation& v : Validate(spec)) paths.push_back(v.path);
-  return paths;
 }
 
 TEST(InitSpec, OneStartIsGivenThatTheModelHas) {

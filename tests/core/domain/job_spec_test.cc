@@ -9,6 +9,7 @@
 #include "core/base/content_limits.h"
 #include "core/base/limits.h"
 #include "core/domain/chain_trace.h"
+#include "tests/core/domain/invalid_paths.h"
 
 namespace chainfleet {
 namespace {
@@ -34,13 +35,6 @@ JobSpec FashionJob() {
   return spec;
 }
 
-// The paths of all violations.
-std::vector<std::string> Paths(const JobSpec& spec) {
-  std::vector<std::string> paths;
-  for (const FieldViolation& v : Validate(spec)) paths.push_back(v.path);
-  return paths;
-}
-
 TEST(JobSpec, TheQuickstartJobIsValid) {
   EXPECT_THAT(Validate(FashionJob()), IsEmpty());
   EXPECT_THAT(ValidateForData(FashionJob(), 60000), IsEmpty());
@@ -64,7 +58,7 @@ TEST(JobSpec, NamesTheWrongEndOfACycleAlone) {
   const auto paths = [](double initial, double final) {
     JobSpec spec = FashionJob();
     spec.schedule.kind = CyclicalSchedule{.initial = initial, .final = final, .cycles = 4};
-    return Paths(spec);
+    return InvalidPaths(spec);
   };
   const double infinity = std::numeric_limits<double>::infinity();
   for (const double bad : {-1.0, 0.0, infinity, std::numeric_limits<double>::quiet_NaN()}) {
@@ -189,15 +183,15 @@ TEST(JobSpec, ALengthIsNoLearningRate) {
   for (const SamplerKind& sampler : lengths) {
     spec.sampler.kind = sampler;
     spec.schedule.scale = StepScale::kLearningRate;
-    EXPECT_THAT(Paths(spec), ::testing::ElementsAre("learning_rate")) << spec.sampler.name();
+    EXPECT_THAT(InvalidPaths(spec), ::testing::ElementsAre("learning_rate")) << spec.sampler.name();
     spec.schedule.scale = StepScale::kStepSize;
-    EXPECT_THAT(Paths(spec), IsEmpty()) << spec.sampler.name();
+    EXPECT_THAT(InvalidPaths(spec), IsEmpty()) << spec.sampler.name();
   }
   spec.schedule.scale = StepScale::kLearningRate;
   for (const SamplerKind& sampler :
        {SamplerKind(MalaSpec{}), SamplerKind(PenaltyMhSpec{.proposal = Proposal::kLangevin})}) {
     spec.sampler.kind = sampler;
-    EXPECT_THAT(Paths(spec), IsEmpty()) << spec.sampler.name();
+    EXPECT_THAT(InvalidPaths(spec), IsEmpty()) << spec.sampler.name();
   }
 }
 
@@ -230,7 +224,7 @@ TEST(JobSpec, EveryWrongFieldIsNamedAtItsPath) {
   const auto paths_after = [](auto change) {
     JobSpec spec = FashionJob();
     change(spec);
-    return Paths(spec);
+    return InvalidPaths(spec);
   };
   using ::testing::ElementsAre;
   EXPECT_THAT(paths_after([](JobSpec& s) { s.name = "No Good"; }), ElementsAre("name"));
@@ -269,38 +263,38 @@ TEST(JobSpec, EveryWrongFieldIsNamedAtItsPath) {
 TEST(JobSpec, NoMoreChainsAreEnoughThanThereAre) {
   JobSpec spec = FashionJob();
   spec.scheduling.success_chains = spec.chains;
-  EXPECT_THAT(Paths(spec), IsEmpty());
+  EXPECT_THAT(InvalidPaths(spec), IsEmpty());
   spec.scheduling.success_chains = spec.chains + 1;
-  EXPECT_THAT(Paths(spec), ::testing::ElementsAre("scheduling.success_chains"));
+  EXPECT_THAT(InvalidPaths(spec), ::testing::ElementsAre("scheduling.success_chains"));
   spec.scheduling.success_chains = 0;
-  EXPECT_THAT(Paths(spec), ::testing::ElementsAre("scheduling.success_chains"));
+  EXPECT_THAT(InvalidPaths(spec), ::testing::ElementsAre("scheduling.success_chains"));
 }
 
 TEST(JobSpec, AWrongNumberOfChainsIsTheOnlyViolation) {
   JobSpec spec = FashionJob();
   spec.chains = -1;
-  EXPECT_THAT(Paths(spec), ::testing::ElementsAre("chains"));
+  EXPECT_THAT(InvalidPaths(spec), ::testing::ElementsAre("chains"));
 }
 
 TEST(JobSpec, AStopRuleIsMadeOfWhatTheJobHas) {
   JobSpec spec = FashionJob();
   spec.until = {.rhat_below = 1.01, .ess_above = 400, .max_draws = 1000};
-  EXPECT_THAT(Paths(spec), IsEmpty());
+  EXPECT_THAT(InvalidPaths(spec), IsEmpty());
   spec.until = {.rhat_below = 1, .ess_above = 0, .max_draws = 0};
-  EXPECT_THAT(Paths(spec), ElementsAre("until.rhat_below", "until.ess_above", "until.max_draws"));
+  EXPECT_THAT(InvalidPaths(spec), ElementsAre("until.rhat_below", "until.ess_above", "until.max_draws"));
   spec.until = {.rhat_below = 1.01, .ess_above = 400};
   spec.chains = 1;
-  EXPECT_THAT(Paths(spec), ElementsAre("until.rhat_below")) << "there is nothing to compare with";
+  EXPECT_THAT(InvalidPaths(spec), ElementsAre("until.rhat_below")) << "there is nothing to compare with";
   spec.chains = 4;
   spec.trace_every = 0;
-  EXPECT_THAT(Paths(spec), ElementsAre("trace_every"));
+  EXPECT_THAT(InvalidPaths(spec), ElementsAre("trace_every"));
   spec.trace_every = 1;
   spec.sampler.kind = LaplaceSpec{};
   spec.collect = {};
-  EXPECT_THAT(Paths(spec), ElementsAre("until.rhat_below", "until.ess_above", "trace_every"));
+  EXPECT_THAT(InvalidPaths(spec), ElementsAre("until.rhat_below", "until.ess_above", "trace_every"));
   spec.until = {.max_draws = 3};
   spec.trace_every.reset();
-  EXPECT_THAT(Paths(spec), IsEmpty()) << "draws are counted of every sampler";
+  EXPECT_THAT(InvalidPaths(spec), IsEmpty()) << "draws are counted of every sampler";
 }
 
 TEST(JobSpec, ARunIsLongEnoughForItsStopRule) {
@@ -342,19 +336,19 @@ TEST(JobSpec, AugmentationIsForStochasticGradientsOnImages) {
   using ::testing::ElementsAre;
   JobSpec spec = FashionJob();
   spec.augmentation = {.crop_padding = 4, .flip = true};
-  EXPECT_THAT(Paths(spec), IsEmpty());
+  EXPECT_THAT(InvalidPaths(spec), IsEmpty());
   spec.augmentation.crop_padding = -1;
-  EXPECT_THAT(Paths(spec), ElementsAre("augmentation.crop_padding"));
+  EXPECT_THAT(InvalidPaths(spec), ElementsAre("augmentation.crop_padding"));
   spec.augmentation.crop_padding = 4;
   for (const SamplerKind& kind : {SamplerKind(MalaSpec{}), SamplerKind(PenaltyMhSpec{.proposal = Proposal::kLangevin}),
                                   SamplerKind(LaplaceSpec{})}) {
     spec.sampler.kind = kind;
     spec.collect = {};
-    EXPECT_THAT(Paths(spec), ElementsAre("augmentation")) << spec.sampler.name();
+    EXPECT_THAT(InvalidPaths(spec), ElementsAre("augmentation")) << spec.sampler.name();
   }
   spec.sampler.kind = SgldSpec{};
   spec.model.kind = LogisticRegressionPotential{};
-  EXPECT_THAT(Paths(spec), ElementsAre("augmentation"));
+  EXPECT_THAT(InvalidPaths(spec), ElementsAre("augmentation"));
 }
 
 TEST(JobSpec, CropsFitTheImages) {
@@ -374,16 +368,16 @@ TEST(JobSpec, AStoredModuleIsJudgedByItsNameAndItsDataAlone) {
   using ::testing::ElementsAre;
   JobSpec spec = FashionJob();
   spec.model.kind = StoredNetworkModel{"mine", ModelFormat::kTorchScript};
-  EXPECT_THAT(Paths(spec), IsEmpty());
+  EXPECT_THAT(InvalidPaths(spec), IsEmpty());
   spec.sampler.kind = MalaSpec{};
   spec.collect.kinds.clear();
-  EXPECT_THAT(Paths(spec), IsEmpty()) << "its buffers are constants";
+  EXPECT_THAT(InvalidPaths(spec), IsEmpty()) << "its buffers are constants";
   const Dataset images{.name = "d", .input_shape = {1, 28, 28}, .num_rows = 60000, .targets = Classes{10}};
   EXPECT_TRUE(CheckAgainstData(spec, &images).ok());
   const Dataset targets{.name = "d", .input_shape = {3}, .num_rows = 60000, .targets = Numbers()};
   EXPECT_FALSE(CheckAgainstData(spec, &targets).ok());
   spec.model.kind = StoredNetworkModel{"No Good", ModelFormat::kTorchScript};
-  EXPECT_THAT(Paths(spec), ElementsAre("model.torchscript"));
+  EXPECT_THAT(InvalidPaths(spec), ElementsAre("model.torchscript"));
 }
 
 TEST(JobSpec, AnalyticPotentialsTakeNoData) {
@@ -394,16 +388,16 @@ TEST(JobSpec, AnalyticPotentialsTakeNoData) {
   spec.num_steps = 100;
   EXPECT_THAT(Validate(spec), IsEmpty());
   spec.dataset = "fashion-mnist";
-  EXPECT_THAT(Paths(spec), ::testing::ElementsAre("dataset"));
+  EXPECT_THAT(InvalidPaths(spec), ::testing::ElementsAre("dataset"));
 }
 
 TEST(JobSpec, RegressionsTakeDataEpochsAndAPriorAsNetworksDo) {
   JobSpec spec = FashionJob();
   spec.model.kind = LinearRegressionPotential{};
-  EXPECT_THAT(Paths(spec), IsEmpty());
+  EXPECT_THAT(InvalidPaths(spec), IsEmpty());
   EXPECT_EQ(PlanSteps(spec, 60000).steps_per_epoch, 60000 / spec.batch_size);
   spec.dataset.clear();
-  EXPECT_THAT(Paths(spec), ElementsAre("dataset.name"));
+  EXPECT_THAT(InvalidPaths(spec), ElementsAre("dataset.name"));
 }
 
 TEST(JobSpec, TargetsAreThoseThatTheModelLearns) {
@@ -439,7 +433,7 @@ TEST(JobSpec, AGaussianLikelihoodHasAVarianceOrLearnsIt) {
   const auto paths = [](const ModelSpec& model) {
     JobSpec spec = FashionJob();
     spec.model = model;
-    return Paths(spec);
+    return InvalidPaths(spec);
   };
   const BuiltinModel linear{"linear", {}};
   EXPECT_THAT(paths({linear, GaussianLikelihood{.variance = 2}}), IsEmpty());
@@ -514,7 +508,7 @@ TEST(JobSpec, SamplersThatSubsampleNeedADataSet) {
   for (const SamplerKind& kind : {SamplerKind(PenaltyMhSpec{}), SamplerKind(BatchedMhSpec{}),
                                   SamplerKind(TemperedMhSpec{10}), SamplerKind(BarkerMhSpec{})}) {
     spec.sampler.kind = kind;
-    EXPECT_THAT(Paths(spec), ElementsAre("sampler." + spec.sampler.name()));
+    EXPECT_THAT(InvalidPaths(spec), ElementsAre("sampler." + spec.sampler.name()));
   }
 }
 
@@ -533,14 +527,14 @@ TEST(JobSpec, GradientUncertaintyTakesEveryNetworkWhoseExamplesHaveGradients) {
   spec.sampler.kind = GradientUncertaintySpec{};
   for (const char* model : {"mlp", "lenet5", "cnn5", "resnet20-frn", "vgg16"}) {
     spec.model.kind = BuiltinModel{model, {}};
-    EXPECT_THAT(Paths(spec), IsEmpty()) << model;
+    EXPECT_THAT(InvalidPaths(spec), IsEmpty()) << model;
   }
   spec.model.kind = LayeredModel{{{ConvLayer{.out_channels = 4}}, {FrnLayer{}}, {LinearLayer{}}}};
-  EXPECT_THAT(Paths(spec), IsEmpty());
+  EXPECT_THAT(InvalidPaths(spec), IsEmpty());
   spec.model.kind = BuiltinModel{"resnet18", {}};  // batch norm
-  EXPECT_THAT(Paths(spec), ElementsAre("sampler.gradient_uncertainty"));
+  EXPECT_THAT(InvalidPaths(spec), ElementsAre("sampler.gradient_uncertainty"));
   spec.model.kind = PotentialKind(LogisticRegressionPotential{});
-  EXPECT_THAT(Paths(spec), ElementsAre("sampler.gradient_uncertainty"));
+  EXPECT_THAT(InvalidPaths(spec), ElementsAre("sampler.gradient_uncertainty"));
 }
 
 TEST(JobSpec, ListsOfKindsAreBounded) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/core/domain/invalid_paths.h"
+
 namespace chainfleet {
 namespace {
 
@@ -23,12 +25,6 @@ JobSpec Job(const SamplerKind& sampler) {
   spec.schedule.kind = ConstantSchedule{0.1};
   spec.num_epochs = 2;
   return spec;
-}
-
-std::vector<std::string> PostHocPaths(const JobSpec& spec) {
-  std::vector<std::string> paths;
-  for (const FieldViolation& v : Validate(spec)) paths.push_back(v.path);
-  return paths;
 }
 
 TEST(PostHocRules, DrawsFollowTheTrainingAndLaplacePassesOverTheDataBetween) {
@@ -49,54 +45,54 @@ TEST(PostHocRules, DrawsFollowTheTrainingAndLaplacePassesOverTheDataBetween) {
 
 TEST(PostHocRules, DropoutNeedsASecondLayerAndOnePrior) {
   JobSpec spec = Job(McDropoutSpec{});
-  EXPECT_THAT(PostHocPaths(spec), IsEmpty());
+  EXPECT_THAT(InvalidPaths(spec), IsEmpty());
   spec.prior.kind = GaussianPrior{10, {{"fc1", 1}}};
-  EXPECT_THAT(PostHocPaths(spec), ElementsAre("prior"));
+  EXPECT_THAT(InvalidPaths(spec), ElementsAre("prior"));
   spec = Job(McDropoutSpec{});
   spec.model.kind = BuiltinModel{"softmax_regression", {}};
-  EXPECT_THAT(PostHocPaths(spec), ElementsAre("sampler.mc_dropout"));
+  EXPECT_THAT(InvalidPaths(spec), ElementsAre("sampler.mc_dropout"));
   spec.model.kind = LayeredModel{{{ConvLayer{.out_channels = 4, .groups = 2}}, {LinearLayer{}}}};
-  EXPECT_THAT(PostHocPaths(spec), ElementsAre("sampler.mc_dropout"));
+  EXPECT_THAT(InvalidPaths(spec), ElementsAre("sampler.mc_dropout"));
   spec.model.kind = BuiltinModel{"lenet5", {}};
   spec.sampler.kind = McDropoutSpec{.rate = 1};
-  EXPECT_THAT(PostHocPaths(spec), ElementsAre("sampler.mc_dropout.rate"));
+  EXPECT_THAT(InvalidPaths(spec), ElementsAre("sampler.mc_dropout.rate"));
 }
 
 TEST(PostHocRules, LaplaceNeedsAProperGaussianPrior) {
   JobSpec spec = Job(LaplaceSpec{});
-  EXPECT_THAT(PostHocPaths(spec), IsEmpty());
+  EXPECT_THAT(InvalidPaths(spec), IsEmpty());
   spec.prior.kind = GaussianPrior{10, {{"fc1", 1}}};
-  EXPECT_THAT(PostHocPaths(spec), IsEmpty());
+  EXPECT_THAT(InvalidPaths(spec), IsEmpty());
   for (const PriorKind& prior : {PriorKind(GaussianPrior{}), PriorKind(GaussianPrior{10, {{"fc1", 0}}}),
                                  PriorKind(LaplacePrior{}), PriorKind(StudentTPrior{})}) {
     spec.prior.kind = prior;
-    EXPECT_THAT(PostHocPaths(spec), ElementsAre("prior"));
+    EXPECT_THAT(InvalidPaths(spec), ElementsAre("prior"));
   }
 }
 
 TEST(PostHocRules, LaplaceNamesWhatAStructureLacks) {
   JobSpec spec = Job(LaplaceSpec{});
   spec.model.kind = BuiltinModel{"resnet20-frn", {}};
-  EXPECT_THAT(PostHocPaths(spec), ElementsAre("sampler.laplace.structure"));
+  EXPECT_THAT(InvalidPaths(spec), ElementsAre("sampler.laplace.structure"));
   spec.sampler.kind = LaplaceSpec{.structure = CurvatureStructure::kDiagonal};
-  EXPECT_THAT(PostHocPaths(spec), IsEmpty());
+  EXPECT_THAT(InvalidPaths(spec), IsEmpty());
   spec.model.kind = BuiltinModel{"resnet18", {}};
-  EXPECT_THAT(PostHocPaths(spec), ElementsAre("sampler.laplace")) << "batch norm";
+  EXPECT_THAT(InvalidPaths(spec), ElementsAre("sampler.laplace")) << "batch norm";
   spec.model.kind = LinearRegressionPotential{};
-  EXPECT_THAT(PostHocPaths(spec), IsEmpty());
+  EXPECT_THAT(InvalidPaths(spec), IsEmpty());
   spec.sampler.kind = LaplaceSpec{};
-  EXPECT_THAT(PostHocPaths(spec), ElementsAre("sampler.laplace.structure"));
+  EXPECT_THAT(InvalidPaths(spec), ElementsAre("sampler.laplace.structure"));
 }
 
 TEST(PostHocRules, KroneckerKnowsNoParameterBesideTheLayers) {
   JobSpec spec = Job(LaplaceSpec{});
   spec.model.likelihood = GaussianLikelihood{.variance = {}, .learned = true};
-  EXPECT_THAT(PostHocPaths(spec), ElementsAre("sampler.laplace.structure"));
+  EXPECT_THAT(InvalidPaths(spec), ElementsAre("sampler.laplace.structure"));
   spec.model.likelihood = HeteroscedasticGaussianLikelihood();
-  EXPECT_THAT(PostHocPaths(spec), IsEmpty());
+  EXPECT_THAT(InvalidPaths(spec), IsEmpty());
   spec.model.likelihood = GaussianLikelihood{.variance = {}, .learned = true};
   spec.sampler.kind = LaplaceSpec{.structure = CurvatureStructure::kDiagonal};
-  EXPECT_THAT(PostHocPaths(spec), IsEmpty());
+  EXPECT_THAT(InvalidPaths(spec), IsEmpty());
 }
 
 TEST(PostHocRules, AMixtureHasNoCurvature) {
@@ -106,7 +102,7 @@ TEST(PostHocRules, AMixtureHasNoCurvature) {
   spec.sampler.kind = LaplaceSpec{.structure = CurvatureStructure::kFull};
   spec.schedule.kind = ConstantSchedule{0.1};
   spec.num_steps = 10;
-  EXPECT_THAT(PostHocPaths(spec), ElementsAre("sampler.laplace"));
+  EXPECT_THAT(InvalidPaths(spec), ElementsAre("sampler.laplace"));
 }
 
 TEST(PostHocRules, AWholeMatrixIsForSmallNetworks) {

@@ -25,7 +25,7 @@ absl::Status CheckGroup(const std::string& folder, const std::vector<std::string
         absl::StrCat(folder, " is of Zarr version 3, which is not read: write it with zarr_format=2"));
   }
   return absl::InvalidArgumentError(
-      absl::StrCat(folder, " is a folder without a Zarr group: .zgroup, or x/.zarray and y/.zarray, are wanted"));
+      absl::StrCat(folder, " is a folder without a Zarr group: expected .zgroup, or x/.zarray and y/.zarray"));
 }
 
 }  // namespace

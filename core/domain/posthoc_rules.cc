@@ -86,7 +86,7 @@ Violations Validate(const LaplaceSpec& laplace, const JobSpec& spec) {
     if (kronecker && !ParametersOf(LikelihoodOf(spec.model)).empty()) {
       violations.push_back(
           {"sampler.laplace.structure",
-           "kronecker knows the parameters of layers, a learned variance is one beside them: take full "
+           "kronecker covers layer parameters only, and this likelihood has a learned variance: choose full "
            "or diagonal"});
     }
     return violations;

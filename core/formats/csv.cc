@@ -75,7 +75,7 @@ absl::Status AddLine(std::string_view line, int64_t line_number, CsvTable* table
   }
   if (cells.size() != table->columns.size()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("line ", line_number, " has ", cells.size(), " cells, ", table->columns.size(), " are wanted"));
+        absl::StrCat("line ", line_number, " has ", cells.size(), " cells, expected ", table->columns.size()));
   }
   for (size_t c = 0; c < cells.size(); ++c) {
     double value;

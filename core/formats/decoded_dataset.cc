@@ -117,7 +117,7 @@ absl::Status CheckSizes(const NamedArray& named) {
   const std::vector<int64_t>& shape = named.array.shape;
   if (std::all_of(shape.begin(), shape.end(), [](int64_t size) { return size >= 1; })) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(named.file, " is [", absl::StrJoin(shape, ", "), "]: at least 1 along each axis is wanted"));
+      absl::StrCat(named.file, " is [", absl::StrJoin(shape, ", "), "]: the size of each axis must be at least 1"));
 }
 
 // Every job carries the description of its data set, which has two numbers for each channel.
@@ -130,7 +130,7 @@ absl::Status CheckChannels(const std::string& file, int64_t channels) {
 absl::StatusOr<DecodedDataset> Pair(NamedArray inputs, const NamedArray& labels, bool float32_targets,
                                     const AdmitBytes& admit) {
   if (inputs.array.shape.size() < 2 || labels.array.shape.size() != 1) {
-    return absl::InvalidArgumentError(absl::StrCat("inputs [n, ...] and labels [n] are wanted: ", inputs.file, " is [",
+    return absl::InvalidArgumentError(absl::StrCat("expected inputs [n, ...] and labels [n]: ", inputs.file, " is [",
                                                    absl::StrJoin(inputs.array.shape, ", "), "], ", labels.file, " is [",
                                                    absl::StrJoin(labels.array.shape, ", "), "]"));
   }
@@ -251,7 +251,7 @@ absl::StatusOr<DecodedDataset> DecodeCsv(const UploadedFile& file, const DecodeO
   const CsvTable& table = *read;
   const int64_t columns = static_cast<int64_t>(table.columns.size());
   if (columns < 2)
-    return absl::InvalidArgumentError(file.name + ": at least one input column and a target column are wanted");
+    return absl::InvalidArgumentError(file.name + ": expected at least one input column and a target column");
   const auto named = std::find(table.columns.begin(), table.columns.end(), options.target);
   const int64_t target = options.target.empty() ? columns - 1 : named - table.columns.begin();
   if (target == columns) {

@@ -27,7 +27,7 @@ absl::StatusOr<std::vector<int64_t>> ParseShape(const std::string& text) {
     if (item.find_first_not_of(' ') == std::string::npos) continue;  // "(3,)" ends with an empty item
     int64_t size = 0;
     if (!absl::SimpleAtoi(item, &size) || size < 0) {
-      return absl::InvalidArgumentError(absl::StrCat(".npy shape has \"", item, "\", a size is wanted"));
+      return absl::InvalidArgumentError(absl::StrCat(".npy shape has \"", item, "\", expected a size"));
     }
     shape.push_back(size);
   }

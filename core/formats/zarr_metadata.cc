@@ -49,7 +49,7 @@ absl::StatusOr<std::vector<int64_t>> SizesOf(const Json& description, const char
   for (const Json& size : list) {
     if (!size.is_number_unsigned() || size.get<uint64_t>() > std::numeric_limits<int64_t>::max()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(field, " has ", Shown(size), ": a whole number from 0 to 2^63 - 1 is wanted"));
+          absl::StrCat(field, " has ", Shown(size), ": expected a whole number from 0 to 2^63 - 1"));
     }
     sizes.push_back(size.get<int64_t>());
   }
@@ -119,10 +119,10 @@ absl::Status SetChunks(const Json& description, ZarrMetadata* metadata) {
   CHAINFLEET_ASSIGN_OR_RETURN(metadata->chunks, SizesOf(description, "chunks"));
   if (metadata->shape.size() != metadata->chunks.size()) {
     return absl::InvalidArgumentError(absl::StrCat("shape has ", metadata->shape.size(), " axes, chunks have ",
-                                                   metadata->chunks.size(), ": as many are wanted"));
+                                                   metadata->chunks.size(), ": the numbers must be equal"));
   }
   for (const int64_t size : metadata->chunks) {
-    if (size == 0) return absl::InvalidArgumentError("chunks has 0: at least 1 along each axis is wanted");
+    if (size == 0) return absl::InvalidArgumentError("chunks has 0: the size along each axis must be at least 1");
   }
   const Json& order = Field(description, "order");
   if (order != "C" && order != "F") return Unsupported("order", order, "\"C\" and \"F\" are");

@@ -252,7 +252,7 @@ void Dispatcher::Core::TellOfEndedJobs() {
       entered->Change(change::KeepFindings{id, std::move(parts)}, [id, done](Core& core, const ApplyResult& result) {
         if (!result.status.ok()) {
           core.NoteJob(LogLevel::kWarning,
-                       "what the traces of an ended job say is not stored: it goes with this process", id,
+                       "trace findings of an ended job are not stored: they are lost when this process ends", id,
                        {{"error", result.status.ToString()}});
         }
         core.Say(done);

@@ -155,7 +155,7 @@ def rows(specs, message, struct, prefix="", scopes=()):
         words = field.words or (struct.words.get(field.name, "") if struct else "") or (inner.words if inner else "")
         words = words if _words(words, "") or not own else own.comment
         others = [f"`{f.name}`" for f in message.fields if f.oneof and f.oneof == field.oneof and f is not field]
-        beside = f"not beside {', '.join(others)}" if others and not one_of_all else ""
+        beside = f"cannot be combined with {', '.join(others)}" if others and not one_of_all else ""
         if inner is None:
             kind = "numbers by name" if field.kind.startswith("map") else TYPES[field.kind]
             default = specs.default(struct, field)

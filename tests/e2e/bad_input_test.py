@@ -121,7 +121,7 @@ class BadInput(Refusals):
         fleets.write_npy(y, "<i8", (5,), b"\0" * 40)
         for shape in ((5, 0, 28, 28), (5, 2**50, 0, 8)):
             fleets.write_npy(x, "<f4", shape, b"")
-            self.refused(1, "x.npy", str(list(shape)), "at least 1 along each axis", arguments=["dataset", "put", "empty", x, y])
+            self.refused(1, "x.npy", str(list(shape)), "the size of each axis must be at least 1", arguments=["dataset", "put", "empty", x, y])
         self.assertEqual([d["name"] for d in self.fleet.json("dataset", "list")["datasets"]], ["fashion"], "the server still answers")
 
     def test_address_without_a_port(self):

@@ -70,7 +70,7 @@ class Local(unittest.TestCase):
         said += self.read_until(ours, rb"KeyboardInterrupt")
         self.assertEqual(child.wait(60), -signal.SIGINT)
         os.close(ours)
-        found = re.search(rb"to find it again: fleet.job\('(long-\w{6})'\)", said)
+        found = re.search(rb"To re-attach: fleet.job\('(long-\w{6})'\)", said)
         self.assertTrue(found, said)
         with cf.local(**self.options) as fleet:
             job = fleet.job(found.group(1).decode())

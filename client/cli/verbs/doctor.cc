@@ -78,7 +78,7 @@ void CheckServer(Invocation* run, Checks* checks) {
 absl::Status Doctor(Invocation* run, const std::string& data_folder) {
   CHAINFLEET_ASSIGN_OR_RETURN(const LocalFleet fleet, LocalFleet::In(data_folder));
   Checks checks;
-  checks.Add("programs", CheckPrograms(fleet), "beside this one");
+  checks.Add("programs", CheckPrograms(fleet), "next to this one");
   checks.Add("cores", absl::OkStatus(), absl::StrCat(std::thread::hardware_concurrency()));
   CheckDataFolder(fleet, &checks);
   CheckServer(run, &checks);

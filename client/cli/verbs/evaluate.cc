@@ -212,7 +212,7 @@ void AddEvaluate(CLI::App* program, Invocation* run) {
       ->description("Point of the job's sweep, by number or values; all prints one row for each point");
   verb->add_option("--dataset", options->dataset, "Data set with labels, or targets")->option_text("NAME");
   verb->add_option("--ood", options->ood,
-                   "Data set of other inputs; reports the AUROC of telling them apart by entropy")
+                   "Out-of-distribution data set; reports the AUROC of detecting its rows by entropy")
       ->option_text("NAME");
   verb->add_option("--calibrate", options->calibrate,
                    "Held-out data set to fit temperatures to; reports calibrated scores as well")

@@ -315,11 +315,11 @@ void AddExport(CLI::App* program, Invocation* run) {
       "  chainfleet export @latest --traces traces.csv\n\n"
       "Every parameter of each kind is an array of its own, \"theta/NAME\". A draw that a Metropolis chain held for "
       "several steps is there\nas often, so that a plain mean is that of the posterior; with --weighted once, "
-      "with its weight beside.\n"
+      "together with its weight.\n"
       "npz: one file with arrays [chain, draw, ...], NaN where a chain is shorter.\n"
       "zarr: a folder with the same, of Zarr version 2, uncompressed: xarray.open_zarr(PATH, group=\"theta\").\n"
       "safetensors: one file per chain, chain-0000.safetensors, with tensors [draw, ...].\n"
-      "Beside them, in these formats, how inputs were standardised, and a manifest.\n"
+      "These formats also hold a manifest, which says how the inputs were standardised.\n"
       "arviz: a folder for arviz.from_zarr with the groups posterior, sample_stats, log_likelihood and observed_data,\n"
       "as Job.to_arviz() of the Python package gives them. Draws with weights are refused.\n"
       "--traces: the newest traced values, a line for each chain and step, with a column for each quantity.",

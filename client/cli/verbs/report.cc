@@ -305,7 +305,7 @@ void AddReport(CLI::App* program, Invocation* run) {
       verb->add_option("--dataset", options->dataset,
                        "Evaluate on this data set with labels, or targets [the newest evaluation that is stored]")
           ->option_text("NAME");
-  verb->add_option("--ood", options->ood, "Data set of other inputs: entropies beside, AUROC of telling them apart")
+  verb->add_option("--ood", options->ood, "Out-of-distribution data set; adds its entropy histogram and the AUROC")
       ->needs(dataset)
       ->option_text("NAME");
   verb->add_option("--corruptions", options->corruptions,
@@ -320,7 +320,7 @@ void AddReport(CLI::App* program, Invocation* run) {
                    "Names of classes 0, 1, ..., with commas between [those of the job's data set]")
       ->delimiter(',')
       ->option_text("NAMES");
-  verb->add_option("--evaluation", options->evaluation, "Of this stored evaluation")
+  verb->add_option("--evaluation", options->evaluation, "Use this stored evaluation")
       ->excludes(dataset)
       ->option_text("ID");
   AddPointOption(verb, &options->point);

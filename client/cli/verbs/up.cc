@@ -139,7 +139,7 @@ absl::Status AwaitWorkers(const Invocation& run, const LocalFleet& fleet, const 
   if (ended) return Ended(*ended);
   if (!up)
     return absl::DeadlineExceededError(
-        absl::StrCat("not all workers have reached the server; their logs are beside ", fleet.server().log_path()));
+        absl::StrCat("not all workers have reached the server; their logs are next to ", fleet.server().log_path()));
   return absl::OkStatus();
 }
 

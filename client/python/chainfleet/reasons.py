@@ -366,7 +366,7 @@ class StoreFault(ChainfleetError):
     descriptors left.
     """
 
-    hint = "mend what the message names; callers repeat, nothing needs a restart"
+    hint = "fix the cause that the message names; callers repeat, nothing needs a restart"
 
 
 class StoreRefused(ChainfleetError):

@@ -117,14 +117,14 @@ class Scheduling(Spec):
 class Model(Spec):
     """The sampled network or potential; required.
 
-    builtin: name of a built-in network (docs/reference/networks.md); not beside potential, torchscript,
-      exported; default: none.
+    builtin: name of a built-in network (docs/reference/networks.md); cannot be combined with potential,
+      torchscript, exported; default: none.
     potential: A density of closed form, without a network; default none. Regressions need a data set and a
-      prior, as networks do; not beside builtin, torchscript, exported.
-    torchscript: name of a stored TorchScript module (PutModel); not beside builtin, potential, exported;
-      default: none.
-    exported: name of a stored network of torch.export, a .pt2 file (PutModel); not beside builtin, potential,
-      torchscript; default: none.
+      prior, as networks do; cannot be combined with builtin, torchscript, exported.
+    torchscript: name of a stored TorchScript module (PutModel); cannot be combined with builtin, potential,
+      exported; default: none.
+    exported: name of a stored network of torch.export, a .pt2 file (PutModel); cannot be combined with
+      builtin, potential, torchscript; default: none.
     hidden: mlp: widths of the hidden layers, in outputs; default 200, 200; allowed: 1 to 65,536.
     width: builtin: factor on every hidden layer's channels or outputs; allowed: above 0, at most 64; default:
       1.
@@ -212,10 +212,10 @@ class BurnIn(Spec):
 class Collect(Spec):
     """Which steps are kept as draws; default every step.
 
-    last_epochs_of_cycle: a draw at the end of each of the last k data epochs of every cycle; not beside
-      every_steps; allowed: 1 to 1,000,000; default: none.
-    every_steps: steps between draws (thinning); default 1; not beside last_epochs_of_cycle; allowed: 1 to
-      1,000,000,000,000,000.
+    last_epochs_of_cycle: a draw at the end of each of the last k data epochs of every cycle; cannot be
+      combined with every_steps; allowed: 1 to 1,000,000; default: none.
+    every_steps: steps between draws (thinning); default 1; cannot be combined with last_epochs_of_cycle;
+      allowed: 1 to 1,000,000,000,000,000.
     kinds: "theta", "theta_a"; default: all kinds that the sampler has.
     segment_draws: draws that close a segment; 0: only size and age close it; allowed: at least 0; default: 0.
     """
@@ -236,9 +236,9 @@ class JobSpec(Spec):
     prior: Density of the parameters before the data; default flat.
     sampler: How chains move; required unless a preset sets it.
     learning_rate: Initial or constant h on the mean loss; the step size is alpha = h / N; required without
-      step_size, unless a preset sets it; not beside step_size.
+      step_size, unless a preset sets it; cannot be combined with step_size.
     step_size: Initial or constant alpha on the full-data potential U; required without learning_rate, unless
-      a preset sets it; not beside learning_rate.
+      a preset sets it; cannot be combined with learning_rate.
     temperature: T of the sampled density exp(-U / T), U in nats; allowed: at least 0; default: 1.
     batch_size: examples of one mini-batch; allowed: at least 1; default: 128.
     minibatches: reshuffle: one permutation of the data per epoch; independent: rows drawn with replacement;

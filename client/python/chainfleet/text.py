@@ -150,7 +150,7 @@ def goes_on(call: str) -> Iterator[None]:
         yield
     except (KeyboardInterrupt, grpc.FutureCancelledError) as stopped:
         if isinstance(stopped, KeyboardInterrupt) or sys.stderr.isatty():
-            sys.stderr.write(f"\ndetached, it goes on at the server; to find it again: {call}\n")
+            sys.stderr.write(f"\ndetached; the job continues on the server. To re-attach: {call}\n")
         if isinstance(stopped, KeyboardInterrupt) and _notebook() is not None:
             raise KeyboardInterrupt from None  # a notebook would show all frames of grpc
         raise

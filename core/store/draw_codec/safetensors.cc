@@ -63,7 +63,7 @@ absl::StatusOr<std::vector<int64_t>> ParseSizes(const Json& entry, const char* k
   std::vector<int64_t> sizes;
   for (const Json& size : *array) {
     if (!size.is_number_unsigned() || size.get<uint64_t>() > INT64_MAX)
-      return Bad(absl::StrCat(key, " holds what is no size"));
+      return Bad(absl::StrCat(key, " has a value that is not a size"));
     sizes.push_back(size.get<int64_t>());
   }
   return sizes;
@@ -97,7 +97,7 @@ absl::StatusOr<Entry> ParseEntry(const std::string& name, const Json& json) {
 absl::Status ParseMetadata(const Json& json, std::map<std::string, std::string>* metadata) {
   if (!json.is_object()) return Bad("__metadata__ is no object");
   for (const auto& [key, value] : json.items()) {
-    if (!value.is_string()) return Bad("__metadata__ holds what is no string");
+    if (!value.is_string()) return Bad("__metadata__ has a value that is not a string");
     metadata->emplace(key, value.get<std::string>());
   }
   return absl::OkStatus();

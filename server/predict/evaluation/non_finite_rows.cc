@@ -62,10 +62,10 @@ absl::Status NonFiniteRows::Check(const std::string& rows, int64_t num_rows) con
   if (sources_.size() > sources.size()) sources.push_back(absl::StrCat(sources_.size() - sources.size(), " more"));
   return WithReason(
       absl::FailedPreconditionError(absl::StrCat(
-          "draws say NaN or infinity of ", count_, " of ", num_rows, " rows of ", rows, ", the first is row ", first_,
-          ": ", absl::StrJoin(sources, ", "),
+          "draws return NaN or infinity for ", count_, " of ", num_rows, " rows of ", rows, ", the first is row ",
+          first_, ": ", absl::StrJoin(sources, ", "),
           ". Leave those chains or kinds out of the selection or take a version from before they diverged; if every "
-          "chain says it, the rows are at fault: put a data set without them")),
+          "chain does, the rows are at fault: put a data set without them")),
       "NOT_FINITE");
 }
 

@@ -55,10 +55,10 @@ absl::StatusOr<int64_t> CheckMemberBytes(const PinnedDraws& draws, size_t num_ki
   const int64_t bound = replied ? std::min(limits::kMaxMemberBytes, kReplyBytes) : limits::kMaxMemberBytes;
   const int64_t rows = std::max<int64_t>(bound - weights, 0) / row_bytes;
   if (num_rows <= rows) return num_rows * row_bytes + weights;
-  return absl::InvalidArgumentError(
-      absl::StrCat("what ", num_draws, " single draws say of ", num_rows, " rows is more than ", bound / limits::kMiB,
-                   " MiB: ask for ", rows > 0 ? absl::StrCat("at most ", rows, " rows at a time, or for ") : "",
-                   "fewer draws (members, every, max_draws)"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the predictions of ", num_draws, " single draws for ", num_rows, " rows take more than ", bound / limits::kMiB,
+      " MiB: ask for ", rows > 0 ? absl::StrCat("at most ", rows, " rows at a time, or for ") : "",
+      "fewer draws (members, every, max_draws)"));
 }
 
 absl::StatusOr<int64_t> CheckWaveBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows,

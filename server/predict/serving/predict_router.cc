@@ -73,8 +73,7 @@ class PredictCall final : public PinnedCall<Prediction> {
   absl::Status Hold(int64_t bytes) {
     if (held_.Add(bytes)) return absl::OkStatus();
     return WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                          "predictions under way hold too much of what single draws say and of sums to add "
-                          "to: this one needs ",
+                          "running predictions hold too many bytes of single-draw outputs and sums: this one needs ",
                           bytes / limits::kMiB, " MiB more; retry with backoff, or ask for fewer rows")),
                       "QUEUE_FULL");
   }

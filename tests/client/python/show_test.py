@@ -112,7 +112,7 @@ class Lines(unittest.TestCase):
                         grpc()
                 except KeyboardInterrupt as stopped:
                     self.assertEqual("grpc()" in "".join(traceback.format_exception(stopped)), shown)
-            self.assertIn("to find it again: fleet.job('a')", said.getvalue())
+            self.assertIn("To re-attach: fleet.job('a')", said.getvalue())
 
     def test_ipython_in_a_terminal_is_a_terminal(self):
         module = types.SimpleNamespace(get_ipython=lambda: types.SimpleNamespace())

@@ -52,11 +52,11 @@ TEST(Safetensors, RefusesWhatAStrictReaderRefuses) {
   EXPECT_THAT(Error(File(std::string("{}\0{", 4), "")), HasSubstr("not a JSON object"));
   EXPECT_THAT(Error(File(R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,2]}})", "xy")), HasSubstr("disagree"));
   EXPECT_THAT(Error(File(R"({"a":{"dtype":"U9","shape":[2],"data_offsets":[0,2]}})", "xy")), HasSubstr("dtype"));
-  EXPECT_THAT(Error(File(R"({"a":{"dtype":"U8","shape":[-2],"data_offsets":[0,2]}})", "xy")), HasSubstr("no size"));
+  EXPECT_THAT(Error(File(R"({"a":{"dtype":"U8","shape":[-2],"data_offsets":[0,2]}})", "xy")), HasSubstr("not a size"));
   EXPECT_THAT(Error(File(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})", "xy")), HasSubstr("hole"));
   EXPECT_THAT(Error(File(R"({"a":{"dtype":"F64","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", "")),
               HasSubstr("overflows"));
-  EXPECT_THAT(Error(File(R"({"__metadata__":{"k":1}})", "")), HasSubstr("no string"));
+  EXPECT_THAT(Error(File(R"({"__metadata__":{"k":1}})", "")), HasSubstr("not a string"));
   std::string long_header = File("{}", "");
   long_header[7] = '\x7f';
   EXPECT_THAT(Error(long_header), HasSubstr("cut or too long"));

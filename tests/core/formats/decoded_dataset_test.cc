@@ -207,7 +207,8 @@ TEST(DecodeDataset, RefusesASizeOfZeroWhereverItStands) {
   for (const std::vector<int64_t>& shape :
        std::vector<std::vector<int64_t>>{{0, 1, 28, 28}, {5, 0, 28, 28}, {5, 1, 28, 0}, {1, kHuge, 0, 8}, {5, 0}}) {
     const Array x = empty(shape), y = FloatArray({shape[0]}, std::vector<float>(static_cast<size_t>(shape[0]), 1));
-    const std::string wanted = absl::StrCat("is [", absl::StrJoin(shape, ", "), "]: at least 1 along each axis");
+    const std::string wanted =
+        absl::StrCat("is [", absl::StrJoin(shape, ", "), "]: the size of each axis must be at least 1");
     EXPECT_THAT(Error({{"x.npy", WriteNpy(x)}, {"y.npy", WriteNpy(y)}}), HasSubstr("x.npy " + wanted));
     const auto zip = WriteZip({{"x/.zarray", ZarrOfBytes(shape)}, {"y/.zarray", ZarrOfBytes({shape[0]})}});
     EXPECT_THAT(Error({{"d.zip", *zip}}), HasSubstr("d.zip: x " + wanted));
@@ -225,7 +226,7 @@ TEST(DecodeDataset, RefusesASizeOfZeroOfIdxFiles) {
 TEST(DecodeDataset, RefusesSizesOfZarrThatNoProductHolds) {
   const std::vector<int64_t> shape = {5, int64_t{1} << 62, 8, 0};
   const auto zip = WriteZip({{"x/.zarray", ZarrOfBytes(shape)}, {"y/.zarray", ZarrOfBytes({5})}});
-  EXPECT_THAT(Error({{"d.zip", *zip}}), HasSubstr("d.zip: x is [5, 4611686018427387904, 8, 0]: at least 1"));
+  EXPECT_THAT(Error({{"d.zip", *zip}}), HasSubstr("d.zip: x is [5, 4611686018427387904, 8, 0]: the size of each axis"));
 }
 
 TEST(DecodeDataset, RefusesACutGzipAsAFaultOfTheFile) {

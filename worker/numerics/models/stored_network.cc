@@ -105,8 +105,8 @@ absl::Status TryForward(const std::function<at::Tensor(const at::Tensor&)>& forw
   CHAINFLEET_ASSIGN_OR_RETURN(const at::Tensor logits, attempt(x));
   if (logits.scalar_type() != at::kFloat || logits.sizes() != at::IntArrayRef({kTrialRows, use.num_outputs})) {
     return use.Refused(absl::StrCat(question, " gives ", c10::toString(logits.scalar_type()), " ",
-                                    Render(logits.sizes()), "; float32 [n, ", use.num_outputs,
-                                    "], what the likelihood takes, is wanted"));
+                                    Render(logits.sizes()), "; the likelihood needs float32 [n, ", use.num_outputs,
+                                    "]"));
   }
   CHAINFLEET_ASSIGN_OR_RETURN(const at::Tensor again, attempt(x));
   if (!SameBits(logits, again))

@@ -27,7 +27,7 @@ namespace {
 constexpr absl::Duration kCollectInterval = absl::Minutes(5);
 constexpr absl::Duration kFinalShutdown = absl::Seconds(1);
 constexpr absl::Duration kRefusing = absl::Milliseconds(300);
-constexpr absl::Duration kDeposedLeaderEnds = absl::Seconds(10);  // after which it releases a folder that both use
+constexpr absl::Duration kFormerLeaderEnds = absl::Seconds(10);  // after which it releases a folder that both use
 constexpr char kNoPublicEndpoint[] = "off";
 constexpr int kS3Calls = 32;        // at a time: they wait for the network
 constexpr int kDatasetReads = 2;    // at a time: each holds a whole data set; a hung folder blocks nothing else
@@ -140,7 +140,7 @@ absl::Status Server::OpenStores(const ServerOptions& options) {
   tls_ = options.tls;
   CHAINFLEET_RETURN_IF_ERROR(CreateFoldersSynced(options.data_directory));
   HideFromOthers(options.data_directory);
-  CHAINFLEET_RETURN_IF_ERROR(LockFolder(lead_ ? kDeposedLeaderEnds : absl::ZeroDuration()));
+  CHAINFLEET_RETURN_IF_ERROR(LockFolder(lead_ ? kFormerLeaderEnds : absl::ZeroDuration()));
   CHAINFLEET_RETURN_IF_ERROR(OpenBlobs(options));
   AddDatasetRoots(options);
   if (state_ == nullptr) CHAINFLEET_RETURN_IF_ERROR(OpenSqlite(options));

@@ -26,7 +26,7 @@ struct BoundedExecutor::Queue {
     queue->executor->Schedule([queue] { RunOne(queue); });
   }
 
-  // One task per turn, so that a busy queue does not hold a thread of the pool for ever.
+  // One task per turn, so that a busy queue does not hold a thread of the pool forever.
   static void RunOne(const std::shared_ptr<Queue>& queue) {
     std::function<void()> task;
     {

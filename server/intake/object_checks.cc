@@ -34,7 +34,7 @@ struct ObjectChecks::Queue {
     return unwanted;
   }
 
-  // Runs one check per task, so that a busy queue does not occupy a thread of the pool for ever.
+  // Runs one check per task, so that a busy queue does not occupy a thread of the pool forever.
   static void RunOne(const std::shared_ptr<Queue>& queue) {
     Waiting next;
     {

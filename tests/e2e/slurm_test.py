@@ -1,4 +1,4 @@
-"""Workers as jobs of a real Slurm: asked for when chains wait, let go when idle, found again after a restart."""
+"""Workers as jobs of a real Slurm: submitted when chains wait, ended when idle, found again after a restart."""
 import json
 import os
 import subprocess

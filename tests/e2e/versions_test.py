@@ -1,4 +1,4 @@
-"""Versions, aliases and retention: what is named stays whole, what is let go goes, and nobody who asks meanwhile notices."""
+"""Versions, aliases and retention: a version with an alias stays whole, expired draws go, callers see no error."""
 import json
 import os
 import sqlite3
@@ -28,7 +28,7 @@ ASKED_AT_MOST = 2000
 
 
 class Served(unittest.TestCase):
-    """A server whose calls are short, so that what retention lets go goes soon, and a worker."""
+    """A server whose calls are short, so that retention deletes objects soon, and a worker."""
 
     def setUp(self):
         self.fleet = started_fleet.StartedFleet(lease="5s")
@@ -88,7 +88,7 @@ class Retention(Served):
 
         # Each chain keeps its last 4, and what the alias names of it.
         named = sum(1 for s in self.segments(job) if int(s["segment"]["first_index"]) < self.of_chain(job, version, s))
-        self.until(lambda: len(live()) <= named + 8, "draws were not let go")
+        self.until(lambda: len(live()) <= named + 8, "expired draws were not deleted")
         self.assertEqual(len(self.segments(job)), draws, "each has its record")
         self.until(lambda: len(self.segments(job)) and len(self.files(job)) == len(live()), "files did not go")
         again = self.infer(client, "champion")

@@ -56,7 +56,7 @@ class Deposed(FaultTest):
         print(f"\nthe standby served {took:.1f} s after the leader was stopped", file=sys.stderr)
         self.assertLess(took, 10)
         fleet.signal("server-0", signal.SIGCONT)
-        self.assertNotEqual(fleet.processes["server-0"].wait(PATIENCE), 0, "a leader that was deposed ends")
+        self.assertNotEqual(fleet.processes["server-0"].wait(PATIENCE), 0, "a former leader ends")
         self.assertIn("lost: this process must end", fleet.log_of("server-0"))
         fleet.start_server(0)
         fleet.finish(job)
@@ -155,7 +155,7 @@ class LeaderCutOff(FaultTest):
         self.assertLess(took, 10)
         fleet.finish(job)
         network.mend()
-        self.assertNotEqual(fleet.processes["server-0"].wait(PATIENCE), 0, "a leader that was deposed ends")
+        self.assertNotEqual(fleet.processes["server-0"].wait(PATIENCE), 0, "a former leader ends")
         self.assertTrue(fleet.leads(1))
         self.judge()
 

@@ -141,7 +141,7 @@ def try_module(module: Any, data: Data, likelihood: Likelihood | None) -> None:
     if not torch.allclose(together, alone, rtol=1e-3, atol=1e-4):
         row = int((together - alone).abs().amax(dim=1).argmax())
         hint = "compute each row by itself: no mean, norm or sort over the batch; batch norm uses its stored statistics"
-        raise _refused(f"forward mixes examples: row {row} alone has another output than beside others", hint)
+        raise _refused(f"forward mixes examples: row {row} alone has another output than together with others", hint)
 
 
 def _tried_rows(x: Array) -> Array:

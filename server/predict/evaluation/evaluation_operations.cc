@@ -130,7 +130,7 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
     int64_t running = std::ranges::count_if(operations, [](const auto& entry) { return entry.second.running; });
     for (auto& [sequence, operation] : operations) {
       if (running >= limits::kRunningEvaluations) return;
-      if (operation.waits_for_memory) return;  // otherwise smaller, later ones would take the memory for ever
+      if (operation.waits_for_memory) return;  // otherwise smaller, later ones would take the memory forever
       if (operation.running) continue;
       ++running;
       operation.running = true;

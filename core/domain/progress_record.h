@@ -71,7 +71,8 @@ struct ChainProgress {
 struct ProgressCommit {
   Author author;
   std::string incarnation;  // process of the author
-  // From the grant: a store restored twice may issue the same epoch again. Empty from older workers.
+  // Incarnation of the store, copied from the grant, because a store restored twice may issue the same epoch again.
+  // Older workers leave it empty.
   std::string store_incarnation;
   ChainId chain;
   int64_t lease_epoch = 0;

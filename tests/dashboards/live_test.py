@@ -161,7 +161,7 @@ class Live(unittest.TestCase):
 
     @classmethod
     def answered(cls, expr):
-        """Whether the expression had a value, a number, at some moment."""
+        """True if the expression had a value, a number, at some moment."""
         window = f"{5 if 'histogram' not in expr else 30}s"
         return any(math.isfinite(value) for _, values in cls.prometheus.over(deployed.filled(expr, window), cls.began, time.time(), 1)
                    for _, value in values)

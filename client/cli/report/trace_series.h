@@ -14,7 +14,8 @@ struct TracePoint {
   double value = 0;
 };
 
-// Cut where steps lie further apart than neighbours do: those between them were not traced, and no line may cross them.
+// Cuts `points` into runs where two steps lie further apart than neighbours do: the steps between them were not traced,
+// and no line may cross them.
 std::vector<std::vector<TracePoint>> TracedRuns(const std::vector<TracePoint>& points);
 
 // Keeps about `most` points that look like all: the lowest and the highest of each stretch, in their order. Spikes

@@ -73,7 +73,7 @@ def stored_model(content: bytes) -> Model:
 
 
 def is_exported(content: bytes) -> bool:
-    """Whether a file is one of torch.export; else it may be TorchScript."""
+    """True if a file is one of torch.export; else it may be TorchScript."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             return any(name.endswith("/archive_format") for name in archive.namelist())

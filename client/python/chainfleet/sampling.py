@@ -47,7 +47,7 @@ def model_of(model: Any) -> Model | None:
 
 
 def means_numbers(likelihood: likelihoods.Likelihood | None) -> bool | None:
-    """Whether the targets are numbers to predict; None without a likelihood."""
+    """True if the targets are numbers to predict; None without a likelihood."""
     return None if likelihood is None else isinstance(likelihood, _OF_NUMBERS)
 
 

@@ -145,7 +145,7 @@ def line(enabled: bool = True) -> Iterator[Line]:
 
 @contextmanager
 def goes_on(call: str) -> Iterator[None]:
-    """Ctrl-C says which call finds again what goes on at the server. In asyncio, Ctrl-C cancels the task."""
+    """Prints, on Ctrl-C, the call that re-attaches to the work on the server. In asyncio, Ctrl-C cancels the task."""
     try:
         yield
     except (KeyboardInterrupt, grpc.FutureCancelledError) as stopped:

@@ -90,7 +90,7 @@ void ReadRecord(const Json& j, JobSpec* spec) {
   ChoiceFromJson(j.at("schedule"), &spec->schedule.kind);
 }
 
-// A data set or a stored module and whose it is.
+// The record of a data set or a stored module, with its tenant.
 template <typename T>
 Json RecordOf(const T& owned) {
   Json j = ToJson(owned);

@@ -115,7 +115,7 @@ struct GrantLease {
 // limits::kMaxAttemptsWithoutProgress or if its job is wrong. A crash while other chains ran in the same process is
 // counted until the chain is a suspect, but never fails a chain.
 struct EndLease {
-  // Whether the worker's process was lost, alone with this chain or while it held other chains.
+  // Says if the worker's process was lost: alone with this chain, or while it held other chains.
   enum class Crash { kNone, kInCompany, kAlone };
   ChainId chain;
   int64_t lease_epoch = 0;

@@ -9,7 +9,7 @@ namespace chainfleet {
 
 std::vector<const PartialPrediction*> PointersTo(const std::vector<PartialPrediction>& partials);
 
-// Those with draws, in chain order, then kind order.
+// Returns the partials with draws, in chain order, then kind order.
 std::vector<const PartialPrediction*> InOrder(std::vector<const PartialPrediction*> partials);
 
 // The members of `partials`, in chain order, then kind order, draws in order; partials without members or draws are

@@ -18,8 +18,8 @@ namespace chainfleet {
 
 struct GatewayParts {
   std::shared_ptr<grpc::Channel> channel;  // to the server, within the process
-  // Whether a call of `method` ("/chainfleet.v1.JobService/GetJob") with this header would be let in. A call that would
-  // not is made without a request, so that its refusal is counted, delayed and logged at one place.
+  // OK if a call of `method` ("/chainfleet.v1.JobService/GetJob") with this header would be accepted. A refused call is
+  // made without a request, so that its refusal is counted, delayed and logged at one place.
   std::function<absl::Status(const std::string& method, const std::string& authorization)> authorize;
   const Clock* clock = nullptr;  // it and the executor outlive the gateway
   Executor* executor = nullptr;  // translates large bodies
@@ -28,7 +28,7 @@ struct GatewayParts {
   bool is_local = false;
 };
 
-// Whether `host`, of an address or a Host header with its port, is a name of this host alone.
+// True if `host`, of an address or a Host header with its port, is a name of this host alone.
 bool IsLocalName(std::string host);
 
 class Gateway final : public WebApplication {

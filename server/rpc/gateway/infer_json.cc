@@ -19,7 +19,7 @@ class DataFilter {
  public:
   explicit DataFilter(InferJson* out) : out_(out) {}
 
-  // Whether the parser keeps what it has parsed.
+  // True if the parser keeps what it has parsed.
   bool Keep(int depth, json::parse_event_t event, const json& parsed) {
     if (!status_.ok()) return false;
     if (depth > limits::kJsonDepth)

@@ -23,7 +23,7 @@ struct Route {
 
 std::span<const Route> Routes();
 
-// Whether the request is its body; else it is the query.
+// True if the request is its body; else it is the query.
 bool HasBody(const Route& route);
 
 struct RouteMatch {

@@ -1,4 +1,4 @@
-// Whether a row has the same bits at several positions of a pass over several rows.
+// Compares the bits of a row at several positions of a pass over several rows.
 //
 // Libraries of LibTorch choose kernels by the alignment of the memory that they read. So the rows of a matrix whose
 // rows are no multiple of 16 bytes may be summed in different orders.

@@ -8,7 +8,7 @@
 
 namespace chainfleet {
 
-// Whether the row's gradient is known; 0 before its first step.
+// Index of the number that is 1 if the row's gradient is known and 0 before its first step.
 inline constexpr int kGradientKnown = kFirstOwnNumber;
 
 // Computes the gradient at theta into `gradient` for rows without one; overwrites `spare`. True for rows whose gradient

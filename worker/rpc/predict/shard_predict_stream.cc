@@ -139,8 +139,8 @@ class ShardPredictStream::Call final : public grpc::ClientBidiReactor<v1::ShardU
     if (!writing_) WriteNext();
   }
 
-  // Whether its answer is queued, still to come or has been sent: on a slow line it would stand before those that are
-  // waited for.
+  // Drops the answer of shard `id`, whether the answer is queued, still to come or sent. On a slow connection it would
+  // delay the answers that the server waits for.
   void Drop(uint64_t id) {
     MutexLock lock(&mutex_);
     unanswered_.erase(id);

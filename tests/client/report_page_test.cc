@@ -121,7 +121,7 @@ TEST(Report, StandsWhateverAServerSends) {
   }
 }
 
-TEST(Report, OfASweepIsAboutOnePoint) {
+TEST(Report, ShowsOnePointOfASweep) {
   ReportContents contents = WholeReport();
   v1::Job& job = contents.job;
   for (int point = 0; point < 2; ++point) {
@@ -143,7 +143,7 @@ TEST(Report, OfASweepIsAboutOnePoint) {
   EXPECT_THAT(document.at("traces"), IsEmpty()) << "of chains of point 0";
 }
 
-TEST(Report, OfNumbersHasPredictedRows) {
+TEST(Report, ShowsPredictedRowsForNumbers) {
   const Json document = DocumentIn(RenderReport(NumbersReport()));
   const Json& numbers = document.at("numbers");
   const size_t rows = numbers.at("rows").size(), levels = numbers.at("levels").size();

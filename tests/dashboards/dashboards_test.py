@@ -25,7 +25,7 @@ CELL_OPTIONS = "cellOptions"  # a union by its "type", which the schemas' reader
 
 
 class Script(unittest.TestCase):
-    def test_what_is_committed_is_what_it_writes(self):
+    def test_the_committed_files_are_those_that_the_script_writes(self):
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([sys.executable, "-B", os.path.join(deployed.GRAFANA, "dashboards.py"), folder], check=True)
             self.assertEqual(sorted(os.listdir(folder)), sorted(os.listdir(os.path.join(deployed.GRAFANA, "dashboards"))))
@@ -245,7 +245,7 @@ class Schemas(unittest.TestCase):
         for name, dashboard in deployed.dashboards().items():
             self.assertEqual(invalid(dashboard), [], name)
 
-    def test_what_is_wrong_is_found(self):
+    def test_wrong_keys_are_found(self):
         def broken(change):
             dashboard = deployed.dashboards()["fleet"]
             change(dashboard)
@@ -309,7 +309,7 @@ class Metrics(unittest.TestCase):
                 metric, label = re.fullmatch(r"label_values\((\w+), (\w+)\)", variable["query"]["query"]).groups()
                 self.assertIn(label, self.known[metric])
 
-    def test_what_is_not_there_is_found(self):
+    def test_unknown_metrics_and_labels_are_found(self):
         self.assertEqual(self.unknown('sum by (state) (rate(chainfleet_job[5m])) or on (job) chainfleet_leader{color="red"}'),
                          ["chainfleet_job", "chainfleet_leader{color}", "state"])
 

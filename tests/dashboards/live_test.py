@@ -204,7 +204,7 @@ class Live(unittest.TestCase):
         self.assertEqual([rule["name"] for rule in rules if rule.get("alerts") and rule["name"] != "PredictErrors"], [])
         self.assertEqual([alert for rule in rules for alert in rule.get("alerts", []) if alert["state"] != "pending"], [])
 
-    def test_what_alerts_compare_has_data(self):
+    def test_series_of_alerts_have_data(self):
         for rule in deployed.alerts():
             series = re.findall(r"(?:chainfleet[\w:]+|\bup)(?:{[^}]*})?", rule["expr"])
             self.assertTrue(series, rule["alert"])

@@ -90,7 +90,7 @@ class Preview(unittest.TestCase):
         lifted = preview.stacked_up([("a", [(0, 1), (1, 2)]), ("b", [(0, 10), (1, 10)])])
         self.assertEqual(lifted, [("a", [(0, 1), (1, 2)], [(0, 0), (1, 0)]), ("b", [(0, 11), (1, 12)], [(0, 1), (1, 2)])])
 
-    def test_what_is_0_hides_neither_curve_nor_legend_of_what_is_not(self):
+    def test_curves_of_0_hide_neither_the_curve_nor_the_legend_of_others(self):
         names = ["NONE", "SOME", *(f"NONE_{i}" for i in range(20))]
         picture, _ = drawn(panels.curves("States", [("a", "{{state}}")], "none", "x.", "y.", stacked=True),
                            [({"state": name}, lambda t, name=name: 3 * (name == "SOME")) for name in names])
@@ -132,7 +132,7 @@ class Preview(unittest.TestCase):
         marked = [line for line in picture.iter(SVG + "line") if line.get("stroke") == preview.NAMED["purple"]]
         self.assertEqual(len(marked), 1)
 
-    def test_what_has_no_answer_says_so(self):
+    def test_panels_without_an_answer_say_so(self):
         for panel in (panels.curves("A", [("a", "")], "none", "x.", "y."), panels.figure("B", "a", "none", "x.", "y."),
                       panels.table("C", ["job"], [("a", "draws", "none")], "x.", "y.")):
             self.assertIn("no data", words(drawn(panel, [])[0]))

@@ -62,7 +62,7 @@ class Rules(unittest.TestCase):
         self.assertEqual(self.told_wrong("vector(1)"), names)
         self.assertEqual(self.told_wrong("vector(1) > 1"), names)
 
-    def test_what_dashboards_mark_is_tested(self):
+    def test_marks_of_dashboards_are_tested(self):
         tested = {case["expr"] for test in deployed.yaml.safe_load(deployed.read("tests", "dashboards", "alerts_test.yml"))["tests"]
                   for case in test.get("promql_expr_test", [])}
         for where, expr in deployed.annotation_expressions():

@@ -99,7 +99,7 @@ class Access(unittest.TestCase):
         listed = [worker["id"] for worker in self.fleet.json("get", "workers")["workers"]]
         self.assertEqual(listed, ["worker-0"])
 
-    def test_what_only_an_operator_may_do(self):
+    def test_only_an_operator_drains_workers_and_deletes_data_sets_of_others(self):
         for arguments in (["drain", "worker-0"], ["delete", "dataset", "noise", "--yes"]):
             refused = self.run_as(VISION, *arguments)
             self.assertEqual(refused.returncode, 4, refused.stderr)

@@ -68,7 +68,7 @@ class DatasetGet(bad_input_test.Refusals):
         with open(path, "rb") as f:
             return f.read()
 
-    def test_what_was_written_is_the_same_data_set(self):
+    def test_a_written_data_set_is_read_back_the_same(self):
         holds = {"fashion": ("npz", "zarr", "idx"), "waves": ("npz", "zarr"), "houses": ("npz", "zarr", "csv"),
                  "pictures": ("npz", "zarr", "idx", "cifar"), "hundred": ("npz", "zarr", "idx"), "codes": ("npz", "zarr", "idx"),
                  "long": ("npz", "csv")}
@@ -106,7 +106,7 @@ class DatasetGet(bad_input_test.Refusals):
             self.assertEqual([float32(float(cell)) for cell in got], [float32(value) for value in put])
             self.assertTrue(all(cell == "0.1" for cell, value in zip(got, put) if value == 0.1), got)
 
-    def test_what_a_format_does_not_tell_is_said(self):
+    def test_a_note_says_what_a_format_cannot_hold(self):
         self.assertIn("standardised with 1 mean and deviation for all columns, not with 3", self.get("houses", "npz")[1].stderr)
         self.assertNotIn("note:", self.get("pictures", "npz")[1].stderr)
         nine = self.fleet.path("nine.bin")

@@ -61,7 +61,7 @@ class InAFolder(Roots):
             self.refused(4, f"file://{path}", "--dataset-root", files=[f"file://{path}", labels])
         self.refused(4, "s3://bucket/key", "--dataset-root", files=["s3://bucket/key", labels])
 
-    def test_what_cannot_be_read_is_named(self):
+    def test_files_that_cannot_be_read_are_named(self):
         folder = self.fleet.path("data")
         self.refused(3, f"file://{folder}/missing", files=[f"file://{folder}/missing", self.files[1]])
         self.refused(1, f"file://{folder}", "regular file", files=[f"file://{folder}"])

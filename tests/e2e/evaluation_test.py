@@ -92,7 +92,7 @@ class Evaluations(unittest.TestCase):
         self.assertEqual([chain["lease_epoch"] for chain in self.fleet.json("get", "chains", beside)["chains"]], ["1", "1"])
         self.fleet.run("cancel", beside, check=True)
 
-    def test_what_is_asked_wrongly_is_refused_with_what_would_be_right(self):
+    def test_wrong_options_are_refused_with_the_right_ones(self):
         self.assertEqual(self.fleet.run("evaluate", "--attach", "eval-none").returncode, 3)
         both = self.fleet.run("evaluate", self.job, "--attach", "eval-none")
         self.assertEqual((both.returncode, "leave JOB" in both.stderr), (2, True), both.stderr)

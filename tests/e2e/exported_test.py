@@ -98,7 +98,7 @@ class Exported(unittest.TestCase):
         self.assertNotEqual(refused.returncode, 0)
         self.assertIn("the network takes float32 [n, 8], the data set has float32 [n, 6]", refused.stderr)
 
-    def test_what_does_not_fit_is_refused_at_submit(self):
+    def test_networks_that_do_not_fit_are_refused_at_submit(self):
         self.put("narrow", "mlp")
         self.put("tokens", "causal")
         for job, words in ((self.job("narrow", "wide-4"), "model.exported: the network takes float32 [n, 6], the data set has float32 [n, 4]"),

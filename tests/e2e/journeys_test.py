@@ -89,7 +89,7 @@ class Journeys(unittest.TestCase):
         self.fleet.run("wait", job, "--timeout", "240s", check=True)
         check_draws(self, self.fleet, job, per_chain=30)
 
-    def test_what_an_ended_job_left_outlives_a_killed_server(self):
+    def test_findings_of_an_ended_job_outlive_a_killed_server(self):
         job = self.fleet.submit(JOB.format(name="findings", epochs=40, keep=2))
         self.fleet.run("wait", job, "--timeout", "240s", check=True)
         before = self.fleet.json("describe", job)

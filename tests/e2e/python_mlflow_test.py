@@ -112,7 +112,7 @@ class Mlflow(ConnectedFleet):
         with self.assertRaisesRegex(mlflow.exceptions.MlflowException, "schema"):
             model.predict(rows[:, :2])
 
-    def test_what_cannot_be_exported_is_refused_with_a_remedy(self):
+    def test_options_that_cannot_be_exported_are_refused_with_a_remedy(self):
         job = self.sample(epochs=2).wait(progress=False)
         for words, options in (("torch module of job", {"draws": "export"}), ("does not take", {"draws": "files"}),
                                ("does not take", {"draws": "export", "version": 1}), ("does not take", {"kinds": "theta"})):

@@ -50,7 +50,7 @@ class Start(ConnectedFleet):
         self.assertLess(values.std(axis=0).max(), 0.11, "the prior bounds the deviation by 0.1")
         numpy.testing.assert_allclose(values.mean(axis=0), self.files["map-a"]["fc1.weight"], atol=5 * 0.1 / 400**0.5)
 
-    def test_what_does_not_fit_is_refused_at_submit(self):
+    def test_starts_that_do_not_fit_are_refused_at_submit(self):
         self.fleet.put_model("part", {"fc1.weight": numpy.zeros((4, 3), numpy.float32)}, progress=False)
         for init, words in ((cf.Init(weights=["part"]), r"init.weights\[0\]: part lacks fc1.bias, fc2.weight, fc2.bias of the network"),
                             (cf.Init(weights=["nowhere"]), "no model nowhere"),
@@ -71,7 +71,7 @@ class Start(ConnectedFleet):
         job.delete()
         self.fleet.delete_model("kept")
 
-    def test_what_is_no_weight_is_refused_before_it_is_sent(self):
+    def test_values_that_are_no_weights_are_refused_before_they_are_sent(self):
         for value in (numpy.array(["a"]), numpy.zeros(2, complex)):
             with self.assertRaisesRegex(cf.errors.InvalidArgument, "fc1.bias is .*: weights are float16, float32 or float64"):
                 self.fleet.put_model("none", {"fc1.bias": value})

@@ -160,7 +160,7 @@ class Report(InABrowser):
         self.fleet.put_fashion("fashion", 1000)
         self.path = self.fleet.path("report.html")
 
-    def test_of_a_real_job_is_whole(self):
+    def test_the_report_of_a_real_job_is_whole(self):
         job = self.fleet.submit(JOB)
         self.fleet.run("wait", job, "--timeout", "240s", check=True)
         self.fleet.put_noise("noise", 500)
@@ -201,7 +201,7 @@ class Report(InABrowser):
             self.assertIn("without its rows: data set shown", notes)
         self.assertEqual(report("--dataset", "shown")[0], 24)
 
-    def test_what_is_typed_wrongly_is_refused(self):
+    def test_wrong_arguments_are_refused(self):
         job = self.fleet.submit(JOB.replace("chains: 4", "chains: 1\nsweep: {eta: [4.0e-4, 0.01]}"))
         self.fleet.run("wait", job, "--timeout", "240s", check=True)
         for arguments, code, words in (

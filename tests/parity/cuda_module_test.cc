@@ -8,7 +8,7 @@
 namespace chainfleet {
 namespace {
 
-TEST(CudaModule, OfAnotherBuildIsRefused) {
+TEST(CudaModule, RefusesAModuleOfAnotherBuild) {
   const absl::Status loaded = LoadCudaModule();
   EXPECT_EQ(loaded.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(ReasonOf(loaded), "NO_DEVICE");

@@ -81,7 +81,7 @@ TEST_F(NeedsGpu, MoreChainsThanALaunchTakesMatchTheCpu) {
 
 class Networks : public NeedsGpu, public ::testing::WithParamInterface<BuiltinModel> {};
 
-TEST_P(Networks, OfEveryLayerMatchTheCpu) {
+TEST_P(Networks, MatchTheCpuForEveryLayer) {
   const auto data = SyntheticImages(16, {3, 32, 32});
   const auto plan = PlanOf({GetParam()}, {EmcmcSpec{1e-4}}, *data);
   plan->spec.batch_size = 4;
@@ -108,7 +108,7 @@ TEST_P(Tf32, RoundsTheJobThatAskedForItAndNoOther) {
 
 using Predictions = OnBothDevices;
 
-TEST_P(Predictions, OfStackedDrawsMatchTheCpu) {
+TEST_P(Predictions, MatchTheCpuForStackedDraws) {
   const auto data = SyntheticImages(600);
   for (const char* model : {"softmax_regression", "mlp", "lenet5"}) {
     ExpectPredictorParity(ModelOf(model), *data, 550, 70, nullptr, Device{0});

@@ -220,7 +220,7 @@ TEST_P(ExportedChains, TogetherAreThoseAlone) {
 }
 
 // On a CPU. The chains of a batch are moved from row to row when others end.
-TEST_P(ExportedChains, OfABatchHaveTheBitsOfTheirOwn) {
+TEST_P(ExportedChains, HaveTheSameBitsInABatchAndAlone) {
   const auto data = SyntheticImages(64, GetParam().input_shape, GetParam().outputs);
   const std::string file = GetParam().Read();
   const auto plan = NetworkPlan({StoredNetworkModel{"mine"}}, {SgldSpec{}}, *data);

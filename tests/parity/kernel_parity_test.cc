@@ -128,7 +128,7 @@ class KernelParity : public ::testing::TestWithParam<Case> {
   const std::vector<at::Tensor> before_ = Arenas(layout_, rows_);
 };
 
-TEST_P(KernelParity, OfTheUpdate) {
+TEST_P(KernelParity, HoldsForTheUpdate) {
   std::vector<RowStep> steps;
   for (int64_t r = 0; r < rows_; ++r) {
     const float small = 0.001f * static_cast<float>(r);
@@ -150,7 +150,7 @@ TEST_P(KernelParity, OfTheUpdate) {
   }
 }
 
-TEST_P(KernelParity, OfEveryPass) {
+TEST_P(KernelParity, HoldsForEveryPass) {
   std::vector<PassRow> rows;
   for (int64_t r = 0; r < rows_; ++r) {
     const float more = 0.001f * static_cast<float>(r);
@@ -173,7 +173,7 @@ TEST_P(KernelParity, OfEveryPass) {
 }
 
 // The GPU draws the same ids of batches as the CPU.
-TEST(BatchParity, OfTheRowIds) {
+TEST(BatchParity, HoldsForTheRowIds) {
   ASSERT_TRUE(InitializeDevice("cuda:0", 1).ok());
   for (const Minibatches kind : {Minibatches::kReshuffle, Minibatches::kIndependent}) {
     for (const auto& [examples, n] : std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {103, 10}, {60000, 131}}) {

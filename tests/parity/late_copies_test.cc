@@ -42,14 +42,14 @@ TEST_F(LateCopies, ToTheHostAreNanUntilTheHostWaitsForThem) {
   EXPECT_EQ(First(second), 6);
 }
 
-TEST_F(LateCopies, OfPageableMemoryAreNeverLate) {
+TEST_F(LateCopies, AreNeverLateFromPageableMemory) {
   const at::Tensor on_device = at::full({3}, 5, at::dtype(at::kFloat)).to(kGpu, at::kFloat, /*non_blocking=*/true);
   at::Tensor host = at::zeros({3}, at::kFloat);
   host.copy_(on_device, /*non_blocking=*/true);
   EXPECT_EQ(First(host), 5);
 }
 
-TEST_F(LateCopies, OfASourceThatTheHostChangesFail) {
+TEST_F(LateCopies, FailIfTheHostChangesTheSource) {
   at::Tensor host = Pinned(5);
   const at::Tensor on_device = host.to(kGpu, at::kFloat, /*non_blocking=*/true);
   host.fill_(6);
@@ -57,7 +57,7 @@ TEST_F(LateCopies, OfASourceThatTheHostChangesFail) {
   EXPECT_NO_THROW(WaitForTheDevice());
 }
 
-TEST_F(LateCopies, OfMemoryThatTheCallerFreesFail) {
+TEST_F(LateCopies, FailIfTheCallerFreesTheSource) {
   std::optional<at::Tensor> host = Pinned(5);
   const at::Tensor on_device = at::from_blob(host->mutable_data_ptr(), {3}, at::kFloat).to(kGpu, at::kFloat, true);
   host.reset();

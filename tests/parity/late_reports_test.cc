@@ -81,7 +81,7 @@ TEST_F(LateReports, ShowThePreviousStepUnlessAValueIsDue) {
 
 // The prior alone drives a chain from step to step until its network overflows: from 1e28 in a few steps, from a usual
 // start in many more.
-TEST_F(LateReports, OfARowThatDivergesComeAStepLateAtMost) {
+TEST_F(LateReports, ComeAtMostOneStepLateForARowThatDiverges) {
   plan_->spec.schedule = {StepScale::kStepSize, ConstantSchedule{2}};
   plan_->spec.num_steps = 16;
   plan_->spec.collect.every_steps = plan_->spec.trace_every = 16;

@@ -75,7 +75,7 @@ TEST(AugmentationLaws, NeighboursInBatchStepAndChainAreIndependent) {
   }
 }
 
-TEST(AugmentationLaws, WhatIsNotAskedForIsNotDone) {
+TEST(AugmentationLaws, CropsOrMirrorsOnlyOnRequest) {
   for (uint32_t i = 0; i < 1000; ++i) {
     const ImageChange crop = DrawImageChange({.crop_padding = 2}, RngKey{1}, 5, i);
     const ImageChange flip = DrawImageChange({.flip = true}, RngKey{1}, 5, i);

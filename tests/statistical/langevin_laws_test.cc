@@ -80,7 +80,7 @@ TEST(LawOfAQuadratic, RefusesWhatIsTwoPercentOffOrTooLittleToTell) {
 // Three estimates of the error of one variance from the same draws: from the traces' effective sample size; from the
 // spread over coordinates, each averaged over all draws of its chain; and from theory, where theta^2 of an
 // autoregression with coefficient phi has coefficient phi^2.
-TEST(StandardErrors, OfTracesAndOfIndependentCoordinatesAgree) {
+TEST(StandardErrors, AgreeForTracesAndIndependentCoordinates) {
   const StationaryJob job = {.sampler = {SgldSpec{}}, .dimension = 1000, .draws = 4000, .chains = 8};
   std::vector<double> averages(job.chains * job.dimension);
   std::vector<double> moments(job.chains * job.draws);

@@ -99,21 +99,21 @@ void ExpectNormal(const Kept& kept, double variance) {
 }
 
 // (1 - alpha k)^thin is 2e-9.
-TEST(ThinnedDraws, OfSgldHaveTheDistributionOfTheFiniteStep) {
+TEST(ThinnedDraws, SgldHasTheDistributionOfTheFiniteStep) {
   const double alpha = 0.2;
   ExpectNormal(RunJob({{SgldSpec{}}, alpha, 10'000, 2, 40, 40, 40}), kT / (kK * (1 - alpha * kK / 2)));
 }
 
 // Trajectories of about a quarter period forget their start unless they are rejected, one in ten, so three rejections
 // in a row are rare. Unadjusted leapfrog with this step would be 2 % too wide.
-TEST(ThinnedDraws, OfHmcHaveTheExactDistribution) {
+TEST(ThinnedDraws, HmcHasTheExactDistribution) {
   const double epsilon = 0.4 / std::sqrt(kK);
   ExpectNormal(RunJob({{HmcSpec{4}}, epsilon, 40, 400, 6, 3, 45}), kT / kK);
 }
 
 // At the mode a seventh of the states is held from one kept step to the next. Without its weight the law would be too
 // wide there. One step leaves an autocorrelation of .65 at most, four of .18.
-TEST(ThinnedDraws, OfTheRandomWalkWeighWhatTheyWereHeldFor) {
+TEST(ThinnedDraws, TheRandomWalkWeighsDrawsByTheTimeTheyWereHeld) {
   const Kept kept = RunJob({{RandomWalkSpec{}}, 2.4 * std::sqrt(kT / kK), 1, 2500, 24, 4, 240});
   ExpectNormal(kept, kT / kK);
   std::vector<WeightedValue> once = kept.values;

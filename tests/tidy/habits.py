@@ -81,15 +81,21 @@ def check_headers(sources):
 _SUBJECT = re.compile(r'(#![^\n]*\n)?(// |# |""")[A-Z]')
 # A comment or docstring that begins without its noun; after code also in lower case, unless a string holds it.
 _FRAGMENT = re.compile(r'^[ \t]*(?://|#|""") ?(?:Of|What|Who|Whose)\b|^[^\n]*\S[ \t]+(?://|#) (?:[Oo]f|[Ww]hat|[Ww]hose?)\b', re.M)
-
+# A test whose name is no claim with a subject and a verb, because it begins with a preposition or a pronoun.
+_TEST_FRAGMENT = re.compile(r"\b(?:TYPED_)?TEST(?:_F|_P)?\(\s*\w+,\s*((?:Of|What|That|Those|Whose?)(?=[A-Z\d])\w*)|"
+                            r"\bdef (test_(?:of|what|that|those|whose?)_\w*)")
 
 
 def check_subjects(sources):
-    """Comments have a subject, and each file of the tests' support begins with one: a .cc in its header."""
+    """Comments and names of tests have a subject. Each file of the tests' support begins with one: a .cc in its header."""
     paths = {s.path for s in sources}
     return [Violation(s.path, s.line(m.start()), "subject", "begin the comment with a verb or a noun, not with Of, What or Who")
             for s in sources if not s.path.endswith(".md") and s.path != "tests/tidy/tidy_selftest.py"
             for m in _FRAGMENT.finditer(s.text)] + [
+        Violation(s.path, s.line(m.start()), "subject",
+                  f"{m.group(1) or m.group(2)}: name the test by a claim, such as ShowsPredictedRowsForNumbers")
+        for s in sources if not s.path.endswith(".md") and s.path != "tests/tidy/tidy_selftest.py"
+        for m in _TEST_FRAGMENT.finditer(s.text)] + [
         Violation(s.path, 1, "subject", "begin the file with a comment: a sentence or a noun phrase that says what it is")
         for s in sources if s.path.startswith("tests/support/") and s.path.endswith((".h", ".cc", ".cu", ".py", ".sh"))
         and not (s.path.endswith(".cc") and s.path[:-3] + ".h" in paths) and not _SUBJECT.match(s.text)]

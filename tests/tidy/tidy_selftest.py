@@ -190,6 +190,18 @@ class Subjects(unittest.TestCase):
             with self.subTest(text=text):
                 self.assertEqual(rules(habits.check_subjects, "core/a.h", text + "\n"), [])
 
+    def test_wants_a_claim_in_the_name_of_each_test(self):
+        for path, text in (("a.cc", "TEST(Report, OfASweep) {"), ("a.cc", "TEST_F(Report,\n       WhatIsLost) {"),
+                           ("a.cc", "TEST_P(Report, ThatIsLost) {"), ("a.cc", "TYPED_TEST(Report, Of2Rows) {"),
+                           ("a.cc", "TEST(Report, WhoseItIs) {"), ("a.py", "    def test_of_numbers(self):"),
+                           ("a.py", "def test_those_that_wait():")):
+            with self.subTest(text=text):
+                self.assertEqual(rules(habits.check_subjects, f"tests/core/{path}", f"x\n{text}\n"), [(2, "subject")])
+        for path, text in (("a.cc", "TEST(Report, ShowsRowsOfNumbers) {"), ("a.cc", "TEST(Report, OftenHasRows) {"),
+                           ("a.py", "def test_offsets_are_read():"), ("a.py", "def write_test_of_it():")):
+            with self.subTest(text=text):
+                self.assertEqual(rules(habits.check_subjects, f"tests/core/{path}", text + "\n"), [])
+
     def test_lets_a_subject_pass(self):
         for path, text in (("a.h", "// A clock.\n"), ("a.py", '#!/usr/bin/env python3\n"""A clock."""\n'), ("a.sh", "# A clock.\n")):
             with self.subTest(path=path):

@@ -31,7 +31,7 @@ class SameMethods(unittest.TestCase):
                 if callable(method):
                     self.assertEqual(list(inspect.signature(getattr(made, name)).parameters), list(inspect.signature(method).parameters), name)
 
-    def test_what_asks_the_server_is_awaited(self):
+    def test_calls_of_the_server_are_awaited(self):
         for name in ("sample", "jobs", "put_dataset"):
             self.assertTrue(inspect.iscoroutinefunction(getattr(cf.aio.Fleet, name)), name)
         for name in ("predict", "wait", "draws", "evaluate"):

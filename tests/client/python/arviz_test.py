@@ -18,7 +18,7 @@ class Picked(unittest.TestCase):
         picks = arviz._pick({0: numpy.ones(3), 4: numpy.ones(3)}, seed=None)
         self.assertEqual({chain: taken.tolist() for chain, taken in picks.items()}, {0: [0, 1, 2], 4: [0, 1, 2]})
 
-    def test_of_unequal_chains_the_newest_and_a_warning_with_the_counts(self):
+    def test_unequal_chains_give_the_newest_draws_and_a_warning_with_the_counts(self):
         with self.assertWarnsRegex(UserWarning, r"\{0: 5, 1: 2\}.*newest 2"):
             picks = arviz._pick({0: numpy.ones(5), 1: numpy.ones(2)}, seed=0)
         self.assertEqual({chain: taken.tolist() for chain, taken in picks.items()}, {0: [3, 4], 1: [0, 1]})
@@ -114,12 +114,12 @@ class Imports(unittest.TestCase):
 
 
 class Densities(unittest.TestCase):
-    def test_of_classes_the_logarithm_of_the_label_s_probability_and_never_infinity(self):
+    def test_classes_give_the_logarithm_of_the_label_s_probability_and_never_infinity(self):
         probabilities = numpy.array([[[0.25, 0.75], [1, 0]], [[0.5, 0.5], [0.5, 0.5]]], numpy.float32)
         found = arviz._log_density(Member(0, "theta", numpy.ones(2), probabilities), numpy.array([1, 1], numpy.int32))
         numpy.testing.assert_allclose(found, [[numpy.log(0.75), numpy.log(1.4e-45)], [numpy.log(0.5)] * 2], rtol=1e-3)
 
-    def test_of_numbers_the_normal_density(self):
+    def test_numbers_give_the_normal_density(self):
         member = Member(0, "theta", numpy.ones(1), mean=numpy.array([[1.0, 2.0]]), variance=numpy.array([[4.0, 1.0]]))
         found = arviz._log_density(member, numpy.array([3.0, 2.0]))
         numpy.testing.assert_allclose(found, [[-0.5 - numpy.log(2) - numpy.log(2 * numpy.pi) / 2, -numpy.log(2 * numpy.pi) / 2]])
@@ -137,13 +137,13 @@ class StepSizes(unittest.TestCase):
             getattr(spec.learning_rate, name).CopyFrom(value) if name == "cyclical" else setattr(spec.learning_rate, name, value)
         return arviz._step_sizes(spec, report, 40, numpy.array([steps]))
 
-    def test_of_a_constant_schedule_and_of_a_cyclical_one(self):
+    def test_constant_and_cyclical_schedules_give_step_sizes(self):
         report = jobs_pb2.Job.Report(step_size=0.01, num_examples=10)
         self.assertEqual(self.sizes(report, [1, 7], constant=0.1).tolist(), [[0.01, 0.01]])
         cyclical = type(jobs_pb2.Job().spec.learning_rate.cyclical)(initial=0.1, final=0.02, cycles=2)
         numpy.testing.assert_allclose(self.sizes(report, [1, 11, 21], cyclical=cyclical), [[0.01, 0.006, 0.01]])
 
-    def test_of_other_schedules_nothing_is_said(self):
+    def test_other_schedules_give_no_step_sizes(self):
         self.assertIsNone(self.sizes(jobs_pb2.Job.Report(step_size=0.01), [1]))
 
 

@@ -40,7 +40,7 @@ class Contexts(unittest.TestCase):
         with open(self.file, "w", encoding="utf-8", newline="") as file:
             file.write(text)
 
-    def test_what_people_write_is_read(self):
+    def test_files_that_people_write_are_read(self):
         for text, expected in READ.items():
             with self.subTest(text=text):
                 self.write(text)

@@ -69,7 +69,7 @@ class Predictions(unittest.TestCase):
         with self.assertRaisesRegex(AttributeError, "no mean_probability; it has mean, variance_aleatoric"):
             made.mean_probability
 
-    def test_what_single_draws_say_is_by_draw_and_row(self):
+    def test_outputs_of_single_draws_are_by_draw_and_row(self):
         made = Server().predict(5, member_probabilities=True).members[0]
         self.assertEqual((made.chain, made.kind, made.weights.tolist(), made.probabilities.shape), (1, "theta", [1, 3], (2, 5, 3)))
         self.assertEqual(made.probabilities[:, :, 0].tolist(), [[0, 1, 2, 3, 4], [1000, 1001, 1002, 1003, 1004]])

@@ -24,7 +24,7 @@ class Named(unittest.TestCase):
     def name(self, data, numbers=None):
         return sources.source_of(data, numbers)[0]
 
-    def test_what_is_a_name_a_pair_and_a_file(self):
+    def test_names_pairs_and_files_are_recognised(self):
         self.assertEqual(sources.source_of("mnist", None), ("mnist", None))
         self.assertEqual(sources.source_of(None, None), ("", None))
         self.assertIsInstance(sources.source_of((X, Y), None)[1], arrays.Data)

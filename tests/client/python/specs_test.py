@@ -107,7 +107,7 @@ class Sampling(unittest.TestCase):
         _, data = sources.source_of((self.x, self.y if y is None else y), sampling.means_numbers(likelihood))
         return sampling.job_spec({"sampler": cf.EMCMC(), **given}, sampling.model_of("mlp"), "d", data)
 
-    def test_what_is_left_out_has_the_documented_values(self):
+    def test_omitted_keys_have_the_documented_values(self):
         spec = self.spec(num_epochs=12)
         self.assertEqual((spec.name, spec.learning_rate, spec.collect), ("mlp-emcmc", 0.01, cf.Collect(last_epochs_of_cycle=6)))
         self.assertEqual((spec.prior, spec.likelihood), (cf.priors.Gaussian(precision=1.0), None))

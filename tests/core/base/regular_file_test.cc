@@ -62,7 +62,7 @@ TEST_F(RegularFileTest, IsNoFolderDeviceOrPipe) {
   }
 }
 
-TEST_F(RegularFileTest, ThatIsMissingIsNotFound) {
+TEST_F(RegularFileTest, AMissingFileIsNotFound) {
   EXPECT_EQ(Code(folder_ / "missing"), absl::StatusCode::kNotFound);
   EXPECT_EQ(Code(folder_ / "missing" / "file"), absl::StatusCode::kNotFound);
   EXPECT_EQ(Code(folder_ / "file" / "file"), absl::StatusCode::kNotFound);

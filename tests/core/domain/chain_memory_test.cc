@@ -31,15 +31,17 @@ TEST(ChainMemory, GrowsWithTheBatch) {
   EXPECT_GT(BytesOf(spec), one + 127 * 2 * 4 * 28 * 28);
 }
 
-TEST(ChainMemory, OfSwagHasItsDeviationsTwice) {
+TEST(ChainMemory, CountsTheDeviationsOfSwagTwice) {
   const int64_t few = BytesOf(Lenet5(SwagSpec{.max_rank = 5})), more = BytesOf(Lenet5(SwagSpec{.max_rank = 25}));
   EXPECT_EQ(more - few, 20 * 2 * 4 * kLenet5);
   EXPECT_GT(few, BytesOf(Lenet5(SgldSpec{})));
 }
 
-TEST(ChainMemory, OfLaplaceHasItsCurvature) { EXPECT_GT(BytesOf(Lenet5(LaplaceSpec{})), BytesOf(Lenet5(SgldSpec{}))); }
+TEST(ChainMemory, CountsTheCurvatureOfLaplace) {
+  EXPECT_GT(BytesOf(Lenet5(LaplaceSpec{})), BytesOf(Lenet5(SgldSpec{})));
+}
 
-TEST(ChainMemory, OfATorchScriptModuleGoesByItsSizeAndOfAPt2FileByItsParameters) {
+TEST(ChainMemory, CountsATorchScriptModuleByItsSizeAndAPt2FileByItsParameters) {
   JobSpec spec = Lenet5(SgldSpec{});
   spec.model.kind = StoredNetworkModel{"mine", ModelFormat::kTorchScript};
   StoredModel stored{.name = "mine", .object = {"module-0", 1'000'000, ""}};

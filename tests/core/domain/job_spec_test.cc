@@ -456,7 +456,7 @@ TEST(JobSpec, APriorOfALayerThatTheModelLacksIsRefused) {
   EXPECT_TRUE(CheckAgainstData(spec, &dataset).ok());
 }
 
-TEST(JobSpec, WhatOnlyTheDataCanTellIsCheckedAgainstIt) {
+TEST(JobSpec, ChecksBatchAndCollectAgainstTheNumberOfExamples) {
   JobSpec spec = FashionJob();
   EXPECT_EQ(ValidateForData(spec, 100)[0].path, "batch_size");
   spec.collect = {.every_steps = 1'000'000};

@@ -80,7 +80,7 @@ TEST(Sweep, PutsThePointsNumbersIntoTheJob) {
   EXPECT_EQ(SpecAt(plain, 0), plain);
 }
 
-TEST(Sweep, OfBsamSweepsThePriorOfTheSampler) {
+TEST(Sweep, ABsamSweepVariesThePriorOfTheSampler) {
   JobSpec spec = SweptJob({.prior_precision = {1, 2}, .rho = {0, 0.1}}, {BsamSpec{}});
   spec.prior = {};
   EXPECT_THAT(Errors(spec), IsEmpty());
@@ -108,7 +108,7 @@ TEST(Sweep, RefusesToGuessAPointAndListsThem) {
   }
 }
 
-TEST(Sweep, OfAJobWithoutOneThereIsPointZeroAlone) {
+TEST(Sweep, AJobWithoutASweepHasOnlyPointZero) {
   EXPECT_EQ(FindPoint(SweepSpec{}, "").value(), 0);
   EXPECT_EQ(FindPoint(SweepSpec{}, "0").value(), 0);
   EXPECT_EQ(ReasonOf(FindPoint(SweepSpec{}, "1").status()), "NO_SUCH_POINT");
@@ -182,7 +182,7 @@ double CpuSeconds(const std::function<void()>& run) {
   return used() - before;
 }
 
-TEST(Sweep, OfManyPointsChecksTheModelOnce) {
+TEST(Sweep, ChecksTheModelOnceForManyPoints) {
   constexpr int64_t n = GaussianPotential::kMaxCovarianceDimension;
   GaussianPotential gaussian{.dimension = n};
   gaussian.covariance.resize(n * n);

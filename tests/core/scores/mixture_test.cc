@@ -18,7 +18,7 @@ double Of(const Doubles& weight, const Doubles& mean, const Doubles& variance, d
 void ExpectNear(double got, double wanted) { EXPECT_NEAR(got, wanted, 1e-10 * std::max(std::abs(wanted), 1.0)); }
 
 // scipy.stats.norm.ppf of SciPy 1.17.
-TEST(MixtureQuantile, OfOneGaussianIsItsOwn) {
+TEST(MixtureQuantile, EqualsTheQuantileOfASingleGaussian) {
   ExpectNear(Of({1}, {0}, {1}, 0.975), 1.959963984540054);
   ExpectNear(Of({1}, {0}, {1}, 1e-12), -7.034483825301131);
   ExpectNear(Of({0.2}, {3}, {4}, 0.025), 3 - 2 * 1.959963984540054);
@@ -28,7 +28,7 @@ TEST(MixtureQuantile, OfOneGaussianIsItsOwn) {
 
 // scipy.optimize.brentq(lambda x: log(sum(w * norm.cdf((x - m) / s)) / p), ..., xtol=1e-15), the survival function
 // above 1/2.
-TEST(MixtureQuantile, OfSeveralAgreesWithScipy) {
+TEST(MixtureQuantile, AgreesWithScipyForSeveralGaussians) {
   const Doubles w = {1, 3}, m = {-2, 1}, v = {0.25, 4};
   ExpectNear(Of(w, m, v, 1e-9), -10.901806532322636);
   ExpectNear(Of(w, m, v, 0.05), -2.647379879166102);
@@ -63,7 +63,7 @@ TEST(MixtureQuantile, RisesWithItsLevelToTheVeryEnds) {
   }
 }
 
-TEST(MixtureQuantile, OfUnsoundParametersIsNaN) {
+TEST(MixtureQuantile, IsNaNForUnsoundParameters) {
   const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
   EXPECT_TRUE(std::isnan(Of({1}, {nan}, {1}, 0.5)));
   EXPECT_TRUE(std::isnan(Of({1}, {0}, {infinity}, 0.5)));

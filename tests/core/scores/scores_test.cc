@@ -105,7 +105,7 @@ TEST(Entropy, ByHand) {
   EXPECT_EQ(Entropy(std::vector<double>{1, 0}), 0);
 }
 
-TEST(Entropy, OfNotANumberIsNone) { EXPECT_TRUE(std::isnan(Entropy(std::vector<double>{NAN, 0.5}))); }
+TEST(Entropy, IsNaNIfAProbabilityIsNaN) { EXPECT_TRUE(std::isnan(Entropy(std::vector<double>{NAN, 0.5}))); }
 
 TEST(MutualInformation, IsClippedWithinRoundingOnly) {
   EXPECT_EQ(MutualInformation(0.5, 0.5 + 1e-12), 0);

@@ -79,7 +79,7 @@ TEST(RecordJson, DamagedTextIsDataLoss) {
   EXPECT_TRUE(absl::IsDataLoss(DecodeRecord<Dataset>("[1, 2]").status()));
 }
 
-TEST(RecordJson, WhatAnOlderReleaseStoredBelongsToTheDefaultTenant) {
+TEST(RecordJson, RecordsOfOlderReleasesBelongToTheDefaultTenant) {
   const std::string text = EncodeRecord(StoredModel{.name = "mine", .tenant = "vision"});
   EXPECT_EQ(DecodeRecord<StoredModel>(text)->tenant, "vision");
   EXPECT_EQ(DecodeRecord<StoredModel>(absl::StrReplaceAll(text, {{"\"tenant\"", "\"before\""}}))->tenant,

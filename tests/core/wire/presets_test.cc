@@ -123,7 +123,7 @@ TEST(Presets, PenaltyOnesDifferInPenaltyAndDataSize) {
   EXPECT_EQ(std::get<PenaltyMhSpec>(smaller.sampler.kind).effective_data_size, 64) << "that of a mini-batch";
 }
 
-TEST(Presets, WhatTheFileSaysGoesFirst) {
+TEST(Presets, KeysOfTheJobFileOverrideThePreset) {
   v1::JobSpec proto;
   proto.set_preset("emcmc-official");
   proto.set_temperature(1);

@@ -208,7 +208,7 @@ TEST_F(RestoredStoreTest, AListingAloneFailsNoChain) {
   EXPECT_EQ(Chain(chain).state, ChainState::kPending);
 }
 
-TEST_F(RestoredStoreTest, WhatWasPutAfterTheBackupIsGarbageUnderItsOldName) {
+TEST_F(RestoredStoreTest, ObjectsPutAfterTheBackupAreGarbageUnderTheirOldNames) {
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);
   const ProgressCommit kept = Draw(&worker, chain);

@@ -126,7 +126,7 @@ TEST_F(RetentionKeeperTest, ObjectsGoAfterTheLongestCallAndNotBefore) {
   EXPECT_THAT(Live(chain), ElementsAre(4, 5));
 }
 
-TEST_F(RetentionKeeperTest, WhatExpiresLaterWaitsForItself) {
+TEST_F(RetentionKeeperTest, EachExpiredDrawWaitsForTheLongestCall) {
   MakeKeeper();
   const ChainId chain = LeaseRetained({.keep_last = 1});
   CommitDraws(chain, 2);

@@ -207,7 +207,7 @@ TEST_F(SchedulingPlanTest, GrantsOfAHigherTierAreChargedWithinTheDecision) {
   EXPECT_THAT(Grants(), ElementsAre("high/0 w1", "young/0 w1"));
 }
 
-TEST_F(SchedulingPlanTest, WhatATenantCannotUseGoesToTheNext) {
+TEST_F(SchedulingPlanTest, SlotsThatATenantCannotUseGoToTheNextTenant) {
   AddWorker("w1", 4, 100 * kGiB);
   AddWorker("w2", 2, 100 * kGiB);
   AddJob("running", {.chains = 2, .bytes = 10 * kGiB});

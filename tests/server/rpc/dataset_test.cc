@@ -395,7 +395,7 @@ TEST_F(DatasetTest, PutAgainRepairsADamagedShardAndAMissingOne) {
   EXPECT_TRUE(state_->ListGarbage("", 10)->empty());
 }
 
-TEST_F(DatasetTest, WhatIsPutAgainAfterItsDeletionSurvivesALateCollector) {
+TEST_F(DatasetTest, ADataSetPutAgainAfterItsDeletionSurvivesALateCollector) {
   ASSERT_TRUE(Put("digits", {Images(6), LabelsOf(6)}).ok());
   const std::string digest = content_.datasets().Get("digits")->digest;
   ASSERT_TRUE(Delete("digits").ok());

@@ -136,7 +136,7 @@ TEST_F(IdentityTest, AStreamOfShardsIsOfAWorkerThatIsThere) {
   EXPECT_EQ(opens("life").code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(IdentityTest, WhatATenantPutOthersDoNotDelete) {
+TEST_F(IdentityTest, OtherTenantsCannotDeleteADataSet) {
   const BlobRef shard{"store/datasets/x", 10, DigestHex(64, 'b')};
   PutDigitsOf("vision", shard);
   EXPECT_EQ(ReasonOf(DeleteDataset("speech")), "NOT_OWNER");
@@ -211,7 +211,7 @@ TEST_F(WithoutTokens, EverythingStaysOpen) {
   EXPECT_TRUE(Put(grant.chain, grant.lease_epoch, RefOf(grant, "draws"), "draws").ok()) << "an older worker's";
 }
 
-TEST_F(WithoutTokens, WhatAWorkerSaysOfItselfIsBoundedAndPrintable) {
+TEST_F(WithoutTokens, TheFieldsOfAWorkerAreBoundedAndPrintable) {
   const auto said = [&](const auto& change) {
     v1::SynchronizeRequest request;
     request.set_protocol_version(kProtocolVersion);

@@ -14,7 +14,7 @@ namespace {
 
 using PredictPriorityTest = ServerWithJob;
 
-TEST_F(PredictPriorityTest, OfRequestsThatWaitTheMoreUrgentGoesFirst) {
+TEST_F(PredictPriorityTest, TheMoreUrgentOfTwoWaitingRequestsGoesFirst) {
   FakeClock clock;
   ManualExecutor executor(&clock);
   testing::FakeDrawCatalog catalog(&executor, {1}, Classes{3});

@@ -100,7 +100,7 @@ class ScrapeTest : public testing::Test {
   Letters letters_{};
 };
 
-TEST_F(ScrapeTest, OfALargeFleetIsBelowAMegabyteAndShowsAllJobsAndHundredsOfChains) {
+TEST_F(ScrapeTest, StaysBelowAMegabyteForALargeFleetAndShowsAllJobsAndHundredsOfChains) {
   const std::string page = Page({.job = 21, .worker = 12, .host = 28});
   EXPECT_LT(page.size(), kMostBytes);
   EXPECT_GT(Count(page, "chainfleet_chain_energy{"), 200);
@@ -112,7 +112,7 @@ TEST_F(ScrapeTest, OfALargeFleetIsBelowAMegabyteAndShowsAllJobsAndHundredsOfChai
   EXPECT_EQ(Count(page, "chainfleet_fleet_worker_slots{"), 512);
 }
 
-TEST_F(ScrapeTest, OfTheLongestNamesIsBelowAMegabyteAndCountsWhatIsLeftOut) {
+TEST_F(ScrapeTest, StaysBelowAMegabyteForTheLongestNamesAndCountsTheOmittedChains) {
   const std::string page = Page({.job = 70, .worker = 63, .host = 253});
   EXPECT_LT(page.size(), kMostBytes);
   EXPECT_GT(page.size(), kMostBytes * 8 / 10) << "more would have room";
@@ -125,7 +125,7 @@ TEST_F(ScrapeTest, OfTheLongestNamesIsBelowAMegabyteAndCountsWhatIsLeftOut) {
             std::string::npos);
 }
 
-TEST_F(ScrapeTest, OfShortNamesShowsAsManyOfAKindAsThereMayBe) {
+TEST_F(ScrapeTest, ShowsTheMaximumOfEachKindForShortNames) {
   const std::string page = Page({.job = 0, .worker = 0, .host = 0});
   EXPECT_EQ(Count(page, "chainfleet_job_draws{"), 512);
   EXPECT_EQ(Count(page, "chainfleet_fleet_worker_slots{"), 512);

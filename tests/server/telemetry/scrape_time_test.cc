@@ -26,7 +26,7 @@ absl::Duration CpuTime() {
   return absl::DurationFromTimeval(usage.ru_utime) + absl::DurationFromTimeval(usage.ru_stime);
 }
 
-TEST(ScrapeTimeTest, OfALargeFleetTakesLessThan50MillisecondsOfCpuTime) {
+TEST(ScrapeTimeTest, TakesLessThan50MillisecondsOfCpuTimeForALargeFleet) {
   LargeFleet fleet(kJobs);
   ServerMetrics server(&fleet.registry());
   const ControlMetrics control(&fleet.registry());

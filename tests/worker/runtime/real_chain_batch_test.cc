@@ -77,7 +77,7 @@ Left RunJob(const std::shared_ptr<JobPlan>& plan, size_t memory_for = 1000) {
   return left;
 }
 
-TEST(RealChainBatch, ThatDivergesEndsDivergedWithFiniteDrawsOnly) {
+TEST(RealChainBatch, ADivergingChainEndsDivergedWithFiniteDrawsOnly) {
   // At once, and after steps whose draws are committed: 1 - alpha k = -3.
   for (const double step_size : {1e30, 2.0}) {
     const auto plan = GaussianPlan({SgldSpec{}}, step_size, 2);

@@ -28,12 +28,12 @@ TEST(EvaluationMemory, CountsEachSetAsItIsHeldByHand) {
   EXPECT_EQ(EvaluationBytes({.labelled = 1000, .changed = true}, 1, Numbers()), 1000 * 2 * (4 + 2 * 3 * 8));
 }
 
-TEST(EvaluationMemory, OfMoreRowsThanThereCanBeDoesNotOverflow) {
+TEST(EvaluationMemory, DoesNotOverflowForTooManyRows) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   EXPECT_GT(EvaluationBytes({kMost, kMost, kMost, true}, 2, Classes{kMost}), kMost / 2);
 }
 
-TEST(EvaluationMemory, WhatNeverFitsIsRefusedWithItsBytesAndInHowManyPartsItDoes) {
+TEST(EvaluationMemory, RefusalSaysTheBytesAndTheNumberOfPartsThatFit) {
   const int64_t bytes = EvaluationBytes({.labelled = 45'000'000}, 2, Classes{10});
   const absl::Status status = CheckEvaluationBytes(bytes, Evaluator::kMaxRowBytes);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);

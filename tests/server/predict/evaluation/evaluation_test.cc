@@ -506,7 +506,7 @@ std::vector<double> BlankIsNaN(const ChainId& chain, DrawKind, int64_t, int64_t 
   return {0.75, 0.25};
 }
 
-TEST(Evaluation, OfRowsThatAreNotFiniteFailsAndSaysWhich) {
+TEST(Evaluation, FailsForRowsThatAreNotFiniteAndNamesThem) {
   World world(BlankIsNaN);
   world.AddDataset("data", {{0, 1, 0}});
   EvaluateQuery query = Asking("data");
@@ -519,7 +519,7 @@ TEST(Evaluation, OfRowsThatAreNotFiniteFailsAndSaysWhich) {
                     HasSubstr("theta of chain 1, theta_a of chain 1"), HasSubstr("Leave those chains")));
 }
 
-TEST(Evaluation, OfRowsThatAreNotFiniteInAnySetFails) {
+TEST(Evaluation, FailsForRowsThatAreNotFiniteInAnyDataSet) {
   World world(BlankIsNaN);
   world.AddImages("fine", {0});
   world.AddImages("data", {0, 1, 0});

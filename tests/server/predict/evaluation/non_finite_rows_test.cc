@@ -77,7 +77,7 @@ TEST(NonFiniteRows, NamesFewOfManyChains) {
   EXPECT_THAT(message, Not(HasSubstr("chain 8")));
 }
 
-TEST(NonFiniteRows, OfNumbersADensityOfZeroIsFine) {
+TEST(NonFiniteRows, ADensityOfZeroIsFiniteForNumbers) {
   const std::vector<float> targets = {1};
   const auto says = [](const ChainId&, DrawKind, int64_t, int64_t) { return std::vector<double>{1, 4}; };
   PartialPrediction partial = testing::SumNumberDraws({"job-aaaaaa", 0}, kTheta, {{0, 1}}, {0}, says, &targets);

@@ -289,7 +289,7 @@ TEST(Batcher, ABatchThatBeginsAsARequestExpiresBeginsWithoutIt) {
   EXPECT_EQ(world.port.sent[0].request.inputs->shape.front(), 1);
 }
 
-TEST(Batcher, WhatNobodyWaitsForAnyMoreLeavesRoomWhileTheBatchesHang) {
+TEST(Batcher, ExpiredAndCancelledRequestsLeaveRoomWhileTheBatchesHang) {
   World world({.max_waiting = 2});
   world.port.workers = {{"a", Mood::kHangs}};
   std::vector<Answer> busy(2), expiring(2), after(2);
@@ -331,7 +331,7 @@ TEST(Batcher, ASlowWorkerIsPassedOverInTimeForTheMostHurriedOfABatch) {
   EXPECT_TRUE(hurried && hurried->ok());
 }
 
-TEST(Batcher, WhatIsAnsweredLeavesNoTimerOfItsOwnBehind) {
+TEST(Batcher, AnsweredRequestsLeaveNoTimersBehind) {
   World world;
   std::vector<Answer> answers(50);
   for (Answer& answer : answers) {
@@ -415,7 +415,7 @@ TEST(Batcher, RefusesInputsOfMoreBytesThanItMayHold) {
   EXPECT_FALSE(answers[3]) << "the others were given up";
 }
 
-TEST(Batcher, WhatIsGivenUpWhileItWaitsGivesItsBytesBackWhileTheBatchesHang) {
+TEST(Batcher, ExpiredAndCancelledRequestsReturnTheirBytesWhileTheBatchesHang) {
   World world({.max_bytes = 16});
   world.port.workers = {{"a", Mood::kHangs}};
   std::vector<Answer> busy(2);

@@ -258,7 +258,7 @@ TEST(SelectDraws, KeepsItsWordForExtremeNumbers) {
   }
 }
 
-TEST(NumDraws, OfAStepThatIsHugeIsOne) {
+TEST(NumDraws, IsOneForAHugeStep) {
   for (const int64_t every : {int64_t{3}, std::numeric_limits<int64_t>::max()}) {
     EXPECT_EQ(NumDraws(ChainDraws{.num_draws = 3, .every = every}), 1);
     EXPECT_EQ(NumDraws(ChainDraws{.num_draws = 0, .every = every}), 0);

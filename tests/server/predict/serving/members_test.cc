@@ -86,7 +86,7 @@ TEST(Members, AreNotSentUnlessAsked) {
   for (const auto& sent : world.port.sent) EXPECT_FALSE(sent.request.members);
 }
 
-TEST(Members, OfNumbersAreMeansAndVariances) {
+TEST(Members, HaveMeansAndVariancesForNumbers) {
   World world({2}, Numbers(), Moments);
   const absl::StatusOr<Prediction> answer = world.Predict({.kinds = {DrawKind::kThetaA}, .members = true}, 2);
   ASSERT_TRUE(answer.ok()) << answer.status();
@@ -95,7 +95,7 @@ TEST(Members, OfNumbersAreMeansAndVariances) {
   EXPECT_THAT(answer->members[0].numbers().variance, ElementsAre(4, 4, 4, 4));
 }
 
-TEST(Quantiles, OfOneDrawAreThoseOfItsGaussian) {
+TEST(Quantiles, EqualThoseOfTheGaussianOfASingleDraw) {
   World world({1}, Numbers(), Moments);
   const absl::StatusOr<Prediction> answer =
       world.Predict({.kinds = {DrawKind::kThetaA}, .quantiles = {0.025, 0.5, 0.975}}, 2);
@@ -108,7 +108,7 @@ TEST(Quantiles, OfOneDrawAreThoseOfItsGaussian) {
 }
 
 // theta and theta_a of two draws: 1/4 N(m, 1) + 1/4 N(m, 4) + 1/4 N(m + 10, 1) + 1/4 N(m + 10, 4), symmetric at m + 5.
-TEST(Quantiles, OfTheMixtureOfAllDrawsAreSymmetricWhereItIs) {
+TEST(Quantiles, AreSymmetricWhereTheMixtureIs) {
   World world({2}, Numbers(), Moments);
   const absl::StatusOr<Prediction> answer = world.Predict({.quantiles = {0.1, 0.5, 0.9}}, 1500);
   ASSERT_TRUE(answer.ok()) << answer.status();

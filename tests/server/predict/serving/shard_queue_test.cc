@@ -426,7 +426,7 @@ TEST(ShardQueue, TellsNobodyWhatBrokenWorkersSayOfThemselves) {
   EXPECT_THAT(std::string(world.results[0].status().message()), Not(HasSubstr("CUDA")));
 }
 
-TEST(ShardQueue, WhatAWorkerSaysOfTheRequestIsFinal) {
+TEST(ShardQueue, ARefusalByAWorkerIsFinal) {
   World world({{"a", Mood::kRefuses}, {"b", Mood::kAnswers}});
   world.Submit("a");
   EXPECT_THAT(world.Receivers(), ElementsAre("a"));

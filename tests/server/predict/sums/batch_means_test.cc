@@ -49,7 +49,7 @@ TEST(BatchMeans, TellsTheErrorOfFourDrawsAsByHand) {
 // Neighbours are alike, as of a chain that moves slowly: x' = .5 + .8 (x - .5) + noise. Four parts of two draws with
 // means .55, .65, .45, .35 around .5: (.05^2 + .15^2 + .05^2 + .15^2) / 12. By single draws it would look as if it
 // were .0431.
-TEST(BatchMeans, OfDrawsThatResembleTheirNeighboursIsThatOfBlocks) {
+TEST(BatchMeans, UsesBlocksForDrawsThatResembleTheirNeighbours) {
   const std::vector<double> p = {0.52, 0.58, 0.66, 0.64, 0.48, 0.42, 0.36, 0.34};
   std::vector<PartialPrediction> parts = Parts(p, {2, 2, 2, 2});
   EXPECT_NEAR(BatchMeansErrors(parts).classes().mean_probability[0], std::sqrt(0.05 / 12), 1e-12);

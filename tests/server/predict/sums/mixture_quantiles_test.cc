@@ -74,14 +74,14 @@ double ErrorOfMean(const Doubles& values) {
 }
 
 // N(-1, 1) and N(1, 1), median 0: half of P(|Z| < 1), by the density at 1.
-TEST(QuantileErrors, OfTwoDrawsAreAsByHand) {
+TEST(QuantileErrors, AreAsByHandForTwoDraws) {
   const Told told = Tell({Draws(0, {-1}), Draws(1, {1})}, {0.5});
   EXPECT_NEAR(told.quantiles[0], 0, 1e-12);
   ASSERT_THAT(told.errors, SizeIs(1));
   EXPECT_NEAR(told.errors[0], 0.6826894921370859 / 2 / 0.24197072451914337, 1e-12);
 }
 
-TEST(QuantileErrors, OfIndependentDrawsAreThoseOfTheMeanOfTheirDistributionsByTheDensity) {
+TEST(QuantileErrors, EqualThoseOfTheMeanDistributionByTheDensityForIndependentDraws) {
   const Doubles means = {0.25, -1.25, 0.5, 2, 0.75}, levels = {1e-12, 0.05, 0.5, 0.9, 1 - 1e-12};
   std::vector<PartialPrediction> partials;
   for (size_t i = 0; i < means.size(); ++i) partials.push_back(Draws(static_cast<int32_t>(i), {means[i]}, 4));
@@ -100,7 +100,7 @@ TEST(QuantileErrors, OfIndependentDrawsAreThoseOfTheMeanOfTheirDistributionsByTh
 }
 
 // Draws that differ little shift the whole mixture: each quantile is as well known as the mean.
-TEST(QuantileErrors, OfDrawsThatDifferLittleAreThatOfTheMean) {
+TEST(QuantileErrors, EqualThatOfTheMeanForDrawsThatDifferLittle) {
   std::vector<PartialPrediction> partials;
   for (int32_t chain = 0; chain < 6; ++chain) partials.push_back(Draws(chain, {1e-4 * chain * chain, -1e-4 * chain}));
   std::vector<const PartialPrediction*> pointers;
@@ -132,7 +132,7 @@ TEST(QuantileErrors, BothKindsOfAStepAreOfOneChain) {
 
 // Blocks of one draw, and blocks of unequal length: sum_b (F_b - F)^2 n_b / (n - n_b) / B. Parts count from the newest
 // draw, which is the last.
-TEST(QuantileErrors, OfOneChainAreThoseOfItsBlocksFromTheNewestDrawOn) {
+TEST(QuantileErrors, UseTheBlocksOfASingleChainFromTheNewestDrawOn) {
   const Doubles four = {0.5, -0.25, 1, 2};
   const Told told = Tell({Draws(0, four)}, {0.5}, PartsOfChain({1, 1, 1, 1}));
   Doubles below;
@@ -222,7 +222,7 @@ std::vector<Scatter> ScatterOf(size_t levels, const Repeat& repeat) {
   return scatter;
 }
 
-TEST(QuantileErrors, OfChainsThatMoveSlowlyAreTheScatterOfTheirQuantiles) {
+TEST(QuantileErrors, EqualTheScatterOfTheQuantilesOfSlowChains) {
   const Doubles levels = {0.05, 0.5, 0.9};
   const std::vector<Scatter> scatter = ScatterOf(levels.size(), [&](RngKey key) {
     std::vector<PartialPrediction> partials;
@@ -235,7 +235,7 @@ TEST(QuantileErrors, OfChainsThatMoveSlowlyAreTheScatterOfTheirQuantiles) {
 }
 
 // 240 draws, as a worker is asked for them: blocks of at least 30, over which such draws forget where they were.
-TEST(QuantileErrors, OfOneLongChainAreTheScatterOfItsQuantiles) {
+TEST(QuantileErrors, EqualTheScatterOfTheQuantilesOfOneLongChain) {
   std::vector<int64_t> lengths;
   for (const int64_t run : RunsOf(240)) {
     for (const int64_t part : PartsOf(run)) lengths.push_back(part);
@@ -301,7 +301,7 @@ TEST(QuantileErrors, ComeWithQuantilesWhereErrorsAreAsked) {
   EXPECT_THAT(bare->quantile_errors, IsEmpty());
 }
 
-TEST(QuantileErrors, OfAnAnytimeAnswerAreThoseOfThePlainOne) {
+TEST(QuantileErrors, AreTheSameForAnytimeAndPlainAnswers) {
   for (const std::vector<int64_t>& draws : {std::vector<int64_t>{20}, {7}, {5, 6, 3}}) {
     World world(draws);
     const absl::StatusOr<Prediction> plain = world.Predict({.quantiles = {0.2, 0.7}}, 3);
@@ -317,7 +317,7 @@ TEST(QuantileErrors, OfAnAnytimeAnswerAreThoseOfThePlainOne) {
   EXPECT_THAT(unknown->quantile_errors, IsEmpty());
 }
 
-TEST(QuantileErrors, OfCorruptDrawsAreLeftOut) {
+TEST(QuantileErrors, LeaveOutCorruptDraws) {
   World world({20});
   world.port.corrupt = {"0/19", "0/3"};
   const absl::StatusOr<Prediction> answer = world.Predict({.quantiles = {0.5}}, 2);

@@ -341,7 +341,7 @@ TEST(ChainBatchCreate, ReportsAMissingDevice) {
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST(ChainBatchStart, OfAnAnalyticPotentialIsZero) {
+TEST(ChainBatchStart, IsZeroForAnAnalyticPotential) {
   auto plan = GaussianPlan({SgldSpec{}});
   const auto batch = MakeBatch(plan);
   ASSERT_TRUE(batch->AddChain(0, std::nullopt).ok());

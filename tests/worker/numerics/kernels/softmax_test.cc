@@ -76,7 +76,7 @@ TEST(Softmax, WorksInPlace) {
   EXPECT_EQ(log_normaliser.ToVector(), apart.log_normaliser.ToVector());
 }
 
-TEST(Softmax, OfAnImageDoesNotDependOnItsLaneNorOnTheOthers) {
+TEST(Softmax, AnImageDoesNotDependOnItsLaneNorOnTheOthers) {
   testing::ForEachTarget([] {
     const AlignedFloats logits = Scaled(10, 5);
     const Answer all(logits);

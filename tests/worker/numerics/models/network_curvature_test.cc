@@ -141,7 +141,7 @@ TEST(NetworkCurvature, KroneckerFactorsMatchEveryLayer) {
 
 // Float32 targets: a table of inputs and an mlp; the chain is row 1 of two. The Fisher information of a normal
 // is diag(1/v, 1/2) by its mean and log variance; a learned log variance is the last parameter.
-TEST(NetworkCurvature, OfNormalsMatchesTheirMeansAndLogVariances) {
+TEST(NetworkCurvature, MatchesTheMeansAndLogVariancesOfNormals) {
   const auto data = Resident(MakeTable(kExamples, 3, false));
   const double variance = 0.3;
   for (const LikelihoodKind& likelihood :

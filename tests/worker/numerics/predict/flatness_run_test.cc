@@ -108,7 +108,7 @@ std::vector<double> Residuals(const ResidentDataset& data, const std::vector<dou
 }
 
 // -log likelihood (y - x w - b)^2 / 2v + log(2 pi v) / 2, gradient -(y - x w - b) / v (x, 1).
-TEST(FlatnessRun, OfLinearRegressionIsThatOfTheClosedForm) {
+TEST(FlatnessRun, LinearRegressionHasTheClosedForm) {
   const auto data = Resident(MakeTable(200, 3, false));
   const double v = 0.7;
   const ModelSpec model = {PotentialKind(LinearRegressionPotential{.noise_variance = v})};
@@ -170,7 +170,7 @@ TEST(FlatnessRun, TheRandomDirectionIsAsLongAsAsked) {
 }
 
 // Gradient (p - y) (x, 1), p the probability of label 1.
-TEST(FlatnessRun, OfLogisticRegressionIsThatOfTheClosedForm) {
+TEST(FlatnessRun, LogisticRegressionHasTheClosedForm) {
   const auto data = Resident(MakeTable(100, 2, true));
   const std::vector<float> theta = {0.5f, -1, 0.25f};
   const FlatnessPlan plan = {.line_points = 3};
@@ -189,7 +189,7 @@ TEST(FlatnessRun, OfLogisticRegressionIsThatOfTheClosedForm) {
 }
 
 // A linear network whose log variance s is learned: gradient (-r / v x, -r / v, (1 - r^2 / v) / 2), v = exp(s).
-TEST(FlatnessRun, OfALearnedVarianceCountsItAsAParameter) {
+TEST(FlatnessRun, ALearnedVarianceCountsAsAParameter) {
   const auto data = Resident(MakeTable(60, 2, false));
   const std::vector<float> theta = {0.5f, -1, 0.25f, 0.5f};
   const ModelSpec model = {BuiltinModel{"linear", {}}, GaussianLikelihood{.variance = {}, .learned = true}};
@@ -250,7 +250,7 @@ std::vector<std::vector<double>> PlainGradients(const LayerList& layers, const N
   return gradients;
 }
 
-TEST(FlatnessRun, OfLenet5IsThatOfAutogradExampleByExample) {
+TEST(FlatnessRun, Lenet5MatchesAutogradExampleByExample) {
   const int64_t n = 37;  // no whole number of blocks
   const auto data = SyntheticImages(n);
   const ModelSpec model = {BuiltinModel{"lenet5", {}}};
@@ -270,7 +270,7 @@ TEST(FlatnessRun, OfLenet5IsThatOfAutogradExampleByExample) {
 }
 
 // An example's gradient goes through the draw's own means and variances, not those of a batch of one.
-TEST(FlatnessRun, OfBatchNormGoesByTheDrawsStatistics) {
+TEST(FlatnessRun, BatchNormUsesTheDrawsStatistics) {
   const int64_t n = 9;
   const auto data = SyntheticImages(n, {2, 6, 6}, 4);
   const LayerList layers = {
@@ -306,7 +306,7 @@ TEST(FlatnessRun, HasTheSameBitsOnAnyNumberOfThreads) {
   EXPECT_EQ(found[0], found[2]);
 }
 
-TEST(FlatnessRun, WhatIsNoNumberComesFirst) {
+TEST(FlatnessRun, ValuesThatAreNoNumbersComeFirst) {
   const auto data = Resident(MakeTable(20, 2, false));
   const float none = std::nanf("");
   const Flatness flatness =

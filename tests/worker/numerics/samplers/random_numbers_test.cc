@@ -93,7 +93,7 @@ TEST(Normals, PassKolmogorovSmirnov) {
   EXPECT_LT(distance * std::sqrt(count), 1.95);  // significance 0.001
 }
 
-TEST(Normals, OfStepsAndNeighboursAreUncorrelated) {
+TEST(Normals, AreUncorrelatedAcrossStepsAndNeighbours) {
   constexpr int64_t kCount = 1 << 20;
   const std::vector<float> a = FusedNormals(kCount, 5), b = FusedNormals(kCount, 6);
   for (const int64_t lag : {0, 1, 16, 32, 64}) {

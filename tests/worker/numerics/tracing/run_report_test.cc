@@ -82,7 +82,7 @@ TEST(Curvature, IsNotFiniteWhereTheGradientIsNot) {
   EXPECT_FALSE(std::isfinite(CurvatureAt(potential.get(), {0, std::nanf(""), 0})[0]));
 }
 
-TEST(LargestEigenvalue, OfTheSecondDifferenceMatrixIsKnown) {
+TEST(LargestEigenvalue, MatchesTheSecondDifferenceMatrix) {
   for (const int n : {1, 2, 7, 40}) {
     const std::vector<double> diagonal(n, 2.0), beside(n, -1.0);
     EXPECT_NEAR(LargestEigenvalue(diagonal, beside), 2 - 2 * std::cos(n * std::numbers::pi / (n + 1)), 1e-12) << n;

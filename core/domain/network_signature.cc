@@ -19,6 +19,11 @@ bool Is(const TensorSignature& given, const std::vector<int64_t>& shape) {
   return given.type == kFloat && given.shape == shape;
 }
 
+// A network of indices, such as tokens, reads them from a data set of whole numbers.
+bool Reads(const TensorSignature& input, const std::vector<int64_t>& shape) {
+  return (input.type == kFloat || input.type == "int64" || input.type == "int32") && input.shape == shape;
+}
+
 std::string Shape(const std::vector<int64_t>& shape) { return absl::StrCat("[", absl::StrJoin(shape, ", "), "]"); }
 
 // Names the first of a few.
@@ -97,7 +102,7 @@ absl::StatusOr<std::vector<ParameterShape>> ParametersOf(const NetworkSignature&
                                                          const std::string& path,
                                                          const std::vector<std::string>& sample) {
   const auto refused = [&](const std::string& why) { return InvalidFields({{path, why}}); };
-  if (network.inputs.size() != 1 || !Is(network.inputs[0], input_shape)) {
+  if (network.inputs.size() != 1 || !Reads(network.inputs[0], input_shape)) {
     const auto render = [](std::string* text, const TensorSignature& input) { text->append(Render(input)); };
     return refused(absl::StrCat("the network takes ", absl::StrJoin(network.inputs, " and ", render),
                                 ", the data set has ", Render({"", kFloat, input_shape})));

@@ -81,8 +81,8 @@ absl::Status ReadTensorMeta(const Json& meta, ExportedType* type, std::vector<in
   return absl::OkStatus();
 }
 
-absl::StatusOr<ExportedArchive> ExportedArchive::Open(const std::string& bytes) {
-  CHAINFLEET_ASSIGN_OR_RETURN(ZipReader zip, ZipReader::Open(bytes, kKind));
+absl::StatusOr<ExportedArchive> ExportedArchive::Open(const ZipSource& source) {
+  CHAINFLEET_ASSIGN_OR_RETURN(ZipReader zip, ZipReader::Open(source, kKind));
   const auto is_model = [](const std::string& name) { return absl::EndsWith(name, absl::StrCat("/", kModel)); };
   const auto found = std::ranges::find_if(zip.names(), is_model);
   if (found == zip.names().end()) {
@@ -141,8 +141,8 @@ absl::Status ExportedArchive::Describe(const Json& entry, const std::string& fol
       absl::StrCat("needs ", bytes, " bytes, but member ", ShownName(path), " has ", stored));
 }
 
-bool IsExportedProgram(const std::string& bytes) {
-  const absl::StatusOr<ZipReader> zip = ZipReader::Open(bytes, kKind);
+bool IsExportedProgram(const ZipSource& source) {
+  const absl::StatusOr<ZipReader> zip = ZipReader::Open(source, kKind);
   if (!zip.ok()) return false;
   for (const std::string& name : zip->names()) {
     if (name == kOldModel || name.ends_with(absl::StrCat("/", kOldModel))) return true;
@@ -153,12 +153,12 @@ bool IsExportedProgram(const std::string& bytes) {
   return false;
 }
 
-absl::Status ForEachExportedTensor(const std::string& bytes, const ExportedProgram& program,
-                                   const std::function<void(const ExportedTensor&, const std::string&)>& take) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const ZipReader zip, ZipReader::Open(bytes, kKind));
+absl::Status ReadExportedTensors(const ZipSource& source, const ExportedProgram& program,
+                                 const std::function<std::span<char>(const ExportedTensor&)>& room) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const ZipReader zip, ZipReader::Open(source, kKind));
   for (const ExportedTensor& tensor : program.tensors) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::string content, zip.Read(tensor.member, static_cast<int64_t>(bytes.size())));
-    take(tensor, content);
+    const std::span<char> to = room(tensor);
+    CHAINFLEET_RETURN_IF_ERROR(zip.ReadTo(tensor.member, to.data(), to.size()));
   }
   return absl::OkStatus();
 }

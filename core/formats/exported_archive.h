@@ -14,8 +14,8 @@ namespace chainfleet {
 
 class ExportedArchive {
  public:
-  // `bytes` outlive the archive. INVALID_ARGUMENT: this is no archive of one model in little-endian bytes.
-  static absl::StatusOr<ExportedArchive> Open(const std::string& bytes);
+  // INVALID_ARGUMENT: this is no archive of one model in little-endian bytes.
+  static absl::StatusOr<ExportedArchive> Open(const ZipSource& source);
 
   // `name` is without the archive's folder: "models/model.json". Errors name the member.
   absl::StatusOr<nlohmann::json> ReadJson(const std::string& name) const;

@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/formats/zip.h"
 
 namespace chainfleet {
 
@@ -82,13 +84,14 @@ struct ExportedProgram {
 // operator, member or tensor: the file is damaged or of an unknown schema; its first axis is not dynamic; it holds
 // higher-order graphs, custom objects, pickled tensors, an operator that is not in ExportedOperators() or one that
 // draws random numbers; a value is used before it is computed; or there is more than one output.
-absl::StatusOr<ExportedProgram> ReadExportedProgram(const std::string& bytes);
+absl::StatusOr<ExportedProgram> ReadExportedProgram(const ZipSource& source);
 
 // True if the archive says of itself that it is a .pt2 file; its content may still be wrong.
-bool IsExportedProgram(const std::string& bytes);
+bool IsExportedProgram(const ZipSource& source);
 
-// Calls `take` with each tensor and its bytes, in order; one is in memory at a time. INVALID_ARGUMENT: a CRC is wrong.
-absl::Status ForEachExportedTensor(const std::string& bytes, const ExportedProgram& program,
-                                   const std::function<void(const ExportedTensor&, const std::string& content)>& take);
+// Reads the bytes of each tensor, in order, to the room that `room` has for them. INVALID_ARGUMENT: a tensor has
+// another size, or its CRC is wrong.
+absl::Status ReadExportedTensors(const ZipSource& source, const ExportedProgram& program,
+                                 const std::function<std::span<char>(const ExportedTensor&)>& room);
 
 }  // namespace chainfleet

@@ -26,6 +26,23 @@ absl::StatusOr<zip_uint64_t> StatedSize(zip_t* archive, zip_uint64_t index, cons
   return absl::InvalidArgumentError(absl::StrCat("archive member ", name, " has no size"));
 }
 
+using Member = std::unique_ptr<zip_file_t, int (*)(zip_file_t*)>;  // null: it cannot be opened
+
+absl::Status Damaged(const std::string& name) {
+  return absl::InvalidArgumentError(absl::StrCat("archive member ", name, " is damaged"));
+}
+
+// Reads `size` bytes. True if the member has no more; reading to its end also checks its CRC.
+bool ReadAll(zip_file_t* member, char* to, size_t size) {
+  for (size_t done = 0; done < size;) {
+    const zip_int64_t came = zip_fread(member, to + done, size - done);
+    if (came <= 0) return false;
+    done += static_cast<size_t>(came);
+  }
+  char beyond;
+  return zip_fread(member, &beyond, 1) == 0;
+}
+
 absl::StatusOr<std::string> ReadMember(zip_t* archive, zip_uint64_t index, const std::string& name, int64_t max_bytes,
                                        const AdmitBytes& admit) {
   CHAINFLEET_ASSIGN_OR_RETURN(const zip_uint64_t size, StatedSize(archive, index, name));
@@ -34,18 +51,16 @@ absl::StatusOr<std::string> ReadMember(zip_t* archive, zip_uint64_t index, const
                                                      max_bytes, " that are left for it"));
   }
   CHAINFLEET_RETURN_IF_ERROR(admit(static_cast<int64_t>(size)));
-  const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> file(zip_fopen_index(archive, index, 0), zip_fclose);
-  const absl::Status damaged = absl::InvalidArgumentError(absl::StrCat("archive member ", name, " is damaged"));
+  const Member file(zip_fopen_index(archive, index, 0), zip_fclose);
   std::string content;
   while (content.size() < size) {  // in parts: the stated size may be false
     const size_t done = content.size();
     content.resize(std::min<size_t>(size, std::max(content.capacity(), 2 * done + kFirstBytes)));
     const zip_int64_t came = file ? zip_fread(file.get(), content.data() + done, content.size() - done) : -1;
-    if (came <= 0) return damaged;
+    if (came <= 0) return Damaged(name);
     content.resize(done + static_cast<size_t>(came));
   }
-  char beyond;  // reading to the end checks the CRC
-  if (!file || zip_fread(file.get(), &beyond, 1) != 0) return damaged;
+  if (!file || !ReadAll(file.get(), nullptr, 0)) return Damaged(name);
   return content;
 }
 
@@ -113,14 +128,16 @@ zip_int64_t PassMember(void* state, void* data, zip_uint64_t length, zip_source_
 
 }  // namespace
 
-absl::StatusOr<ZipReader> ZipReader::Open(const std::string& bytes, const std::string& kind) {
+absl::StatusOr<ZipReader> ZipReader::Open(const ZipSource& source, const std::string& kind) {
   zip_error_t error;
   zip_error_init(&error);
-  zip_source_t* source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);
-  if (source == nullptr) return ZipError("cannot read the archive", &error);
-  Archive archive(zip_open_from_source(source, ZIP_RDONLY, &error), zip_discard);
+  zip_source_t* content = source.bytes != nullptr
+                              ? zip_source_buffer_create(source.bytes->data(), source.bytes->size(), 0, &error)
+                              : zip_source_file_create(source.path.c_str(), 0, source.size_bytes, &error);
+  if (content == nullptr) return ZipError("cannot read the archive", &error);
+  Archive archive(zip_open_from_source(content, ZIP_RDONLY, &error), zip_discard);
   if (!archive) {
-    zip_source_free(source);
+    zip_source_free(content);
     return ZipError(absl::StrCat("not a ", kind, " archive"), &error);
   }
   std::vector<std::string> names;
@@ -151,10 +168,17 @@ absl::StatusOr<std::string> ZipReader::Read(const std::string& name, int64_t max
   return Read(static_cast<size_t>(index), max_bytes, admit);
 }
 
-absl::Status ForEachZipMember(const std::string& bytes, const std::string& kind,
+absl::Status ZipReader::ReadTo(const std::string& name, char* to, size_t size) const {
+  const zip_int64_t index = zip_name_locate(archive_.get(), name.c_str(), 0);
+  const Member file(index < 0 ? nullptr : zip_fopen_index(archive_.get(), static_cast<zip_uint64_t>(index), 0),
+                    zip_fclose);
+  return file && ReadAll(file.get(), to, size) ? absl::OkStatus() : Damaged(name);
+}
+
+absl::Status ForEachZipMember(const ZipSource& source, const std::string& kind,
                               const std::function<absl::Status(std::string name, const std::string& content)>& take,
                               int64_t max_bytes) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const ZipReader archive, ZipReader::Open(bytes, kind));
+  CHAINFLEET_ASSIGN_OR_RETURN(const ZipReader archive, ZipReader::Open(source, kind));
   int64_t left = max_bytes;
   for (size_t i = 0; i < archive.names().size(); ++i) {  // by index, because two members may have the same name
     CHAINFLEET_ASSIGN_OR_RETURN(const std::string content, archive.Read(i, left));

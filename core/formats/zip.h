@@ -1,4 +1,4 @@
-// Zip archives in memory, with libzip.
+// Zip archives in memory or in a file, with libzip.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,22 @@ struct zip;  // defined by libzip
 
 namespace chainfleet {
 
+// Where an archive is: in memory, which outlives its readers, or in a file.
+struct ZipSource {
+  ZipSource(const std::string& in_memory)  // NOLINT(google-explicit-constructor)
+      : bytes(&in_memory), size_bytes(static_cast<int64_t>(in_memory.size())) {}
+  ZipSource(std::string file, int64_t size) : path(std::move(file)), size_bytes(size) {}
+
+  const std::string* bytes = nullptr;  // null: the file at `path`
+  std::string path;
+  int64_t size_bytes = 0;
+};
+
 // Reads the members of an archive by name. Not thread-safe.
 class ZipReader {
  public:
-  // `bytes` outlive the reader. INVALID_ARGUMENT if `bytes` are no archive; names the expected `kind`, such as ".npz".
-  static absl::StatusOr<ZipReader> Open(const std::string& bytes, const std::string& kind);
+  // INVALID_ARGUMENT if `source` is no archive; names the expected `kind`, such as ".npz".
+  static absl::StatusOr<ZipReader> Open(const ZipSource& source, const std::string& kind);
 
   // Returns the names in the archive's order.
   const std::vector<std::string>& names() const { return names_; }
@@ -35,6 +46,8 @@ class ZipReader {
   // Reads the first member with this name; NOT_FOUND if there is none.
   absl::StatusOr<std::string> Read(const std::string& name, int64_t max_bytes,
                                    const AdmitBytes& admit = AdmitAll) const;
+  // Reads `size` bytes, the whole first member with this name, to `to`. INVALID_ARGUMENT also for another size.
+  absl::Status ReadTo(const std::string& name, char* to, size_t size) const;
 
  private:
   using Archive = std::unique_ptr<zip, void (*)(zip*)>;
@@ -46,7 +59,7 @@ class ZipReader {
 
 // Calls `take(name, content)` for each member in the archive's order, and returns its first error. Returns errors of
 // ZipReader; all members together may have `max_bytes`.
-absl::Status ForEachZipMember(const std::string& bytes, const std::string& kind,
+absl::Status ForEachZipMember(const ZipSource& source, const std::string& kind,
                               const std::function<absl::Status(std::string name, const std::string& content)>& take,
                               int64_t max_bytes = limits::kMaxBlobBytes);
 

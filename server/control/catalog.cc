@@ -35,6 +35,16 @@ absl::Status OtherKind(const StoredModel& file, const std::string& path) {
   return InvalidFields({{path, absl::StrCat("model ", file.name, " is a ", kind)}});
 }
 
+bool TakesIndices(const StoredModel& network) {
+  const auto takes_indices = [](const TensorSignature& input) { return input.type.starts_with("int"); };
+  return network.signature && std::ranges::any_of(network.signature->inputs, takes_indices);
+}
+
+// Leaves inputs as they are in the data set, without the x / 255 scale of images.
+Normalisation AsStored(InputType type) {
+  return type == InputType::kUint8 ? Normalisation{{0}, {1.0 / 255}} : Normalisation();
+}
+
 }  // namespace
 
 template <typename Item>
@@ -105,6 +115,7 @@ absl::Status Catalog::FindData(JobPlan* plan) const {
     if (!module.ok()) return Annotate(module.status(), PathOf(*stored));
     if (WordOf(*module) != EnumName(stored->format)) return OtherKind(*module, PathOf(*stored));
     plan->module = *module;
+    if (plan->dataset && TakesIndices(*module)) plan->normalisation = AsStored(plan->dataset->input_type);
   }
   plan->weights.clear();
   for (const std::string& name : plan->spec.init.weights) {

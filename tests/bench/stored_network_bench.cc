@@ -10,6 +10,7 @@
 #include "core/base/check.h"
 #include "tests/bench/in_turn.h"
 #include "tests/bench/network_bench.h"
+#include "tests/support/model_files.h"
 #include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/batch/chain_batch.h"
 
@@ -26,15 +27,15 @@ struct Network {
   const char* last_layer;  // pattern of its parameters
 };
 
-std::shared_ptr<const std::string> FileOf(const std::string& name) {
+std::shared_ptr<const ModelFile> FileNamed(const std::string& name) {
   std::ifstream in(std::string(std::getenv("CHAINFLEET_NETWORKS")) + "/" + name, std::ios::binary);
   CHAINFLEET_CHECK(in.good()) << "no file " << name;
-  return std::make_shared<std::string>(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+  return FileOf(std::string(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()));
 }
 
 Alternative Stepping(const std::string& name, const ModelSpec& model,
                      const std::shared_ptr<const ResidentDataset>& data,
-                     std::shared_ptr<const std::string> file = nullptr) {
+                     std::shared_ptr<const ModelFile> file = nullptr) {
   auto made = ChainBatch::Create(NetworkBenchPlan(model, *data, kChains, 128), data, "cpu", std::move(file));
   CHAINFLEET_CHECK(made.ok()) << made.status().ToString();
   const std::shared_ptr<ChainBatch> batch = *std::move(made);
@@ -48,10 +49,10 @@ void Run(benchmark::State& state, const Network& network) {
   at::set_num_threads(static_cast<int>(state.range(0)));
   const auto data = SyntheticImages(kExamples, network.input_shape);
   const std::string name = network.name;
-  const auto exported = FileOf(name + ".pt2");
+  const auto exported = FileNamed(name + ".pt2");
   std::vector<Alternative> alternatives = {Stepping("pt2", {StoredNetworkModel{name}}, data, exported)};
   const ModelSpec script{StoredNetworkModel{name, ModelFormat::kTorchScript}};
-  alternatives.push_back(Stepping("torchscript", script, data, FileOf(name + ".pt")));
+  alternatives.push_back(Stepping("torchscript", script, data, FileNamed(name + ".pt")));
   if (network.builtin) alternatives.push_back(Stepping("builtin", {*network.builtin}, data));
   const ModelSpec last_layer{StoredNetworkModel{name}, {}, {network.last_layer}};
   alternatives.push_back(Stepping("last_layer", last_layer, data, exported));

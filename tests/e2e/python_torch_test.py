@@ -35,7 +35,32 @@ class Kernels(Net):
         return super().forward(x) + self.again(torch.cat([*near.values()], dim=1))
 
 
+class Words(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.out = torch.nn.Embedding(30, 8), torch.nn.Linear(8, 2)
+
+    def forward(self, tokens):
+        return self.out(torch.tanh(self.embed(tokens)).mean(1))
+
+
 class Torch(ConnectedFleet):
+    def test_a_module_of_tokens(self):
+        torch.manual_seed(5)
+        tokens = numpy.random.default_rng(7).integers(0, 30, (600, 5))
+        y = (tokens < 10).sum(1) > 1
+        job = self.fleet.sample(Words(), data=(tokens, y), sampler=cf.SGLD(), chains=2, epochs=20, learning_rate=0.3, temperature=1e-3,
+                                progress=False)
+        p = job.predict(tokens)
+        self.assertEqual(p.mean_probability.shape, (600, 2))
+        numpy.testing.assert_allclose(job.to_torch()(tokens).numpy(), p.mean_probability, atol=2e-6)
+        with self.assertRaisesRegex(cf.errors.InvalidArgument, "index out of range"):
+            job.predict(tokens + 30)
+        with self.assertRaisesRegex(cf.errors.InvalidArgument, "its predictions have no gradients"):
+            job.predict(tokens[:2], gradients=True)
+        with self.assertRaisesRegex(cf.errors.InvalidArgument, "it takes whole numbers, and the rows of x have others"):
+            self.fleet.sample(Words(), data=(tokens + 0.5, y), sampler=cf.SGLD(), epochs=1, progress=False)
+
     def test_a_module_that_torchscript_cannot_take(self):
         torch.manual_seed(5)
         net = Kernels(outputs=2)

@@ -63,7 +63,7 @@ class Breadth : public NeedsGpu, public ::testing::WithParamInterface<Job> {
 TEST_P(Breadth, ChainsMatchTheCpu) {
   const SecondGpu gpu;
   const bool is_module = std::holds_alternative<StoredNetworkModel>(GetParam().model.kind);
-  const auto module = is_module ? std::make_shared<const std::string>(ScriptedMlp({4, 6, 1})) : nullptr;
+  const auto module = is_module ? FileOf(ScriptedMlp({4, 6, 1})) : nullptr;
   for (const SamplerSpec& sampler : GetParam().samplers) {
     SCOPED_TRACE(sampler.name());
     const auto plan = PlanOf(sampler);

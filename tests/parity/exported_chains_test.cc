@@ -24,14 +24,15 @@ TEST_P(ExportedChains, MatchTheCpu) {
   const auto plan = NetworkPlan({StoredNetworkModel{"mine"}}, {EmcmcSpec{1e-4}}, *data_);
   plan->spec.temperature = 1e-4;
   plan->spec.num_steps = 4;
-  const auto file = std::make_shared<const std::string>(GetParam().Read());
+  const auto file = FileOf(GetParam().Read());
   const auto show = [&](const std::string& device) { return ChainsOnTheWay(plan, data_, {device}, file).Run(); };
   ExpectSameWay(show("cpu"), show(gpu.name()));
 }
 
 // The operators of the gradients of `chains` chains.
 int64_t CountGradients(const ExportedFile& file, const Data& data, ChainBatching batching, int64_t chains) {
-  const auto loaded = ExportedNetwork::Load(file.Read(), file.input_shape, file.outputs, at::Device(at::kCUDA, 0));
+  const auto loaded =
+      ExportedNetwork::Load(ExportedModelOf(file.Read()), file.input_shape, file.outputs, at::Device(at::kCUDA, 0));
   CHAINFLEET_CHECK(loaded.ok()) << loaded.status().ToString();
   EXPECT_EQ((*loaded)->TakesChains(), file.batches);
   const auto layout = std::make_shared<const Layout>((*loaded)->shape().parameters);

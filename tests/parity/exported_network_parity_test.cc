@@ -99,7 +99,7 @@ TEST(ExportedNetwork, HasTheEnergyAndGradientsOfItsLayers) {
   const auto make = [&](const ModelSpec& model) {
     JobPlan plan = *NetworkPlan(model, {SgldSpec{}}, *data);
     plan.spec.prior.kind = GaussianPrior{25};
-    auto made = MakeNetworkPotential(plan, data, Device(), &file);
+    auto made = MakeNetworkPotential(plan, data, Device(), FileOf(file).get());
     EXPECT_TRUE(made.ok()) << made.status();
     return *std::move(made);
   };
@@ -118,10 +118,35 @@ TEST(ExportedNetwork, HasTheEnergyAndGradientsOfItsLayers) {
   }
 }
 
+// A data set holds indices as float32.
+TEST(ExportedNetwork, ReadsIndicesOfADataSet) {
+  const ExportedModel file = ExportedModelOf(ReadExportedData("causal.pt2"));
+  const auto network = ExportedNetwork::Load(file, {6}, 5, at::kCPU);
+  ASSERT_TRUE(network.ok()) << network.status();
+  const auto head = ExportedNetwork::Load(file, {6}, 5, at::kCPU, {}, {"out.*"});
+  ASSERT_TRUE(head.ok()) << head.status();
+  ASSERT_TRUE((*head)->HasFeatures());
+  const at::Tensor indices = InputOf(file.program.inputs[0], 0);
+  std::vector<at::Tensor> values = file.tensors, parameters, of_head;
+  for (size_t i = 0; i < file.tensors.size(); ++i) {
+    const ExportedTensor& tensor = file.program.tensors[i];
+    if (tensor.is_parameter) parameters.push_back(file.tensors[i].unsqueeze(0));
+    if (tensor.name.starts_with("out.")) of_head.push_back(file.tensors[i].unsqueeze(0));
+  }
+  values.push_back(indices);
+  const at::Tensor wanted = ExportedSteps::Compile(file.program, at::kCPU)->Run(values);
+  const at::Tensor x = indices.to(at::kFloat);
+  EXPECT_TRUE((*network)->Logits(parameters, x.unsqueeze(0)).squeeze(0).equal(wanted));
+  EXPECT_LT(((*head)->LogitsOf(of_head, (*head)->Features(x)) - wanted).abs().max().item<float>(), 1e-5);
+  EXPECT_THROW((*network)->Logits(parameters, x.unsqueeze(0) + 0.5), c10::ValueError);
+  EXPECT_THROW((*network)->Logits(parameters, x.unsqueeze(0) + 50), c10::IndexError) << "50 words are known";
+  EXPECT_GE((*network)->PassOfRows().size, 1);
+}
+
 // The file holds what PyTorch had: a chain that starts there has the outputs of the module.
 TEST(ExportedNetwork, BringsTheWeightsOfItsFile) {
   const std::string file = ReadExportedData("mlp.pt2");
-  const auto network = ExportedNetwork::Load(file, {6}, 3, at::kCPU);
+  const auto network = ExportedNetwork::Load(ExportedModelOf(file), {6}, 3, at::kCPU);
   ASSERT_TRUE(network.ok()) << network.status();
   const auto start = StartOfChain(Layout((*network)->shape().parameters), {.model = true}, 0, RngKey{1});
   ASSERT_TRUE(start.ok()) << start.status();
@@ -156,8 +181,8 @@ at::Tensor SomeInputs(const NetworkShape& network, int64_t chains, int64_t rows)
 // whole network.
 TEST(ExportedNetwork, FreezesWhatTheJobDoesNotSample) {
   const std::string file = ReadExportedData("mlp.pt2");
-  const auto whole = ExportedNetwork::Load(file, {6}, 3, at::kCPU);
-  const auto head = ExportedNetwork::Load(file, {6}, 3, at::kCPU, {}, {"5.*"});
+  const auto whole = ExportedNetwork::Load(ExportedModelOf(file), {6}, 3, at::kCPU);
+  const auto head = ExportedNetwork::Load(ExportedModelOf(file), {6}, 3, at::kCPU, {}, {"5.*"});
   ASSERT_TRUE(whole.ok() && head.ok()) << head.status();
   const std::vector<ParameterShape>& tensors = (*head)->shape().parameters;
   ASSERT_EQ(tensors.size(), 2u);
@@ -224,7 +249,7 @@ TEST_P(ExportedChains, HaveTheSameBitsInABatchAndAlone) {
   const auto data = SyntheticImages(64, GetParam().input_shape, GetParam().outputs);
   const std::string file = GetParam().Read();
   const auto plan = NetworkPlan({StoredNetworkModel{"mine"}}, {SgldSpec{}}, *data);
-  const auto potential = MakeNetworkPotential(*plan, data, Device(), &file);
+  const auto potential = MakeNetworkPotential(*plan, data, Device(), FileOf(file).get());
   ASSERT_TRUE(potential.ok()) << potential.status();
   constexpr int64_t kBatch = 19;
   const auto results = [&](const std::vector<int64_t>& chains) {
@@ -263,8 +288,8 @@ std::string HeadOf(const NetworkShape& network) {
 // The trunk runs once for each row. A head over its results is the head in the network, up to the order of sums.
 TEST_P(ExportedChains, AHeadOverFeaturesOfRowsIsThatInTheNetwork) {
   const std::string pattern = HeadOf(network_->shape());
-  const auto loaded =
-      ExportedNetwork::Load(GetParam().Read(), GetParam().input_shape, GetParam().outputs, at::kCPU, {}, {pattern});
+  const auto loaded = ExportedNetwork::Load(ExportedModelOf(GetParam().Read()), GetParam().input_shape,
+                                            GetParam().outputs, at::kCPU, {}, {pattern});
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   const StoredNetwork& head = **loaded;
   EXPECT_LT(head.shape().parameters.size(), network_->shape().parameters.size());
@@ -302,7 +327,7 @@ TEST_P(ExportedChains, AHeadHasTheEnergiesOfTheWholeNetworkWithItsValues) {
   const std::string file = GetParam().Read(), pattern = HeadOf(network_->shape());
   const auto potential_of = [&](const std::vector<std::string>& sample) {
     const auto plan = NetworkPlan({StoredNetworkModel{"mine"}, {}, sample}, {SgldSpec{}}, *data);
-    auto made = MakeNetworkPotential(*plan, data, Device(), &file);
+    auto made = MakeNetworkPotential(*plan, data, Device(), FileOf(file).get());
     EXPECT_TRUE(made.ok()) << made.status();
     return *std::move(made);
   };
@@ -371,14 +396,17 @@ TEST(ExportedNetwork, RefusesNodesThatTrainOrThatLibTorchDoesNotKnow) {
 
 TEST(ExportedNetwork, TakesTheDataThatItWasExportedFor) {
   const auto load = [](const std::string& name, const std::vector<int64_t>& input_shape, int64_t outputs) {
-    const auto network = ExportedNetwork::Load(ReadExportedData(name + ".pt2"), input_shape, outputs, at::kCPU);
+    const auto network =
+        ExportedNetwork::Load(ExportedModelOf(ReadExportedData(name + ".pt2")), input_shape, outputs, at::kCPU);
     return network.ok() ? "" : std::string(network.status().message());
   };
   EXPECT_EQ(load("mlp", {6}, 3), "");
   EXPECT_EQ(load("vit", {3, 16, 16}, 10), "");
   EXPECT_THAT(load("mlp", {2, 3}, 3), HasSubstr("takes float32 [n, 6], the data set has float32 [n, 2, 3]"));
-  EXPECT_THAT(load("mlp", {6}, 4), HasSubstr("gives Float [3, 3]; float32 [n, 4]"));
-  EXPECT_THAT(load("causal", {6}, 5), HasSubstr("takes int64 [n, 6]"));
+  EXPECT_THAT(load("mlp", {6}, 4), HasSubstr("gives Float [3, 3]; the likelihood needs float32 [n, 4]"));
+  EXPECT_EQ(load("causal", {6}, 5), "");
+  EXPECT_THAT(load("causal", {7}, 5), HasSubstr("takes int64 [n, 6], the data set has float32 [n, 7]"));
+  EXPECT_THAT(load("two_inputs", {6}, 4), HasSubstr("the data set has float32 [n, 6]"));
   EXPECT_THAT(load("two_inputs", {4}, 4), HasSubstr("takes int64 [n, 4] and float32 [n, 6]"));
 }
 

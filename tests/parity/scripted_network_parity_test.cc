@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "core/formats/torch_script.h"
+#include "tests/support/model_files.h"
 #include "tests/support/network_chains.h"
 #include "tests/support/network_fixture.h"
 #include "tests/support/one_stack.h"
@@ -61,7 +62,7 @@ class ScriptedMlpParity : public ::testing::Test {
   }
 
   const std::shared_ptr<const ResidentDataset> data_ = SyntheticImages(kExamples);
-  const std::shared_ptr<const std::string> file_ = std::make_shared<const std::string>(ScriptedMlp(kMlp));
+  const std::shared_ptr<const ModelFile> file_ = FileOf(ScriptedMlp(kMlp));
 };
 
 TEST_F(ScriptedMlpParity, LossesAndGradientsMatchTheBuiltIn) {
@@ -118,7 +119,7 @@ TEST(ScriptedNetwork, AnswersToAnyLikelihoodWhoseOwnParametersComeLast) {
   const auto data = Resident(MakeTable(kExamples, 4, false));
   const std::string file = ScriptedMlp({4, 8, 1});
   const auto make = [&](const ModelSpec& model) {
-    return *MakeNetworkPotential(PlanOf(model, *data), data, Device(), &file);
+    return *MakeNetworkPotential(PlanOf(model, *data), data, Device(), FileOf(file).get());
   };
   const GaussianLikelihood learned{.variance = {}, .learned = true};
   const auto module = make({StoredNetworkModel{"mine", ModelFormat::kTorchScript}, learned}),

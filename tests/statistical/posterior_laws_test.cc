@@ -97,7 +97,7 @@ struct Trajectories {
 
 // `module`: the file of a stored network.
 Samples RunHmc(const ModelSpec& model, const Trajectories& run, const Table* table = nullptr,
-               const std::shared_ptr<const std::string>& module = nullptr) {
+               const std::shared_ptr<const ModelFile>& module = nullptr) {
   constexpr int kBurnIn = 32;
   const int chains = run.chains;
   EXPECT_TRUE(InitializeDevice("cpu", 1).ok());
@@ -289,7 +289,7 @@ TEST(PosteriorLaws, BernoulliNetworkMatchesQuadrature) {
 constexpr int kFewChains = 192;
 
 TEST(PosteriorLaws, AnExportedNetworkHasTheLawsOfItsLayer) {
-  const auto file = std::make_shared<const std::string>(ReadExportedData("line.pt2"));
+  const auto file = FileOf(ReadExportedData("line.pt2"));
   constexpr double kVariance = 0.4;
   const Table numbers = CentredTable(), classes = MakeTable(kData, 1, true);
   const ModelSpec linear{StoredNetworkModel{"line"}, GaussianLikelihood{.variance = kVariance}};
@@ -304,7 +304,7 @@ TEST(PosteriorLaws, AnExportedNetworkHasTheLawsOfItsLayer) {
 
 // The file computes a linear head of -2 x, and the -2 is a parameter.
 TEST(PosteriorLaws, AHeadAloneHasItsClosedForm) {
-  const auto file = std::make_shared<const std::string>(ReadExportedData("head.pt2"));
+  const auto file = FileOf(ReadExportedData("head.pt2"));
   constexpr double kVariance = 0.4;
   const Table table = CentredTable();
   const ModelSpec head{StoredNetworkModel{"head"}, GaussianLikelihood{.variance = kVariance}, {"1.*"}};

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/check.h"
+#include "tests/support/model_files.h"
 #include "worker/numerics/models/exported_network.h"
 
 namespace chainfleet {
@@ -28,7 +29,7 @@ struct ExportedFile {
 
   std::string Read() const { return ReadExportedData(name + ".pt2"); }
   std::shared_ptr<const StoredNetwork> Load() const {
-    auto network = ExportedNetwork::Load(Read(), input_shape, outputs, at::kCPU);
+    auto network = ExportedNetwork::Load(ExportedModelOf(Read()), input_shape, outputs, at::kCPU);
     CHAINFLEET_CHECK(network.ok()) << network.status().ToString();
     return *std::move(network);
   }

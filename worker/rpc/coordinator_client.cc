@@ -260,6 +260,7 @@ class CoordinatorClient::Get final : public Call<grpc::ClientReadReactor<v1::Chu
 
   void OnReadDone(bool ok) override {
     if (!ok) return;
+    if (bytes_->empty()) bytes_->reserve(expected_);
     bytes_->append(chunk_.data());
     if (bytes_->size() > expected_) {
       context_.TryCancel();

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "core/store/draw_codec/sha256.h"
+#include "worker/numerics/models/model_file.h"
+#include "worker/numerics/tensors/torch_errors.h"
 
 namespace chainfleet {
 
@@ -21,21 +23,39 @@ void InputCache::GetDataset(const Dataset& dataset, Done<std::shared_ptr<const R
   datasets_.Get(dataset.digest, load, std::move(done));
 }
 
-void InputCache::GetFile(const BlobRef& file, bool is_module, Done<std::shared_ptr<const std::string>> done) {
-  const auto load = [this, &file, is_module](Done<LoadingCache<std::string>::Loaded> loaded) {
+void InputCache::GetModel(const BlobRef& file, Done<std::shared_ptr<const ModelFile>> done) {
+  const auto load = [this, &file](Done<LoadingCache<ModelFile>::Loaded> loaded) {
     fetcher_->Fetch(
-        file, /*on_disk=*/true,
-        [this, is_module, loaded = std::move(loaded)](const absl::StatusOr<std::shared_ptr<const std::string>>& bytes) {
+        file, /*on_disk=*/true, [this, file, loaded](const absl::StatusOr<std::shared_ptr<const std::string>>& bytes) {
           if (!bytes.ok()) return loaded(bytes.status());
-          const LoadingCache<std::string>::Loaded whole{*bytes, static_cast<int64_t>((*bytes)->size())};
-          if (!is_module) return loaded(whole);
-          module_check_.executor->Schedule([this, loaded, whole] {
-            const absl::Status checked = module_check_.run(*whole.value);
-            checked.ok() ? loaded(whole) : loaded(checked);
+          module_check_.executor->Schedule([this, file, loaded, bytes = *bytes]() mutable {
+            const auto model = CatchTorch("a network's file", [&] { return ReadModel(file, std::move(bytes)); });
+            if (!model.ok()) return loaded(model.status());
+            loaded(LoadingCache<ModelFile>::Loaded{*model, (*model)->size_bytes()});
           });
         });
   };
-  files_.Get(file.sha256, load, std::move(done));
+  models_.Get(file.sha256, load, std::move(done));
+}
+
+// A .pt2 file is read from disk if it is there, so that memory never holds both the file and its tensors.
+absl::StatusOr<std::shared_ptr<const ModelFile>> InputCache::ReadModel(const BlobRef& file,
+                                                                       std::shared_ptr<const std::string> bytes) const {
+  CHAINFLEET_RETURN_IF_ERROR(module_check_.run(*bytes));
+  const std::string path = fetcher_->PathOnDisk(file);
+  if (path.empty() || !IsExportedProgram(*bytes)) return ReadModelFile(std::move(bytes));
+  bytes.reset();
+  return ReadExportedModel({path, file.size_bytes});
+}
+
+void InputCache::GetWeights(const BlobRef& file, Done<std::shared_ptr<const std::string>> done) {
+  const auto load = [this, &file](Done<LoadingCache<std::string>::Loaded> loaded) {
+    fetcher_->Fetch(file, /*on_disk=*/true, [loaded](const absl::StatusOr<std::shared_ptr<const std::string>>& bytes) {
+      if (!bytes.ok()) return loaded(bytes.status());
+      loaded(LoadingCache<std::string>::Loaded{*bytes, static_cast<int64_t>((*bytes)->size())});
+    });
+  };
+  weights_.Get(file.sha256, load, std::move(done));
 }
 
 void InputCache::FetchNext(const std::shared_ptr<Assembly>& assembly) {
@@ -77,14 +97,11 @@ void ChainLoader::Load(const LeasedChain& chain, Done<LoadedChain> done) {
 void ChainLoader::LoadModule(const std::shared_ptr<LoadedChain>& loaded, const Done<LoadedChain>& done) {
   const auto& module = loaded->chain.grant.plan->module;
   if (!module) return LoadStart(loaded, done);
-  inputs_->GetFile(module->object, /*is_module=*/true,
-                   [this, loaded, done](const absl::StatusOr<std::shared_ptr<const std::string>>& bytes) {
-                     if (!bytes.ok()) {
-                       return done(Annotate(bytes.status(), "model " + loaded->chain.grant.plan->module->name));
-                     }
-                     loaded->inputs.module = *bytes;
-                     LoadStart(loaded, done);
-                   });
+  inputs_->GetModel(module->object, [this, loaded, done](const absl::StatusOr<std::shared_ptr<const ModelFile>>& file) {
+    if (!file.ok()) return done(Annotate(file.status(), "model " + loaded->chain.grant.plan->module->name));
+    loaded->inputs.module = *file;
+    LoadStart(loaded, done);
+  });
 }
 
 void ChainLoader::LoadStart(const std::shared_ptr<LoadedChain>& loaded, const Done<LoadedChain>& done) {
@@ -110,12 +127,12 @@ void ChainLoader::LoadWeights(const std::shared_ptr<LoadedChain>& loaded, const 
   const Grant& grant = loaded->chain.grant;
   if (grant.plan->weights.empty()) return done(std::move(*loaded));
   const StoredModel& file = grant.plan->weights[grant.chain.index % grant.plan->weights.size()];
-  inputs_->GetFile(file.object, /*is_module=*/false,
-                   [loaded, done, name = file.name](const absl::StatusOr<std::shared_ptr<const std::string>>& bytes) {
-                     if (!bytes.ok()) return done(Annotate(bytes.status(), "model " + name));
-                     loaded->weights = *bytes;
-                     done(std::move(*loaded));
-                   });
+  inputs_->GetWeights(
+      file.object, [loaded, done, name = file.name](const absl::StatusOr<std::shared_ptr<const std::string>>& bytes) {
+        if (!bytes.ok()) return done(Annotate(bytes.status(), "model " + name));
+        loaded->weights = *bytes;
+        done(std::move(*loaded));
+      });
 }
 
 }  // namespace chainfleet

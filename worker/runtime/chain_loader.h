@@ -15,10 +15,12 @@
 
 namespace chainfleet {
 
+struct ModelFile;
+
 // The data that the chains of a job read, in addition to the plan.
 struct JobInputs {
   std::shared_ptr<const ResidentDataset> dataset;  // null for analytic potentials
-  std::shared_ptr<const std::string> module;       // bytes of a TorchScript file; null for other models
+  std::shared_ptr<const ModelFile> module;         // null unless the network is a stored one
 };
 
 struct LoadedChain {
@@ -34,8 +36,8 @@ struct ModuleCheck {
   std::function<absl::Status(const std::string& bytes)> run;
 };
 
-// Caches decoded data sets and unchanged files of models for the process, by digest. Chains and prediction shards
-// share them. Thread-safe.
+// Caches decoded data sets, stored networks and files of weights for the process, by digest. Chains and prediction
+// shards share them. Thread-safe.
 class InputCache {
  public:
   InputCache(ObjectFetcher* fetcher, Executor* executor, ModuleCheck module_check,
@@ -44,23 +46,29 @@ class InputCache {
         executor_(executor),
         module_check_(std::move(module_check)),
         datasets_(dataset_bytes, executor),
-        files_(limits::kModelCacheBytes, executor) {}
+        models_(limits::kMaxModelBytes, executor),
+        weights_(limits::kModelCacheBytes, executor) {}
 
   // Errors of ObjectFetcher. DATA_LOSS: the shards do not match the description.
   void GetDataset(const Dataset& dataset, Done<std::shared_ptr<const ResidentDataset>> done);
-  // The bytes of a network's file, checked, or of a file of weights. Errors of ObjectFetcher and of the check.
-  void GetFile(const BlobRef& file, bool is_module, Done<std::shared_ptr<const std::string>> done);
+  // Errors of ObjectFetcher, of the check and of ReadModelFile.
+  void GetModel(const BlobRef& file, Done<std::shared_ptr<const ModelFile>> done);
+  // The bytes of a file of weights. Errors of ObjectFetcher.
+  void GetWeights(const BlobRef& file, Done<std::shared_ptr<const std::string>> done);
 
  private:
   struct Assembly;
 
   void FetchNext(const std::shared_ptr<Assembly>& assembly);
+  absl::StatusOr<std::shared_ptr<const ModelFile>> ReadModel(const BlobRef& file,
+                                                             std::shared_ptr<const std::string> bytes) const;
 
   ObjectFetcher* const fetcher_;
   Executor* const executor_;
   const ModuleCheck module_check_;
   LoadingCache<ResidentDataset> datasets_;
-  LoadingCache<std::string> files_;
+  LoadingCache<ModelFile> models_;
+  LoadingCache<std::string> weights_;
 };
 
 // Thread-safe.

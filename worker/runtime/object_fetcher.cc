@@ -68,6 +68,12 @@ void ObjectFetcher::OnBytes(const std::shared_ptr<Attempt>& attempt,
   attempt->done(std::move(bytes));
 }
 
+std::string ObjectFetcher::PathOnDisk(const BlobRef& ref) const {
+  if (disk_.files == nullptr) return "";
+  std::string path = disk_.folder + "/" + ref.sha256;
+  return disk_.files->SizeBytes(path).value_or(-1) == ref.size_bytes ? path : "";
+}
+
 std::shared_ptr<const std::string> ObjectFetcher::ReadFromDisk(const BlobRef& ref) {
   auto bytes = disk_.files->Read(disk_.folder + "/" + ref.sha256);
   if (!bytes.ok() || Sha256Hex(*bytes) != ref.sha256) return nullptr;

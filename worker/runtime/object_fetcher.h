@@ -30,6 +30,9 @@ class ObjectFetcher {
   // bytes do not have the digest `ref.sha256`. `on_disk`: reads the disk cache first, and adds the object to it.
   void Fetch(const BlobRef& ref, bool on_disk, Done<std::shared_ptr<const std::string>> done);
 
+  // The path of a fetched object in the disk cache; empty if it is not there. Its bytes may have been damaged since.
+  std::string PathOnDisk(const BlobRef& ref) const;
+
  private:
   struct Attempt;
 

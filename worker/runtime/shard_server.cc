@@ -73,7 +73,7 @@ struct ShardServer::Shard {
   int loading = 0;
   absl::Status load_status;
   std::shared_ptr<const ResidentDataset> dataset;
-  std::shared_ptr<const std::string> module;
+  std::shared_ptr<const ModelFile> module;
   bool cancelled = false;
 
   ShardResult result;
@@ -171,11 +171,10 @@ void ShardServer::LoadDataset(const std::shared_ptr<Shard>& shard) {
 void ShardServer::LoadModule(const std::shared_ptr<Shard>& shard) {
   const std::optional<BlobRef>& module = shard->request.plan->module;
   if (!module) return OnLoaded(shard, absl::OkStatus());
-  inputs_->GetFile(*module, /*is_module=*/true,
-                   [this, shard](const absl::StatusOr<std::shared_ptr<const std::string>>& bytes) {
-                     if (bytes.ok()) shard->module = *bytes;
-                     OnLoaded(shard, bytes.status());
-                   });
+  inputs_->GetModel(*module, [this, shard](const absl::StatusOr<std::shared_ptr<const ModelFile>>& file) {
+    if (file.ok()) shard->module = *file;
+    OnLoaded(shard, file.status());
+  });
 }
 
 void ShardServer::LoadMore(const std::shared_ptr<Shard>& shard) {

@@ -24,7 +24,7 @@ namespace chainfleet {
 
 // Creates a predictor: Predictor::Create on this worker's device, or a fake.
 using PredictorFactory = std::function<absl::StatusOr<std::unique_ptr<Predictor>>(
-    std::shared_ptr<const PredictPlan> plan, std::shared_ptr<const std::string> module)>;
+    std::shared_ptr<const PredictPlan> plan, std::shared_ptr<const ModelFile> module)>;
 
 // Submit and Cancel are thread-safe; ServeOne belongs to the device loop's thread. Bounded: limits::kMaxQueuedShards.
 // Before it is destroyed, executor and port must have stopped calling.

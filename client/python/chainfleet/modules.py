@@ -25,7 +25,7 @@ TRIED_ROWS = 3
 def network_file(model: Any, shape: Sequence[int] | None) -> tuple[bytes, Any]:
     """A torch.nn.Module as a .pt2 file of torch.export, and the function in it; a file by its path, and None.
 
-    shape: that of one input. A ScriptModule becomes a TorchScript file.
+    shape: that of one input. A ScriptModule becomes a TorchScript file. A module of indices is exported for int64.
     Raises InvalidArgument if the module has no parameters, or with torch's words if it cannot be exported, NotFound
     without the file.
     """
@@ -52,11 +52,11 @@ def network_file(model: Any, shape: Sequence[int] | None) -> tuple[bytes, Any]:
     if shape is None:
         hint = "give rows: data=(x, y), files by fleet.put_files(name, ...) and data=name, or put_model(..., example=x)"
         raise _refused("the shape of its inputs is not known", hint)
-    example = torch.zeros(TRIED_ROWS, *shape, dtype=torch.float32, device="cpu")  # stored in the file
+    module = evaluated(copy.deepcopy(model).cpu())
+    kind = torch.int64 if takes_indices(module, shape) else torch.float32
+    example = torch.zeros(TRIED_ROWS, *shape, dtype=kind, device="cpu")  # stored in the file
     try:
-        exported = torch.export.export(
-            evaluated(copy.deepcopy(model).cpu()), (example,), dynamic_shapes=({0: torch.export.Dim("batch")},)
-        )
+        exported = torch.export.export(module, (example,), dynamic_shapes=({0: torch.export.Dim("batch")},))
     except Exception as error:  # torch.export raises errors of any class
         lines = [line.strip() for line in str(error).strip().splitlines()] or [type(error).__name__]
         words = next((line[2:] for line in lines if line.startswith("- ")), lines[0])
@@ -79,6 +79,23 @@ def is_exported(content: bytes) -> bool:
             return any(name.endswith("/archive_format") for name in archive.namelist())
     except zipfile.BadZipFile:
         return False
+
+
+def takes_indices(module: Any, shape: Sequence[int]) -> bool:
+    """Whether a module takes whole numbers, such as tokens, and no float32. It is run on zeros."""
+    import torch
+
+    device = next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
+
+    def runs(kind: torch.dtype) -> bool:
+        try:
+            with torch.no_grad():
+                module(torch.zeros(TRIED_ROWS, *shape, dtype=kind, device=device))
+        except Exception:  # forward raises errors of any class
+            return False
+        return True
+
+    return not runs(torch.float32) and runs(torch.int64)
 
 
 def check_buffers(module: Any, state: Any) -> None:
@@ -121,7 +138,8 @@ def try_module(module: Any, data: Data, likelihood: Likelihood | None) -> None:
     """
     import torch
 
-    rows = torch.from_numpy(_tried_rows(data.x))
+    of_row = data.x.shape[1:]
+    rows = torch.from_numpy(_some_rows(data.x) if takes_indices(module, of_row) else _tried_rows(data.x))
     wanted = _outputs(data, likelihood)
     try:
         with torch.no_grad():
@@ -129,7 +147,7 @@ def try_module(module: Any, data: Data, likelihood: Likelihood | None) -> None:
             if torch.is_tensor(together):
                 alone = torch.cat([module(rows[i : i + 1]) for i in range(len(rows))])
     except (RuntimeError, ValueError, torch.jit.Error) as error:
-        hint = f"forward takes standardised float32 {_axes(data.x.shape[1:])}"
+        hint = f"forward takes standardised float32 {_axes(of_row)}, or whole numbers such as tokens"
         raise _refused(f"forward fails on {list(rows.shape)}: {str(error).strip().splitlines()[-1]}", hint) from None
     if not torch.is_tensor(together) or together.dtype != torch.float32 or list(together.shape) != [len(rows), wanted]:
         given = f"{together.dtype} {list(together.shape)}" if torch.is_tensor(together) else type(together).__name__
@@ -144,10 +162,23 @@ def try_module(module: Any, data: Data, likelihood: Likelihood | None) -> None:
         raise _refused(f"forward mixes examples: row {row} alone has another output than together with others", hint)
 
 
+def _few(x: Array) -> Array:
+    """TRIED_ROWS rows of the data, far from one another where there are many."""
+    return np.resize(x[: 64 * TRIED_ROWS : 64] if len(x) > 64 * TRIED_ROWS else x, (TRIED_ROWS, *x.shape[1:]))
+
+
+def _some_rows(x: Array) -> Array:
+    """Rows of the data, int64."""
+    rows = _few(x)
+    if not np.array_equal(rows, np.round(rows)):
+        raise _refused("it takes whole numbers, and the rows of x have others", "pass tokens or other indices as x")
+    made: Array = rows.astype(np.int64)
+    return made
+
+
 def _tried_rows(x: Array) -> Array:
     """Different rows near those of the data, standardised, float32."""
-    rows = np.resize(x[: 64 * TRIED_ROWS : 64] if len(x) > 64 * TRIED_ROWS else x, (TRIED_ROWS, *x.shape[1:]))
-    made: Array = rows.astype(np.float32)
+    made: Array = _few(x).astype(np.float32)
     made = (made - made.mean()) / (made.std() or 1)
     made += 0.1 * np.random.default_rng(0).standard_normal(made.shape, np.float32)
     return made

@@ -11,7 +11,7 @@ from google.protobuf import json_format
 
 from .draws import Draw, Draws
 from .errors import InvalidArgument
-from .modules import copy_of, evaluated, is_exported, network_file
+from .modules import copy_of, evaluated, is_exported, network_file, takes_indices
 from .prediction import check_rows, input_scaling, learns_numbers
 from .v1 import jobs_pb2
 
@@ -38,6 +38,7 @@ class TorchAverage:
 
         self._torch, self._about, self._device = torch, about, torch.device(device or "cpu")
         self._module = evaluated(copy_of(module).to(self._device))
+        self._indices = takes_indices(self._module, about.inputs.shape)
         for parameter in self._module.parameters():
             parameter.requires_grad_(False)
         scale, mean, stddev = input_scaling(about)
@@ -130,13 +131,14 @@ class TorchAverage:
         return average
 
     def _seen(self, x: Any) -> torch.Tensor:
-        """Returns the network's inputs, standardised float32; see Job.standardise."""
+        """Returns the network's inputs: standardised float32, see Job.standardise, or indices."""
         torch = self._torch
         if torch.is_tensor(x) and (x.requires_grad or x.device.type != "cpu"):
             check_rows(torch.zeros(x.shape, dtype=x.dtype), self._about)  # its values stay where they are
         else:
             x = torch.from_numpy(check_rows(x, self._about).copy())
-        return (x.to(self._device).float() * self._scale - self._mean) / self._stddev
+        seen = (x.to(self._device).float() * self._scale - self._mean) / self._stddev
+        return seen.round().long() if self._indices else seen
 
     def _outputs(self, parameters: dict[str, torch.Tensor], inputs: torch.Tensor) -> torch.Tensor:
         """The module's outputs with these parameters."""

@@ -437,7 +437,7 @@ TEST(ExportedProgramTest, RefusesArchives) {
   ExpectRefusal(WithMember(kModel, many.c_str()), {"models/model.json: has more than 3355443 keys and values"});
   many.resize(33 << 20, ' ');
   ExpectRefusal(WithMember(kModel, many.c_str()), {"models/model.json: has 34603008 bytes, at most 33554432 are read"});
-  EXPECT_FALSE(IsExportedProgram("no zip"));
+  EXPECT_FALSE(IsExportedProgram(std::string("no zip")));
   EXPECT_FALSE(IsExportedProgram(WithMember("archive_format", "pt1")));
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/store/draw_codec/safetensors.h"
 #include "core/store/draw_codec/sha256.h"
+#include "tests/support/exported_files.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_coordinator.h"
 #include "tests/support/manual_executor.h"
@@ -125,6 +126,33 @@ TEST_F(ObjectFetcherTest, TargetsOfBothSortsCountAgainstTheMemoryOfDataSets) {
       EXPECT_EQ(loads, room < 16 ? 1 : 2) << (labels ? "labels" : "numbers") << " in " << room << " bytes";
     }
   }
+}
+
+// The disk cache has the file once it was fetched.
+TEST_F(ObjectFetcherTest, ReadsANetworkOnceForAllWithAndWithoutADisk) {
+  const std::string file = ReadExportedData("mlp.pt2");
+  const BlobRef ref{"network", std::ssize(file), Sha256Hex(file)};
+  char folder[] = "/tmp/networks-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  for (const DiskCache& disk : {DiskCache{}, DiskCache{RealFileSystem(), folder}}) {
+    ObjectFetcher fetcher(&server_, &executor_, RngKey{1}, disk);
+    EXPECT_EQ(fetcher.PathOnDisk(ref), "");
+    InputCache cache(&fetcher, &executor_, {&executor_, [](const std::string&) { return absl::OkStatus(); }});
+    server_.blobs[ref.name] = file;
+    std::vector<std::shared_ptr<const ModelFile>> got;
+    for (int i = 0; i < 2; ++i) {
+      cache.GetModel(ref, [&](const auto& model) { got.push_back(model.ok() ? *model : nullptr); });
+      executor_.RunFor(absl::Minutes(1));
+      server_.blobs.erase(ref.name);
+    }
+    EXPECT_EQ(fetcher.PathOnDisk(ref), disk.files == nullptr ? "" : std::string(folder) + "/" + ref.sha256);
+    ASSERT_NE(got[0], nullptr);
+    EXPECT_EQ(got[0], got[1]);
+    const ExportedModel& exported = std::get<ExportedModel>(got[0]->content);
+    EXPECT_EQ(exported.tensors.size(), exported.program.tensors.size());
+    EXPECT_EQ(got[0]->size_bytes(), 435 * static_cast<int64_t>(sizeof(float)));
+  }
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

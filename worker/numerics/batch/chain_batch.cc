@@ -419,7 +419,7 @@ class KernelBatch final : public ChainBatch {
 absl::StatusOr<std::unique_ptr<ChainBatch>> ChainBatch::Create(std::shared_ptr<const JobPlan> plan,
                                                                std::shared_ptr<const ResidentDataset> dataset,
                                                                const std::string& device,
-                                                               std::shared_ptr<const std::string> module) {
+                                                               std::shared_ptr<const ModelFile> module) {
   CHAINFLEET_ASSIGN_OR_RETURN(const Device where, ParseDevice(device));
   CHAINFLEET_RETURN_IF_ERROR(CheckDeviceIsThere(where));
   if (plan->spec.precision == Precision::kTf32 && !where.is_cuda()) {

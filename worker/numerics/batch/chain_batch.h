@@ -17,6 +17,7 @@
 namespace chainfleet {
 
 class ResidentDataset;  // worker/numerics/dataset/resident_dataset.h: a data set decoded in memory
+struct ModelFile;       // worker/numerics/models/model_file.h
 
 // The report of one row after a step. On a GPU energy, anchor distance and `finite` may belong to the row's previous
 // step. The host waits for the values of the step itself only at a row's first step here, a draw, a trace, the chain's
@@ -36,13 +37,13 @@ struct RowReport {
 // Functions that return no status may throw as LibTorch does; the batch is then unusable.
 class ChainBatch {
  public:
-  // `dataset` is null for analytic potentials; `module` (bytes of a TorchScript file) is null for other models.
+  // `dataset` is null for analytic potentials; `module`, a stored network's file, is null for other models.
   // UNIMPLEMENTED or INVALID_ARGUMENT: this build lacks something that the plan needs. INVALID_ARGUMENT with field
   // violations: the job is wrong. FAILED_PRECONDITION: `device` ("cpu", "cuda:0") is not available.
   static absl::StatusOr<std::unique_ptr<ChainBatch>> Create(std::shared_ptr<const JobPlan> plan,
                                                             std::shared_ptr<const ResidentDataset> dataset,
                                                             const std::string& device,
-                                                            std::shared_ptr<const std::string> module = nullptr);
+                                                            std::shared_ptr<const ModelFile> module = nullptr);
   virtual ~ChainBatch() = default;
 
   // Adds chain `index` at its start, or at `resume_point` (the bytes of SaveResumePoint). `weights`: the bytes of its

@@ -21,7 +21,7 @@ std::unique_ptr<Potential> MakeWholeLaw(const PotentialKind& kind, Device device
 
 absl::StatusOr<std::unique_ptr<Potential>> MakePotential(const JobPlan& plan,
                                                          std::shared_ptr<const ResidentDataset> dataset, Device device,
-                                                         const std::string* module) {
+                                                         const ModelFile* module) {
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(Validate(plan.spec.model)));
   if (!plan.spec.model.has_data()) return MakeWholeLaw(std::get<PotentialKind>(plan.spec.model.kind), device);
   CHAINFLEET_ASSIGN_OR_RETURN(auto likelihood, plan.spec.model.is_network()

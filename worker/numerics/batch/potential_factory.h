@@ -11,12 +11,12 @@
 namespace chainfleet {
 
 class ResidentDataset;
+struct ModelFile;
 
 // Networks (models/network_potential.h) and regressions need `dataset`; other analytic potentials ignore it. `module`:
-// bytes of the TorchScript file, for models that have one. INVALID_ARGUMENT or UNIMPLEMENTED: this build lacks the
-// model.
+// the file of a stored network. INVALID_ARGUMENT or UNIMPLEMENTED: this build lacks the model.
 absl::StatusOr<std::unique_ptr<Potential>> MakePotential(const JobPlan& plan,
                                                          std::shared_ptr<const ResidentDataset> dataset, Device device,
-                                                         const std::string* module = nullptr);
+                                                         const ModelFile* module = nullptr);
 
 }  // namespace chainfleet

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -40,21 +39,19 @@ std::string Render(const ExportedSignature& input) {
                       "]");
 }
 
+// Numbers of a data set, or indices that it holds as numbers.
+bool IsReadable(ExportedType type) {
+  return type == ExportedType::kFloat || type == ExportedType::kInt32 || type == ExportedType::kInt64;
+}
+
 absl::Status CheckInput(const ExportedProgram& program, const StoredNetworkUse& use) {
   const ExportedSignature wanted{.type = ExportedType::kFloat, .shape = use.input_shape};
-  if (program.inputs.size() == 1 && program.inputs[0].type == wanted.type && program.inputs[0].shape == wanted.shape) {
+  if (program.inputs.size() == 1 && IsReadable(program.inputs[0].type) && program.inputs[0].shape == wanted.shape) {
     return absl::OkStatus();
   }
   const auto render = [](std::string* text, const ExportedSignature& input) { text->append(Render(input)); };
   return use.Refused(absl::StrCat("the network takes ", absl::StrJoin(program.inputs, " and ", render),
                                   ", the data set has ", Render(wanted)));
-}
-
-// The bytes have the size that the shape says: ReadExportedProgram checks it.
-at::Tensor TensorOf(const ExportedTensor& tensor, const std::string& bytes, at::Device device) {
-  const at::Tensor made = EmptyFor(tensor);
-  std::memcpy(made.mutable_data_ptr(), bytes.data(), std::min(bytes.size(), made.nbytes()));
-  return made.to(device);
 }
 
 bool HasConvolutions(const ExportedProgram& program) {
@@ -82,19 +79,31 @@ std::vector<at::Tensor> SomeDraw(const NetworkShape& network, RngKey key) {
   return tensors;
 }
 
+// Inputs of a trial, made of any numbers: for a network of indices 0 and 1, which most networks know.
+at::Tensor Possible(const at::Tensor& x, at::ScalarType type) {
+  return type == at::kFloat ? x : x.gt(0).to(at::kFloat);
+}
+
 // [chains, rows, input_shape...]
-at::Tensor SomeInputs(const NetworkShape& network, int64_t chains, int64_t rows) {
+at::Tensor SomeInputs(const std::vector<int64_t>& input_shape, at::ScalarType type, int64_t chains, int64_t rows) {
   std::vector<int64_t> shape = {chains, rows};
-  shape.insert(shape.end(), network.input_shape.begin(), network.input_shape.end());
-  return Uniform(RngKey{0}, NumValues(shape)).view(shape);
+  shape.insert(shape.end(), input_shape.begin(), input_shape.end());
+  return Possible(Uniform(RngKey{0}, NumValues(shape)).view(shape), type);
+}
+
+// Inputs of the graph, made of float32 rows of a data set. Throws c10::ValueError for indices that are not whole.
+at::Tensor InputOf(const at::Tensor& x, at::ScalarType type) {
+  if (type == at::kFloat) return x;
+  const at::Tensor whole = x.round();
+  // A GPU would finish all earlier steps to answer.
+  TORCH_CHECK_VALUE(x.is_cuda() || whole.equal(x), "the network takes indices, but the inputs are not whole numbers");
+  return whole.to(type);
 }
 
 // Values of the largest tensor that a node computes for one row; 0 if the network does not run.
-int64_t LargestOutput(const ExportedSteps& steps, const std::vector<at::Tensor>& tensors, const NetworkShape& network,
-                      at::Device device) {
+int64_t LargestOutput(const ExportedSteps& steps, std::vector<at::Tensor> values, const at::Tensor& row) {
   const c10::AutoGradMode autograd(false);
-  std::vector<at::Tensor> values = tensors;
-  values.push_back(SomeInputs(network, 1, 1).squeeze(0).to(device));
+  values.push_back(row);
   int64_t largest = 0;
   try {
     steps.Run(values, [&](const at::Tensor& computed) { largest = std::max(largest, computed.numel()); });
@@ -112,47 +121,51 @@ bool Agree(const at::Tensor& a, const at::Tensor& b) {
 
 }  // namespace
 
-ExportedNetwork::ExportedNetwork(NetworkShape shape, ExportedSteps steps, std::vector<at::Tensor> tensors,
-                                 std::vector<size_t> parameters, bool has_convolutions)
+ExportedNetwork::ExportedNetwork(NetworkShape shape, at::ScalarType input_type, ExportedSteps steps,
+                                 std::vector<at::Tensor> tensors, std::vector<size_t> parameters, bool has_convolutions)
     : StoredNetwork(std::move(shape)),
+      input_type_(input_type),
       steps_(std::move(steps)),
       tensors_(std::move(tensors)),
       parameters_(std::move(parameters)),
       has_convolutions_(has_convolutions) {}
 
-absl::StatusOr<std::shared_ptr<const StoredNetwork>> ExportedNetwork::Load(const std::string& bytes,
+absl::StatusOr<std::shared_ptr<const StoredNetwork>> ExportedNetwork::Load(const ExportedModel& file,
                                                                            const std::vector<int64_t>& input_shape,
                                                                            int64_t num_outputs, at::Device device,
                                                                            const std::vector<ParameterShape>& more,
                                                                            const std::vector<std::string>& sample) {
   const StoredNetworkUse use{kPath, input_shape, num_outputs, device, more};
-  const auto refused = [&](const absl::Status& status) { return use.Refused(std::string(status.message())); };
-  const absl::StatusOr<ExportedProgram> program = ReadExportedProgram(bytes);
-  if (!program.ok()) return refused(program.status());
-  CHAINFLEET_RETURN_IF_ERROR(CheckInput(*program, use));
-  absl::StatusOr<ExportedSteps> steps = ExportedSteps::Compile(*program, device);
-  if (!steps.ok()) return refused(steps.status());
+  const ExportedProgram& program = file.program;
+  CHAINFLEET_RETURN_IF_ERROR(CheckInput(program, use));
+  absl::StatusOr<ExportedSteps> steps = ExportedSteps::Compile(program, device);
+  if (!steps.ok()) return use.Refused(std::string(steps.status().message()));
 
   std::vector<at::Tensor> tensors, values;
   std::vector<std::string> names;
   std::vector<size_t> parameters;
-  const auto take = [&](const ExportedTensor& tensor, const std::string& content) {
-    tensors.push_back(TensorOf(tensor, content, device));
-    if (!tensor.is_parameter || !IsSampled(tensor.name, sample)) return;
+  for (size_t i = 0; i < program.tensors.size(); ++i) {
+    const ExportedTensor& tensor = program.tensors[i];
+    tensors.push_back(file.tensors[i].to(device));
+    if (!tensor.is_parameter || !IsSampled(tensor.name, sample)) continue;
     names.push_back(tensor.name);
     values.push_back(tensors.back());
-    parameters.push_back(tensors.size() - 1);
-  };
-  if (const absl::Status read = ForEachExportedTensor(bytes, *program, take); !read.ok()) return refused(read);
+    parameters.push_back(i);
+  }
   CHAINFLEET_ASSIGN_OR_RETURN(NetworkShape shape, ShapeOfStored(names, values, use));
-  if (device.is_cuda()) shape.largest_output = LargestOutput(*steps, tensors, shape, device);
-  std::shared_ptr<ExportedNetwork> network(new ExportedNetwork(std::move(shape), *std::move(steps), tensors,
-                                                               std::move(parameters), HasConvolutions(*program)));
+  const at::ScalarType type = EmptyFor({.type = program.inputs[0].type, .shape = {0}}).scalar_type();
+  const auto some_inputs = [&](int64_t rows) {
+    return InputOf(SomeInputs(input_shape, type, 1, rows).squeeze(0).to(device), type);
+  };
+  if (device.is_cuda()) shape.largest_output = LargestOutput(*steps, tensors, some_inputs(1));
+  std::shared_ptr<ExportedNetwork> network(new ExportedNetwork(std::move(shape), type, *std::move(steps), tensors,
+                                                               std::move(parameters), HasConvolutions(program)));
   for (at::Tensor& value : values) value = value.unsqueeze(0);
-  const auto forward = [&](const at::Tensor& x) { return network->Logits(values, x.unsqueeze(0)).squeeze(0); };
+  const auto forward = [&](const at::Tensor& x) {
+    return network->Logits(values, Possible(x, type).unsqueeze(0)).squeeze(0);
+  };
   CHAINFLEET_RETURN_IF_ERROR(TryForward(forward, tensors, use));
   if (!sample.empty()) {
-    const auto some_inputs = [&](int64_t rows) { return SomeInputs(network->shape(), 1, rows).squeeze(0).to(device); };
     std::vector<std::vector<at::Tensor>> trials;
     for (const uint64_t key : {1, 2}) {
       std::vector<at::Tensor> draw = SomeDraw(network->shape(), {key});
@@ -172,13 +185,13 @@ std::vector<at::Tensor> ExportedNetwork::Tensors(const std::vector<at::Tensor>& 
 
 std::vector<at::Tensor> ExportedNetwork::Values(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const {
   std::vector<at::Tensor> values = Tensors(parameters);
-  values.push_back(x.squeeze(0));
+  values.push_back(InputOf(x.squeeze(0), input_type_));
   return values;
 }
 
 std::vector<at::Tensor> ExportedNetwork::Features(const at::Tensor& x) const {
   const c10::AutoGradMode autograd(false);
-  return trunk_ == nullptr ? StoredNetwork::Features(x) : trunk_->Features(tensors_, x);
+  return trunk_ == nullptr ? StoredNetwork::Features(x) : trunk_->Features(tensors_, InputOf(x, input_type_));
 }
 
 at::Tensor ExportedNetwork::LogitsOf(const std::vector<at::Tensor>& parameters,
@@ -217,7 +230,7 @@ at::Tensor ExportedNetwork::LogitsTogether(const std::vector<at::Tensor>& parame
     values[parameters_[k]] = parameters[k];
     of_chains[parameters_[k]] = true;
   }
-  values.push_back(x);
+  values.push_back(InputOf(x, input_type_));
   of_chains.push_back(true);
   return steps_.RunTogether(x.size(0), values, of_chains);
 }
@@ -234,7 +247,7 @@ bool ExportedNetwork::AgreesTogether() const {
   for (size_t k = 0; k < first.size(); ++k) {
     leaves.push_back(at::cat({first[k], second[k]}).to(tensors_.front().device()).requires_grad_(true));
   }
-  const at::Tensor x = SomeInputs(shape(), 2, 3).to(tensors_.front().device());
+  const at::Tensor x = SomeInputs(shape().input_shape, input_type_, 2, 3).to(tensors_.front().device());
   // Outputs, then gradients.
   const auto results = [&](const at::Tensor& outputs) {
     outputs.square().sum().backward();
@@ -271,7 +284,7 @@ RowsOfPass ExportedNetwork::TryPass(int64_t size) const {
   };
   std::vector<int64_t> repeated(shape().input_shape.size() + 2, -1);
   repeated[1] = size;
-  const at::Tensor x = SomeInputs(shape(), 1, 1).expand(repeated).contiguous();
+  const at::Tensor x = SomeInputs(shape().input_shape, input_type_, 1, 1).expand(repeated).contiguous();
   const uint64_t trials = NumParameters(shape().parameters) > kLarge ? kTrialsOfLarge : kTrials;
   try {
     for (uint64_t trial = 1; useful() && trial <= trials; ++trial) {
@@ -279,7 +292,8 @@ RowsOfPass ExportedNetwork::TryPass(int64_t size) const {
       if (trunk_ == nullptr) {
         steps_.Run(Values(draw, x.clone()), see);
       } else {
-        trunk_->Outputs(Tensors(draw), trunk_->Features(tensors_, x.squeeze(0).clone(), see), see);
+        trunk_->Outputs(Tensors(draw), trunk_->Features(tensors_, InputOf(x.squeeze(0).clone(), input_type_), see),
+                        see);
       }
     }
   } catch (const std::exception&) {

@@ -13,7 +13,7 @@ namespace chainfleet {
 
 absl::StatusOr<std::unique_ptr<Potential>> MakeNetworkPotential(const JobPlan& plan,
                                                                 std::shared_ptr<const ResidentDataset> dataset,
-                                                                Device device, const std::string* module) {
+                                                                Device device, const ModelFile* module) {
   if (dataset == nullptr) {
     return absl::InvalidArgumentError("job " + plan.job + ": a network needs a data set, the plan has none");
   }

@@ -11,14 +11,15 @@
 namespace chainfleet {
 
 class ResidentDataset;
+struct ModelFile;
 
 // U = precision/2 |theta|^2 + (N/n) sum over the minibatch of -log p(target). On a CPU it uses the fused kernels
 // (fused_network.h) if they support the network, else ATen operations, chain by chain; on a GPU batched ATen operations
 // (eager_network.h). INVALID_ARGUMENT: the plan's model is not a network that fits the data and its targets, its
-// augmentation does not fit the images, or `dataset` is null. `module`: bytes of the TorchScript file of a model that
-// has one (stored_network.h, with its errors).
+// augmentation does not fit the images, or `dataset` is null. `module`: the file of a stored network
+// (stored_network.h, with its errors).
 absl::StatusOr<std::unique_ptr<Potential>> MakeNetworkPotential(const JobPlan& plan,
                                                                 std::shared_ptr<const ResidentDataset> dataset,
-                                                                Device device, const std::string* module = nullptr);
+                                                                Device device, const ModelFile* module = nullptr);
 
 }  // namespace chainfleet

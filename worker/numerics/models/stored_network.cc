@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "worker/numerics/models/exported_network.h"
+#include "worker/numerics/models/model_file.h"
 #include "worker/numerics/models/scripted_network.h"
 
 namespace chainfleet {
@@ -131,17 +132,22 @@ std::string LastLineOf(const std::string& message) {
   return last;
 }
 
-absl::StatusOr<std::shared_ptr<const StoredNetwork>> StoredNetworkOf(const ModelSpec& model, const std::string* module,
+absl::StatusOr<std::shared_ptr<const StoredNetwork>> StoredNetworkOf(const ModelSpec& model, const ModelFile* module,
                                                                      const NetworkShape& network, at::Device device) {
   const auto* stored = std::get_if<StoredNetworkModel>(&model.kind);
   if (stored == nullptr) return nullptr;
   if (module == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat("model ", stored->name, ": the plan comes without its file"));
   }
+  const auto* exported = std::get_if<ExportedModel>(&module->content);
+  if ((exported != nullptr) != (stored->format == ModelFormat::kExported)) {
+    return InvalidFields({{PathOf(*stored), "the file has another format"}});
+  }
   const std::vector<ParameterShape> more = ParametersOf(LikelihoodOf(model));
-  if (stored->format == ModelFormat::kTorchScript)
-    return ScriptedNetwork::Load(*module, network.input_shape, network.num_outputs, device, more);
-  return ExportedNetwork::Load(*module, network.input_shape, network.num_outputs, device, more, model.sample);
+  if (exported != nullptr)
+    return ExportedNetwork::Load(*exported, network.input_shape, network.num_outputs, device, more, model.sample);
+  return ScriptedNetwork::Load(*std::get<std::shared_ptr<const std::string>>(module->content), network.input_shape,
+                               network.num_outputs, device, more);
 }
 
 }  // namespace chainfleet

@@ -18,6 +18,8 @@
 
 namespace chainfleet {
 
+struct ModelFile;
+
 // Rows that predictions on a CPU give to Logits at once. A row has the same bits at the positions 0, `step`, 2 `step`,
 // ... of a pass; the positions between are filled with copies of rows.
 struct RowsOfPass {
@@ -62,10 +64,10 @@ class StoredNetwork {
 // Views [1, shape...] of the tensors of a draw [size of the draw].
 std::vector<at::Tensor> TensorsOfDraw(const std::vector<ParameterShape>& tensors, const at::Tensor& draw);
 
-// The network of a stored model, from the file's bytes, with the parameters of its likelihood; null for other models.
-// `network` gives inputs and outputs. INVALID_ARGUMENT: the model is a stored one but `module` is null; also the errors
-// of ScriptedNetwork::Load and ExportedNetwork::Load.
-absl::StatusOr<std::shared_ptr<const StoredNetwork>> StoredNetworkOf(const ModelSpec& model, const std::string* module,
+// The network of a stored model, from its file, with the parameters of its likelihood; null for other models. `network`
+// gives inputs and outputs. INVALID_ARGUMENT: the model is a stored one but `module` is null or of another format; also
+// the errors of ScriptedNetwork::Load and ExportedNetwork::Load.
+absl::StatusOr<std::shared_ptr<const StoredNetwork>> StoredNetworkOf(const ModelSpec& model, const ModelFile* module,
                                                                      const NetworkShape& network, at::Device device);
 
 // The data that a stored network must fit, and where a violation is reported ("model.torchscript").

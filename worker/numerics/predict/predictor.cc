@@ -166,7 +166,7 @@ absl::StatusOr<std::shared_ptr<StackCache>> MakeStackCache(const std::string& de
 
 absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Create(std::shared_ptr<const PredictPlan> plan,
                                                              const std::string& device,
-                                                             std::shared_ptr<const std::string> module,
+                                                             std::shared_ptr<const ModelFile> module,
                                                              std::shared_ptr<StackCache> stacks) {
   if (stacks == nullptr) {
     CHAINFLEET_ASSIGN_OR_RETURN(stacks, MakeStackCache(device));

@@ -15,6 +15,7 @@
 namespace chainfleet {
 
 class ResidentDataset;
+struct ModelFile;
 class StackCache;
 struct DeviceRows;
 
@@ -29,7 +30,7 @@ class Predictor {
   // lacks the model.
   static absl::StatusOr<std::unique_ptr<Predictor>> Create(std::shared_ptr<const PredictPlan> plan,
                                                            const std::string& device,
-                                                           std::shared_ptr<const std::string> module = nullptr,
+                                                           std::shared_ptr<const ModelFile> module = nullptr,
                                                            std::shared_ptr<StackCache> stacks = nullptr);
   virtual ~Predictor() = default;
 

@@ -8,7 +8,7 @@
 namespace chainfleet {
 namespace {
 
-absl::Status SetNetwork(const std::string* module, ServedModel* model) {
+absl::Status SetNetwork(const ModelFile* module, ServedModel* model) {
   const PredictPlan& plan = *model->plan;
   CHAINFLEET_ASSIGN_OR_RETURN(model->network, InferNetwork(plan.model, plan.input_shape, NumClasses(plan.targets)));
   CHAINFLEET_ASSIGN_OR_RETURN(model->script, StoredNetworkOf(plan.model, module, model->network, at::kCPU));
@@ -84,7 +84,7 @@ absl::Status ServedModel::CheckDraws(const DrawStack& draws) const {
 }
 
 absl::StatusOr<std::shared_ptr<const ServedModel>> MakeServedModel(std::shared_ptr<const PredictPlan> plan,
-                                                                   const std::string* module) {
+                                                                   const ModelFile* module) {
   CHAINFLEET_RETURN_IF_ERROR(CheckNormalisation(plan->normalisation, plan->input_shape));
   CHAINFLEET_RETURN_IF_ERROR(CheckTargetUnits(plan->target_units));
   if (!plan->model.is_network() && !plan->model.has_data()) {

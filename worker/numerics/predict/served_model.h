@@ -14,6 +14,8 @@
 
 namespace chainfleet {
 
+struct ModelFile;
+
 // Immutable. A predictor and the runs that it has started share it. Thread-safe.
 struct ServedModel {
   std::shared_ptr<const PredictPlan> plan;
@@ -36,6 +38,6 @@ struct ServedModel {
 
 // INVALID_ARGUMENT: this build lacks the model, or it makes no predictions. `module` as for Predictor::Create.
 absl::StatusOr<std::shared_ptr<const ServedModel>> MakeServedModel(std::shared_ptr<const PredictPlan> plan,
-                                                                   const std::string* module);
+                                                                   const ModelFile* module);
 
 }  // namespace chainfleet

@@ -41,6 +41,10 @@ absl::Status StatusOfException(const std::string& what) {
     constexpr int32_t kCudaErrorMemoryAllocation = 2;
     if (error.get_error_code() == kCudaErrorMemoryAllocation) return out_of_memory(why);
     return WithReason(absl::InternalError("the device failed in " + what + ": " + why), kDeviceLost);
+  } catch (const c10::IndexError& error) {
+    return absl::InvalidArgumentError(what + ": " + error.what_without_backtrace());
+  } catch (const c10::ValueError& error) {
+    return absl::InvalidArgumentError(what + ": " + error.what_without_backtrace());
   } catch (const c10::Error& error) {
     const std::string why = error.what_without_backtrace();
     if (IsOutOfMemory(why)) return out_of_memory(why);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/support/chain_run.h"
+#include "tests/support/model_files.h"
 #include "tests/support/script_file.h"
 #include "tests/support/synthetic_dataset.h"
 
@@ -52,7 +53,7 @@ class KernelOnAModule : public ::testing::TestWithParam<SamplerSpec> {
   Draws RunAlone(int32_t index) { return RunChain(*BatchOf({index}), index); }
 
   const std::shared_ptr<const ResidentDataset> data_ = SyntheticImages(kExamples);
-  const std::shared_ptr<const std::string> module_ = std::make_shared<const std::string>(ScriptedMlp({784, 10}));
+  const std::shared_ptr<const ModelFile> module_ = FileOf(ScriptedMlp({784, 10}));
   const std::shared_ptr<JobPlan> plan_ = PlanFor(GetParam(), *data_);
 };
 

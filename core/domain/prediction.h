@@ -2,6 +2,7 @@
 // the sums.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -82,6 +83,11 @@ struct PredictPlan {
   }
 };
 
+// Returns the number of values of a gradient for one row.
+inline int64_t GradientValues(const PredictPlan& plan) {
+  return std::max<int64_t>(NumClasses(plan.targets), 1) * NumValues(plan.input_shape);
+}
+
 struct ShardRequest {
   uint64_t shard_id = 0;
   std::shared_ptr<const PredictPlan> plan;
@@ -91,6 +97,7 @@ struct ShardRequest {
   std::optional<DatasetRows> rows;
   bool per_draw_scores = false;          // with dataset rows: score each draw against the targets
   bool members = false;                  // return each draw's own predictions, too
+  bool gradients = false;                // with given inputs: return the gradients of predictions by them, too
   std::optional<Corruption> corruption;  // applied to dataset rows
   std::optional<FlatnessPlan> flatness;  // in place of predictions; dataset rows only
   std::string trace_id;                  // trace of the request, for logs; empty: none
@@ -102,6 +109,7 @@ struct ShardRequest {
     visit("rows", self.rows);
     visit("per_draw_scores", self.per_draw_scores);
     visit("members", self.members);
+    visit("gradients", self.gradients);
     visit("corruption", self.corruption);
     visit("flatness", self.flatness);
     visit("trace_id", self.trace_id);
@@ -128,6 +136,8 @@ struct Members {
   DrawKind kind = DrawKind::kTheta;
   std::vector<double> weights;  // [S]
   Outputs outputs;
+  // [S, n, K, input_shape...] of the probabilities by the inputs, or [S, n, input_shape...] of the means; if asked
+  std::vector<float> gradients;
 
   // REQUIRES: outputs of this sort.
   const NumberMembers& numbers() const { return std::get<NumberMembers>(outputs); }
@@ -147,6 +157,7 @@ struct Members {
         if (!(other.*T::kArrays[0].values).empty()) self.outputs = std::move(other);
       }
     });
+    visit("gradients", self.gradients);
   }
 };
 
@@ -200,6 +211,7 @@ struct PartialPrediction {
   int64_t num_rows = 0;   // n
   double sum_w = 0, sum_w2 = 0;
   std::variant<NumberSums, ClassSums> sums;
+  std::vector<double> sum_wg;  // g: gradient of a draw's p or m by the inputs, [n, K or none, input_shape...]; if asked
 
   std::vector<double> draw_log_likelihood;  // [S] sum over rows of log p(target); empty unless requested
   std::vector<double> draw_weights;         // [S]; empty from workers of older releases: all weights are equal
@@ -215,6 +227,7 @@ struct PartialPrediction {
     visit("sum_w", self.sum_w);
     visit("sum_w2", self.sum_w2);
     VisitSorts(self.sums, visit);
+    visit("sum_wg", self.sum_wg);
     visit("draw_log_likelihood", self.draw_log_likelihood);
     visit("draw_weights", self.draw_weights);
     visit("members", self.members);
@@ -259,6 +272,7 @@ struct Prediction {
   PredictiveScores errors;               // Monte Carlo standard error of each score (server/predict); none: unknown
   std::vector<double> quantiles;         // [n, Q] of the mixture of the draws' distributions, if asked
   std::vector<double> quantile_errors;   // one each, [n, Q]; empty: unknown; NaN where the mixture has no density
+  std::vector<double> mean_gradient;     // gradient of the average, shaped as PartialPrediction::sum_wg; if asked
   std::vector<Members> members;          // by (chain, kind), if asked
   std::vector<std::string> class_names;  // names of classes 0, 1, ...; empty: unnamed. Set by the service
   static void Fields(auto& self, auto&& visit) {
@@ -275,6 +289,7 @@ struct Prediction {
     visit("errors", self.errors, IfAny());
     visit("quantiles", self.quantiles);
     visit("quantile_errors", self.quantile_errors);
+    visit("mean_gradient", self.mean_gradient);
     visit("members", self.members);
     visit("class_names", self.class_names);
     if constexpr (kReads) {

@@ -62,6 +62,7 @@ void AppendMembers(const Prediction& block, Prediction* whole) {
       }
     };
     std::visit(append, members.outputs);
+    AppendWithinDraws(more->gradients, members.weights.size(), &members.gradients);
     return false;
   });
 }
@@ -84,6 +85,7 @@ void AppendRows(Prediction block, Prediction* whole) {
   std::vector<double>& errors = whole->quantile_errors;
   if (block.quantile_errors.empty()) errors.clear();
   if (!errors.empty()) errors.insert(errors.end(), block.quantile_errors.begin(), block.quantile_errors.end());
+  whole->mean_gradient.insert(whole->mean_gradient.end(), block.mean_gradient.begin(), block.mean_gradient.end());
   AppendMembers(block, whole);
   whole->num_rows += block.num_rows;
 }

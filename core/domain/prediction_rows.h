@@ -11,7 +11,8 @@ namespace chainfleet {
 // errors stay known only if both have them; members stay only if both have them with the same number of draws.
 void AppendRows(Prediction block, Prediction* whole);
 
-// Returns rows [first, first + count). Drops quantiles and members unless they are all rows. REQUIRES: the rows exist.
+// Returns rows [first, first + count). Drops quantiles, gradients and members unless they are all rows. REQUIRES: the
+// rows exist.
 Prediction RowsOf(const Prediction& whole, int64_t first, int64_t count);
 
 }  // namespace chainfleet

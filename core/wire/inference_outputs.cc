@@ -54,53 +54,75 @@ void AddQuantiles(const Prediction& prediction, const std::string& name, inferen
          name == kQuantiles ? quantiles : KnownOrNaN(prediction.quantile_errors, quantiles.size()), response);
 }
 
-// Ours are draws-major, outputs rows-major as the protocol batches them.
-template <typename Outputs>
-void AddMembers(const Prediction& prediction, const RowArray<Outputs, float>& array,
+// Adds the values of each draw, of `row_shape`. Ours are draws-major, outputs rows-major as the protocol batches them.
+void AddMembers(const Prediction& prediction, const std::string& name, const std::vector<int64_t>& row_shape,
+                const std::function<const std::vector<float>&(const Members&)>& values_of,
                 inference::ModelInferResponse* response) {
-  const int64_t rows = prediction.num_rows, width = array.per_class ? NumClasses(prediction.targets) : 1;
+  const int64_t rows = prediction.num_rows, width = NumValues(row_shape);
   int64_t num_draws = 0;
   for (const Members& members : prediction.members) num_draws += static_cast<int64_t>(members.weights.size());
   std::vector<float> values;
   values.reserve(static_cast<size_t>(rows * num_draws * width));
   for (int64_t row = 0; row < rows; ++row) {
     for (const Members& members : prediction.members) {
-      const std::vector<float>& of = std::get<Outputs>(members.outputs).*array.values;
+      const std::vector<float>& of = values_of(members);
       for (auto at = of.begin() + row * width; at < of.end(); at += std::min(rows * width, of.end() - at)) {
         values.insert(values.end(), at, at + width);
       }
     }
   }
   std::vector<int64_t> shape = {rows, num_draws};
-  if (array.per_class) shape.push_back(width);
-  AddRaw(absl::StrCat(kMemberPrefix, array.name), "FP32", shape, values, response);
+  shape.insert(shape.end(), row_shape.begin(), row_shape.end());
+  AddRaw(name, "FP32", shape, values, response);
+}
+
+std::vector<int64_t> PerClass(bool per_class, const Targets& targets) {
+  return per_class ? std::vector<int64_t>{NumClasses(targets)} : std::vector<int64_t>{};
+}
+
+std::vector<int64_t> GradientShape(const Targets& targets, const std::vector<int64_t>& input_shape) {
+  std::vector<int64_t> shape = PerClass(std::holds_alternative<Classes>(targets), targets);
+  shape.insert(shape.end(), input_shape.begin(), input_shape.end());
+  return shape;
+}
+
+void AddMeanGradient(const Prediction& prediction, const std::vector<int64_t>& row_shape,
+                     inference::ModelInferResponse* response) {
+  std::vector<int64_t> shape = {prediction.num_rows};
+  shape.insert(shape.end(), row_shape.begin(), row_shape.end());
+  AddRaw(kMeanGradient, "FP64", shape, prediction.mean_gradient, response);
 }
 
 }  // namespace
 
 bool IsOfQuantiles(const std::string& output) { return output == kQuantiles || output == kQuantileErrors; }
+bool IsGradient(const std::string& output) { return output == kMeanGradient || output == kMemberGradients; }
 
 std::vector<InferenceTensor> InferenceInputs(const std::vector<int64_t>& input_shape, InputType type) {
   return {{"x", type == InputType::kUint8 ? "UINT8" : "FP32", input_shape}};
 }
 
-std::vector<InferenceTensor> InferenceOutputs(const Targets& targets) {
+std::vector<InferenceTensor> InferenceOutputs(const Targets& targets, const std::vector<int64_t>& input_shape) {
   const bool numbers = std::holds_alternative<Numbers>(targets);
-  const int64_t num_classes = NumClasses(targets);
   std::vector<InferenceTensor> outputs;
   for (const char* suffix : {"", kErrorSuffix}) {
     for (const auto& [score, per_class] : ScoresOfTarget(targets)) {
-      const auto row_shape = per_class ? std::vector<int64_t>{num_classes} : std::vector<int64_t>{};
-      outputs.push_back({absl::StrCat(score, suffix), "FP64", row_shape});
+      outputs.push_back({absl::StrCat(score, suffix), "FP64", PerClass(per_class, targets)});
     }
   }
   for (const char* name : {kQuantiles, kQuantileErrors}) {
     if (numbers) outputs.push_back({name, "FP64", {-1}});
   }
+  const auto of_each_draw = [](std::vector<int64_t> row_shape) {
+    row_shape.insert(row_shape.begin(), -1);
+    return row_shape;
+  };
   for (const auto& [output, per_class] : ArraysOf<Members::Outputs>(targets)) {
-    const auto row_shape = per_class ? std::vector<int64_t>{-1, num_classes} : std::vector<int64_t>{-1};
-    outputs.push_back({absl::StrCat(kMemberPrefix, output), "FP32", row_shape});
+    outputs.push_back({absl::StrCat(kMemberPrefix, output), "FP32", of_each_draw(PerClass(per_class, targets))});
   }
+  const std::vector<int64_t> gradient = GradientShape(targets, input_shape);
+  outputs.push_back({kMeanGradient, "FP64", gradient});
+  outputs.push_back({kMemberGradients, "FP32", of_each_draw(gradient)});
   return outputs;
 }
 
@@ -109,7 +131,7 @@ int64_t RowBytes(const std::vector<std::string>& outputs, const Targets& targets
   for (const InferenceTensor& output : InferenceOutputs(targets)) {
     if (std::ranges::find(outputs, output.name) == outputs.end()) continue;
     if (IsOfQuantiles(output.name)) values += num_quantiles;
-    if (std::ranges::count(output.row_shape, -1) > 0) continue;
+    if (std::ranges::count(output.row_shape, -1) > 0 || IsGradient(output.name)) continue;
     values += output.row_shape.empty() ? 1 : output.row_shape.front();
   }
   return values * static_cast<int64_t>(sizeof(double));
@@ -119,7 +141,7 @@ std::vector<std::string> UsualOutputs(const Targets& targets, bool errors, bool 
   std::vector<std::string> names;
   for (const InferenceTensor& output : InferenceOutputs(targets)) {
     const bool is_error = absl::EndsWith(output.name, kErrorSuffix);
-    if (absl::StartsWith(output.name, kMemberPrefix) || (is_error && !errors)) continue;
+    if (absl::StartsWith(output.name, kMemberPrefix) || IsGradient(output.name) || (is_error && !errors)) continue;
     if (IsOfQuantiles(output.name) && !quantiles) continue;
     names.push_back(output.name);
   }
@@ -147,11 +169,22 @@ absl::Status CheckOutputs(const std::vector<std::string>& outputs, const Targets
 }
 
 // The protocol lets contents differ from the request's order; ours are in it.
-void AddOutput(const Prediction& prediction, const std::string& name, inference::ModelInferResponse* response) {
+void AddOutput(const Prediction& prediction, const std::string& name, const std::vector<int64_t>& input_shape,
+               inference::ModelInferResponse* response) {
   if (IsOfQuantiles(name)) return AddQuantiles(prediction, name, response);
+  const std::vector<int64_t> gradient = GradientShape(prediction.targets, input_shape);
+  if (name == kMeanGradient) return AddMeanGradient(prediction, gradient, response);
+  if (name == kMemberGradients) {
+    const auto of = [](const Members& members) -> const std::vector<float>& { return members.gradients; };
+    return AddMembers(prediction, name, gradient, of, response);
+  }
   const auto add_members = [&]<typename Outputs>(const Outputs&) {
     for (const auto& array : Outputs::kArrays) {
-      if (name == absl::StrCat(kMemberPrefix, array.name)) AddMembers(prediction, array, response);
+      if (name != absl::StrCat(kMemberPrefix, array.name)) continue;
+      const auto of = [&](const Members& members) -> const std::vector<float>& {
+        return std::get<Outputs>(members.outputs).*array.values;
+      };
+      AddMembers(prediction, name, PerClass(array.per_class, prediction.targets), of, response);
     }
   };
   std::visit(add_members, EmptyOf<Members::Outputs>(prediction.targets));
@@ -160,7 +193,8 @@ void AddOutput(const Prediction& prediction, const std::string& name, inference:
 
 absl::Status CheckClassification(const std::string& output, const Targets& targets) {
   for (const InferenceTensor& known : InferenceOutputs(targets)) {
-    if (known.name == output && known.row_shape == std::vector{NumClasses(targets)}) return absl::OkStatus();
+    if (known.name != output || IsGradient(output)) continue;
+    if (known.row_shape == std::vector{NumClasses(targets)}) return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
       absl::StrCat("output '", output, "' has no value for each class: 'classification' is of outputs [n, classes]"));

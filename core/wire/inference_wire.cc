@@ -38,6 +38,8 @@ bool InferenceCall::WantsErrors() const {
   return std::ranges::any_of(outputs, [](const std::string& name) { return absl::EndsWith(name, kErrorSuffix); });
 }
 
+bool InferenceCall::WantsGradients() const { return std::ranges::any_of(outputs, IsGradient); }
+
 bool InferenceCall::WantsMembers() const {
   return std::ranges::any_of(outputs, [](const std::string& name) { return absl::StartsWith(name, kMemberPrefix); });
 }
@@ -72,7 +74,8 @@ absl::StatusOr<InferenceCall> FromProto(inference::ModelInferRequest request) {
 }
 
 inference::ModelInferResponse ToProto(const Prediction& prediction, const InferenceCall& call,
-                                      const std::vector<std::string>& class_names) {
+                                      const std::vector<std::string>& class_names,
+                                      const std::vector<int64_t>& input_shape) {
   inference::ModelInferResponse response;
   response.set_id(call.id);
   response.set_model_name(call.model);
@@ -87,7 +90,7 @@ inference::ModelInferResponse ToProto(const Prediction& prediction, const Infere
   std::vector<std::string> names = call.outputs;
   if (names.empty()) names = UsualOutputs(prediction.targets, call.anytime, !call.quantiles.empty());
   for (const std::string& name : names) {
-    AddOutput(prediction, name, &response);
+    AddOutput(prediction, name, input_shape, &response);
     if (const auto best = call.best_classes.find(name); best != call.best_classes.end()) {
       KeepBestClasses(best->second, class_names, &response);
     }

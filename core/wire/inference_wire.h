@@ -34,6 +34,7 @@ struct InferenceCall {
 
   bool WantsErrors() const;
   bool WantsMembers() const;  // true if an output holds single draws
+  bool WantsGradients() const;
 };
 
 // INVALID_ARGUMENT: inputs other than exactly one "x"; an invalid datatype; a shape that is negative or overflows; raw
@@ -45,9 +46,10 @@ absl::StatusOr<InferenceCall> FromProto(inference::ModelInferRequest request);
 absl::StatusOr<int64_t> VersionFromProto(const std::string& version);
 
 // Copies id and model_name from the request. The parameters "members" and "member_weights" name the draws of the member
-// outputs. `class_names` is empty or has a name for each class. REQUIRES: CheckOutputs and CheckClassification accept
-// the call.
+// outputs. `class_names` is empty or has a name for each class; `input_shape` is needed for gradients only. REQUIRES:
+// CheckOutputs and CheckClassification accept the call.
 inference::ModelInferResponse ToProto(const Prediction& prediction, const InferenceCall& call,
-                                      const std::vector<std::string>& class_names = {});
+                                      const std::vector<std::string>& class_names = {},
+                                      const std::vector<int64_t>& input_shape = {});
 
 }  // namespace chainfleet

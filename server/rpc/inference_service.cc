@@ -284,7 +284,8 @@ InferenceService::Reactor* InferenceService::ModelMetadata(Context* context,
     for (const InferenceTensor& tensor : InputsOf(model->job)) Describe(tensor, metadata.add_inputs());
     DescribeScale(*model->job.plan, &metadata);
     DescribeClasses(model->job.plan->dataset->class_names, &metadata);
-    for (const InferenceTensor& tensor : InferenceOutputs(model->targets)) {
+    const std::vector<int64_t>& input_shape = model->job.plan->dataset->input_shape;
+    for (const InferenceTensor& tensor : InferenceOutputs(model->targets, input_shape)) {
       Describe(tensor, metadata.add_outputs());
     }
     parts_.executor->Schedule([answer, store = parts_.state, model = *model, metadata]() mutable {
@@ -306,13 +307,16 @@ InferenceService::Reactor* InferenceService::ModelConfig(Context* context, const
       config->set_name(request->name());
       config->set_platform(kPlatform);
       config->set_backend("chainfleet");
+      const std::vector<int64_t>& input_shape = model.job.plan->dataset->input_shape;
       int64_t row_bytes = sizeof(float);
-      for (const int64_t size : model.job.plan->dataset->input_shape) row_bytes *= size;
+      for (const int64_t size : input_shape) row_bytes *= size;
       row_bytes = std::max(row_bytes, RowBytes(UsualOutputs(model.targets, false, false), model.targets, 0));
       config->set_max_batch_size(static_cast<int32_t>((limits::kMaxMessageBytes - limits::kMiB) / row_bytes));
       Configure(batcher_->limits(), config->mutable_dynamic_batching());
       for (const InferenceTensor& tensor : InputsOf(model.job)) Configure(tensor, config->add_input());
-      for (const InferenceTensor& tensor : InferenceOutputs(model.targets)) Configure(tensor, config->add_output());
+      for (const InferenceTensor& tensor : InferenceOutputs(model.targets, input_shape)) {
+        Configure(tensor, config->add_output());
+      }
       return reply;
     });
   });
@@ -363,6 +367,7 @@ void InferenceService::Infer(const Context& context, inference::ModelInferReques
                      .with_errors = call->WantsErrors(),
                      .anytime = call->anytime,
                      .members = call->WantsMembers(),
+                     .gradients = call->WantsGradients(),
                      .quantiles = call->quantiles,
                      .trace_id = RequestIdOf(context)};
   answer->OnCancelled(batcher_->Predict(
@@ -373,7 +378,7 @@ void InferenceService::Infer(const Context& context, inference::ModelInferReques
       [answer, call, failure, budget = parts_.reply_budget,
        plan = model->job.plan](const absl::StatusOr<Prediction>& prediction) {
         if (!prediction.ok()) return failure.Fail(answer, prediction.status());
-        SucceedHeld(answer, failure, *budget, ToProto(*prediction, *call, plan->dataset->class_names));
+        SucceedHeld(answer, failure, *budget, ToProto(*prediction, *call, plan->dataset->class_names, plan->dataset->input_shape));
       }));
 }
 

@@ -126,6 +126,7 @@ grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::Pr
                        .min_draws = request->min_draws(),
                        .anytime = request->anytime(),
                        .members = request->member_probabilities(),
+                       .gradients = request->gradients(),
                        .quantiles = {request->quantiles().begin(), request->quantiles().end()},
                        .trace_id = RequestIdOf(*context)};
     answer->OnCancelled(batcher_->Predict(

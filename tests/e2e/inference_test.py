@@ -135,9 +135,10 @@ class Inference(bad_input_test.Refusals):
         self.not_inferred("NOT_FOUND", "version", model_version="999")
         self.not_inferred("INVALID_ARGUMENT", "version", model_version="first")
 
-    def infer(self, *outputs, timeout=None, **parameters):
+    def infer(self, *outputs, x=None, timeout=None, **parameters):
         asked = [triton.InferRequestedOutput(name) for name in outputs] or None
-        return self.client.infer("small", [tensor(self.images, "UINT8")], outputs=asked, timeout=timeout, parameters=parameters)
+        x = x or tensor(self.images, "UINT8")
+        return self.client.infer("small", [x], outputs=asked, timeout=timeout, parameters=parameters)
 
     def draws_used(self, result):
         return result.get_response().parameters["draws_used"].int64_param
@@ -206,6 +207,25 @@ class Inference(bad_input_test.Refusals):
         status = self.fleet.run("predict", self.job, "--input", self.fleet.path("x.npy"), "--quantiles", "95")
         self.assertNotEqual(status.returncode, 0)
         self.assertIn("95", status.stderr)
+
+    def test_gradients_are_the_slopes_of_the_average(self):
+        x = tensor((self.images[:2] / 255).astype(numpy.float32), "FP32")
+        gradient = self.infer("mean_gradient", "member_gradients", x=x)
+        slopes, members = gradient.as_numpy("mean_gradient"), gradient.as_numpy("member_gradients")
+        draws = int(self.expected["draws_used"])
+        self.assertEqual((slopes.shape, members.shape), ((2, 10, 1, 28, 28), (2, draws, 10, 1, 28, 28)))
+        numpy.testing.assert_allclose(members.mean(1), slopes, rtol=1e-4, atol=1e-6)
+        direction = slopes[:, 3] / numpy.sqrt((slopes[:, 3] ** 2).sum((1, 2, 3), keepdims=True))
+
+        def probability(step):
+            moved = (self.images[:2] / 255 + step * direction).astype(numpy.float32)
+            return self.infer("mean_probability", x=tensor(moved, "FP32")).as_numpy("mean_probability")
+
+        difference = (probability(0.002) - probability(-0.002)) / 0.004
+        expected = (slopes * direction[:, None]).sum((2, 3, 4))
+        numpy.testing.assert_allclose(difference, expected, rtol=0.1, atol=0.02 * numpy.abs(expected).max())
+        many = tensor(numpy.zeros((500, 1, 28, 28), numpy.uint8), "UINT8")
+        self.not_inferred("INVALID_ARGUMENT", "rows at a time", inputs=[many], outputs=[triton.InferRequestedOutput("mean_gradient")])
 
     def test_an_urgent_prediction_has_the_same_answer(self):
         asked = ["predict", self.job, "--input", self.fleet.path("x.npy"), "--priority"]

@@ -328,8 +328,9 @@ absl::Status ShardServer::StartUnit(Shard* shard) {
   if (stacks.empty()) return absl::OkStatus();
   CHAINFLEET_ASSIGN_OR_RETURN(Predictor * predictor, PredictorFor(*shard));
   if (shard->dataset == nullptr) {
-    CHAINFLEET_ASSIGN_OR_RETURN(
-        auto partials, predictor->Predict(std::move(stacks), *request.inputs, request.members, &shard->device_rows));
+    CHAINFLEET_ASSIGN_OR_RETURN(auto partials,
+                                predictor->Predict(stacks, *request.inputs, request.members, &shard->device_rows));
+    if (request.gradients) CHAINFLEET_RETURN_IF_ERROR(predictor->AddGradients(stacks, *request.inputs, &partials));
     std::ranges::move(partials, std::back_inserter(shard->result.partials));
     return absl::OkStatus();
   }

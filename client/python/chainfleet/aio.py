@@ -272,9 +272,9 @@ class Job:
         """See chainfleet.Job.scale."""
         return await call(self.sync.scale, chains)
 
-    async def predict(self, x: Any, *, quantiles: Sequence[float]=(), members: bool=False, anytime: bool=False, min_draws: int=0, priority: str='', timeout: float=PREDICT_TIMEOUT, **selection: Any) -> prediction.Prediction:
+    async def predict(self, x: Any, *, quantiles: Sequence[float]=(), members: bool=False, gradients: bool=False, anytime: bool=False, min_draws: int=0, priority: str='', timeout: float=PREDICT_TIMEOUT, **selection: Any) -> prediction.Prediction:
         """See chainfleet.Job.predict."""
-        return await call(self.sync.predict, x, quantiles=quantiles, members=members, anytime=anytime, min_draws=min_draws, priority=priority, timeout=timeout, **selection)
+        return await call(self.sync.predict, x, quantiles=quantiles, members=members, gradients=gradients, anytime=anytime, min_draws=min_draws, priority=priority, timeout=timeout, **selection)
 
     async def standardise(self, x: Any) -> Array:
         """See chainfleet.Job.standardise."""

@@ -125,6 +125,7 @@ class Job:
         *,
         quantiles: Sequence[float] = (),
         members: bool = False,
+        gradients: bool = False,
         anytime: bool = False,
         min_draws: int = 0,
         priority: str = "",
@@ -133,9 +134,10 @@ class Job:
     ) -> prediction.Prediction:
         """The average over committed draws for rows x [n, ...], of the type and shape of the training data.
 
-        quantiles: levels in (0, 1), of jobs that predict numbers. members: also what each draw says. anytime: as many
-        draws as fit into `timeout`, at least `min_draws`. priority: "low", "normal" or "high". selection: which draws,
-        see chainfleet.prediction.select: kinds, version, newest, every, max_draws, chains, point, include_failed.
+        quantiles: levels in (0, 1), of jobs that predict numbers. members: also the predictions of each draw.
+        gradients: also the derivatives by the inputs, with members those of each draw. anytime: as many draws as fit
+        into `timeout`, at least `min_draws`. priority: "low", "normal" or "high". selection: which draws, see
+        chainfleet.prediction.select: kinds, version, newest, every, max_draws, chains, point, include_failed.
         Raises InvalidArgument before anything is sent if x does not fit; NoDraws, NoServingWorker.
         """
         for name in selection.keys() - prediction.SELECTION:
@@ -148,6 +150,7 @@ class Job:
             min_draws=min_draws,
             anytime=anytime,
             member_probabilities=members,
+            gradients=gradients,
             quantiles=prediction.check_shares("quantiles", quantiles),
             priority=priority,
         )

@@ -31,6 +31,7 @@ class Member:
     """The predictions of each draw of one chain and kind. S draws, n rows, K classes.
 
     weights: float64 [S]. probabilities: float32 [S, n, K]; of numbers mean and variance: float32 [S, n].
+    gradients: float32, of the probabilities [S, n, K, ...] or the mean [S, n, ...] by the inputs; None unless asked.
     """
 
     chain: int
@@ -39,6 +40,7 @@ class Member:
     probabilities: Array | None = None
     mean: Array | None = None
     variance: Array | None = None
+    gradients: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class Prediction:
     errors: Monte Carlo standard error of each score, of the same shape; empty where the draws are too few to tell.
     quantiles: float64 [n, Q] of the predictive distribution of numbers at `quantile_levels`; None unless asked for.
     members: predictions of single draws; empty unless asked for.
+    mean_gradient: float64, derivative of mean_probability [n, K, ...] or mean [n, ...] by the inputs, in their units
+        (uint8 inputs count as x / 255) and of their shape; None unless asked for.
     class_names: names of classes 0, 1, ..., from the data set; empty if it does not name them.
     job, version, point: which draws were averaged, `draws_used` of `draws_in_version`.
     """
@@ -65,6 +69,7 @@ class Prediction:
     quantile_errors: Array | None = None
     members: tuple[Member, ...] = ()
     class_names: tuple[str, ...] = ()
+    mean_gradient: Array | None = None
 
     def __len__(self) -> int:
         return len(next(iter(self.scores.values())))
@@ -206,7 +211,8 @@ def predict(connection: Connection, request: predict_pb2.PredictRequest, inputs:
     """All rows of `inputs`, in requests below the bound of a message, each on the version of the first one's reply."""
     request.inputs.type = types_pb2.UINT8 if inputs.dtype == np.uint8 else types_pb2.FLOAT32
     row_bytes = max(1, inputs[0].nbytes)
-    rows = max(1, min(_REQUEST_BYTES // row_bytes, 1 if request.member_probabilities else _FIRST_ROWS))
+    large = request.member_probabilities or request.gradients
+    rows = max(1, min(_REQUEST_BYTES // row_bytes, 1 if large else _FIRST_ROWS))
     replies: list[predict_pb2.PredictResponse] = []
     begin = 0
     while begin < len(inputs):
@@ -219,7 +225,7 @@ def predict(connection: Connection, request: predict_pb2.PredictRequest, inputs:
         begin += len(part)
         request.job, request.selection.version = reply.job_id, reply.version
         rows = max(1, min(_REQUEST_BYTES // row_bytes, _REPLY_BYTES * len(part) // max(1, reply.ByteSize())))
-    return _join(replies, tuple(request.quantiles))
+    return _join(replies, tuple(request.quantiles), inputs.shape[1:])
 
 
 def check_rows(x: Any, job: jobs_pb2.Job) -> Array:
@@ -286,7 +292,9 @@ def input_scaling(job: jobs_pb2.Job) -> tuple[np.float32, Array, Array]:
     return scale, mean, np.array(stored.normalisation.stddev or [1.0], np.float32).reshape(along)
 
 
-def _join(replies: Sequence[predict_pb2.PredictResponse], levels: tuple[float, ...]) -> Prediction:
+def _join(
+    replies: Sequence[predict_pb2.PredictResponse], levels: tuple[float, ...], row: tuple[int, ...]
+) -> Prediction:
     first = replies[0]
     rows, classes = sum(reply.num_rows for reply in replies), first.num_classes
 
@@ -314,8 +322,13 @@ def _join(replies: Sequence[predict_pb2.PredictResponse], levels: tuple[float, .
         quantile_levels=levels,
         quantiles=quantiles("quantiles"),
         quantile_errors=quantiles("quantile_errors"),
-        members=tuple(_member(parts, classes) for parts in zip(*(reply.members for reply in replies), strict=True)),
+        members=tuple(
+            _member(parts, classes, row) for parts in zip(*(reply.members for reply in replies), strict=True)
+        ),
         class_names=tuple(first.class_names),
+        mean_gradient=_joined([reply.mean_gradient for reply in replies], (rows, *_each(classes), *row))
+        if first.mean_gradient
+        else None,
     )
 
 
@@ -325,7 +338,12 @@ def _joined(parts: Sequence[Sequence[float]], shape: tuple[int, ...]) -> Array:
     return (np.concatenate(arrays) if len(arrays) > 1 else arrays[0]).reshape(shape)
 
 
-def _member(parts: Sequence[predict_pb2.Members], classes: int) -> Member:
+def _each(classes: int) -> tuple[int, ...]:
+    """The axis of classes, none of numbers."""
+    return (classes,) if classes else ()
+
+
+def _member(parts: Sequence[predict_pb2.Members], classes: int, row: tuple[int, ...]) -> Member:
     """The same chain and kind of all replies, rows one after the other."""
     draws = len(parts[0].weights)
 
@@ -340,4 +358,5 @@ def _member(parts: Sequence[predict_pb2.Members], classes: int) -> Member:
         probabilities=rows("probabilities", classes) if classes else None,
         mean=None if classes else rows("mean"),
         variance=None if classes else rows("variance"),
+        gradients=rows("gradients", *_each(classes), *row),
     )

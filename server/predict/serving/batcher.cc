@@ -34,8 +34,8 @@ Kind KindOf(const PredictQuery& query, const InputTensor& inputs, int64_t max_ro
 // Includes requests that will be refused for their rows: in a shared batch, wrong byte counts would shift the rows of
 // others.
 bool GoesAlone(const PredictQuery& query, const InputTensor& inputs) {
-  return query.min_draws > 0 || query.anytime || query.members || !query.quantiles.empty() || !CheckRows(inputs).ok() ||
-         inputs.shape.front() < 1;
+  return query.min_draws > 0 || query.anytime || query.members || query.gradients || !query.quantiles.empty() ||
+         !CheckRows(inputs).ok() || inputs.shape.front() < 1;
 }
 
 struct Batch;

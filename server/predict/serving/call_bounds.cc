@@ -44,10 +44,18 @@ absl::Status CheckQuantiles(const std::vector<double>& levels, const PredictPlan
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> CheckMemberBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows, bool replied) {
+absl::Status CheckGradientBytes(const PredictPlan& plan, int64_t num_rows) {
+  const int64_t num_quantiles = std::holds_alternative<Numbers>(plan.targets) ? limits::kMaxQuantiles : 0;
+  const int64_t gradient = SaturatingMultiply(GradientValues(plan), static_cast<int64_t>(sizeof(double)));
+  return CheckReplyBytes(num_rows, SaturatingAdd(gradient, ScoreBytes(plan.targets, num_quantiles)));
+}
+
+absl::StatusOr<int64_t> CheckMemberBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows, bool replied,
+                                         bool gradients) {
   const int64_t num_draws = SaturatingMultiply(NumDraws(draws), static_cast<int64_t>(num_kinds));
-  const int64_t draw_bytes =
-      std::max<int64_t>(NumClasses(draws.plan->targets), 2) * static_cast<int64_t>(sizeof(float));
+  const int64_t values =
+      SaturatingAdd(std::max<int64_t>(NumClasses(draws.plan->targets), 2), gradients ? GradientValues(*draws.plan) : 0);
+  const int64_t draw_bytes = SaturatingMultiply(values, static_cast<int64_t>(sizeof(float)));
   const int64_t num_quantiles = std::holds_alternative<Numbers>(draws.plan->targets) ? limits::kMaxQuantiles : 0;
   const int64_t score_bytes = replied ? ScoreBytes(draws.plan->targets, num_quantiles) : 0;
   const int64_t row_bytes = SaturatingAdd(SaturatingMultiply(num_draws, draw_bytes), score_bytes);
@@ -61,17 +69,18 @@ absl::StatusOr<int64_t> CheckMemberBytes(const PinnedDraws& draws, size_t num_ki
       "fewer draws (members, every, max_draws)"));
 }
 
-absl::StatusOr<int64_t> CheckWaveBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows,
-                                       int64_t num_parts) {
+absl::StatusOr<int64_t> CheckSumBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows, int64_t num_parts,
+                                      bool gradients) {
   const auto sums = static_cast<int64_t>(draws.chains.size() * num_kinds);
-  const int64_t values = std::max<int64_t>(3 * NumClasses(draws.plan->targets) + 1, 3);
+  const int64_t values = SaturatingAdd(std::max<int64_t>(3 * NumClasses(draws.plan->targets) + 1, 3),
+                                       gradients ? GradientValues(*draws.plan) : 0);
   const int64_t row_bytes =
       std::max<int64_t>(SaturatingProduct(sums, num_parts, values, static_cast<int64_t>(sizeof(double))), 1);
   const int64_t rows = limits::kMaxShardResultBytes / row_bytes;
   if (num_rows <= rows) return num_rows * row_bytes;
   return absl::InvalidArgumentError(absl::StrCat("the sums of ", num_rows, " rows over ", draws.chains.size(),
-                                                 " chains are too many to add to as time allows: ask for at most ",
-                                                 rows, " rows at a time, or for fewer chains"));
+                                                 " chains are too many to keep: ask for at most ", rows,
+                                                 " rows at a time, or for fewer chains"));
 }
 
 }  // namespace chainfleet

@@ -22,12 +22,17 @@ int64_t ScoreBytes(const Targets& targets, int64_t num_quantiles);
 
 // Returns the bytes of the single draws' outputs for `num_rows` rows. INVALID_ARGUMENT, with the number of rows that
 // would fit, if they exceed limits::kMaxMemberBytes or, with the scores, a message if the caller gets them (`replied`).
-absl::StatusOr<int64_t> CheckMemberBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows, bool replied);
+// `gradients`: each output has its gradient beside it.
+absl::StatusOr<int64_t> CheckMemberBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows, bool replied,
+                                         bool gradients = false);
 
-// Returns the bytes of the sums that an anytime call keeps by chain and kind between its waves, for `num_rows` rows.
-// INVALID_ARGUMENT, with the number of rows that would fit, above limits::kMaxShardResultBytes. `num_parts`: sums per
-// chain and kind.
-absl::StatusOr<int64_t> CheckWaveBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows,
-                                       int64_t num_parts = 1);
+// INVALID_ARGUMENT, with the number of rows that would fit, unless the mean gradients of `num_rows` rows and their
+// scores fit into a message.
+absl::Status CheckGradientBytes(const PredictPlan& plan, int64_t num_rows);
+
+// Returns the bytes of the sums that a call keeps by chain and kind, for `num_rows` rows. INVALID_ARGUMENT, with the
+// number of rows that would fit, above limits::kMaxShardResultBytes. `num_parts`: sums per chain and kind.
+absl::StatusOr<int64_t> CheckSumBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows,
+                                      int64_t num_parts = 1, bool gradients = false);
 
 }  // namespace chainfleet

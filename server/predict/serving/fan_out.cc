@@ -11,9 +11,12 @@
 
 namespace chainfleet {
 
-int64_t RowsPerBlock(const PinnedDraws& draws, size_t num_kinds, size_t num_workers, bool members, int64_t num_parts) {
+int64_t RowsPerBlock(const PinnedDraws& draws, size_t num_kinds, size_t num_workers, bool members, int64_t num_parts,
+                     bool gradients) {
   const int64_t num_networks = SaturatingMultiply(NumDraws(draws), static_cast<int64_t>(num_kinds));
-  const int64_t passes_per_row = std::max<int64_t>(num_networks / std::max<int64_t>(num_workers, 1), 1);
+  const int64_t passes = gradients ? NumClasses(draws.plan->targets) + 3 : 1;
+  const int64_t passes_per_row =
+      std::max<int64_t>(SaturatingMultiply(num_networks, passes) / std::max<int64_t>(num_workers, 1), 1);
   int64_t input_bytes = sizeof(float);
   for (const int64_t extent : draws.plan->input_shape) input_bytes = SaturatingMultiply(input_bytes, extent);
   const int64_t sum_bytes = SaturatingProduct(num_parts, static_cast<int64_t>(sizeof(double)),
@@ -56,6 +59,7 @@ void FanOut::BeginBlock() {
     request.chains = std::move(group.chains);
     request.kinds = plan_.kinds;
     request.members = plan_.members;
+    request.gradients = plan_.gradients;
     request.trace_id = plan_.trace_id;
     plan_.set_rows(block.rows, &request);
     ++block.pending;

@@ -33,6 +33,7 @@ class FanOut {
     std::function<void(const RowBlock&, ShardRequest*)> set_rows;  // sets the inputs, or rows of a data set
     bool needs_all = true;                                         // true: the first failed shard ends the call
     bool members = false;                                          // true: return the outputs of each draw, too
+    bool gradients = false;                                        // true: return gradients by the inputs, too
     int64_t rows_per_block = 0;                                    // 0: RowsPerBlock decides
     std::string trace_id = {};                                     // trace of the call's shards
     PredictPriority priority = PredictPriority::kNormal;  // for the call's shards, unless they are an evaluation's
@@ -86,7 +87,8 @@ class FanOut {
 // Rows of one block. Inputs and the sums of a chain and kind stay below limits::kShardBytes, and a shard, which delays
 // sampling on its worker, below limits::kShardForwardPasses. With members, the outputs of all draws for a block stay
 // below half of limits::kMaxShardResultBytes, or the block is one row. `num_parts`: sums per chain and kind.
+// `gradients`: a row costs as many passes as it has predictions, and more.
 int64_t RowsPerBlock(const PinnedDraws& draws, size_t num_kinds, size_t num_workers, bool members = false,
-                     int64_t num_parts = 1);
+                     int64_t num_parts = 1, bool gradients = false);
 
 }  // namespace chainfleet

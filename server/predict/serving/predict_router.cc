@@ -21,6 +21,23 @@
 namespace chainfleet {
 namespace {
 
+bool NeedsMembers(const PredictQuery& query) { return query.members || !query.quantiles.empty(); }
+
+// Returns the bytes that a call keeps until it ends: outputs of single draws, and sums. `num_parts`: sums per chain and
+// kind. INVALID_ARGUMENT: errors of call_bounds.h.
+absl::StatusOr<int64_t> KeptBytes(const PredictQuery& query, const PinnedDraws& draws, size_t num_kinds,
+                                  int64_t num_rows, int64_t num_parts) {
+  if (query.gradients) CHAINFLEET_RETURN_IF_ERROR(CheckGradientBytes(*draws.plan, num_rows));
+  int64_t bytes = 0;
+  if (NeedsMembers(query)) {
+    CHAINFLEET_ASSIGN_OR_RETURN(bytes, CheckMemberBytes(draws, num_kinds, num_rows, query.members, query.gradients));
+  }
+  if (!query.anytime && !query.gradients) return bytes;
+  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t sums,
+                              CheckSumBytes(draws, num_kinds, num_rows, num_parts, query.gradients));
+  return bytes + sums;
+}
+
 // A plain call is one wave over all its draws. An anytime call is several waves over ever older draws.
 class PredictCall final : public PinnedCall<Prediction> {
  public:
@@ -46,22 +63,17 @@ class PredictCall final : public PinnedCall<Prediction> {
     if (!query_.rows_are_checked) CHAINFLEET_RETURN_IF_ERROR(CheckRows(*inputs_));
     CHAINFLEET_RETURN_IF_ERROR(CheckEnough(draws(), NumDraws(draws()), query_.min_draws));
     CHAINFLEET_RETURN_IF_ERROR(CheckQuantiles(query_.quantiles, *draws().plan));
-    if (needs_members()) {
-      CHAINFLEET_ASSIGN_OR_RETURN(const int64_t bytes,
-                                  CheckMemberBytes(draws(), kinds_.size(), num_rows(), query_.members));
-      CHAINFLEET_RETURN_IF_ERROR(Hold(bytes));
-    }
     const bool one_chain = query_.with_errors && draws().chains.size() == 1;
     const int64_t num_draws = NumDraws(draws());
     if (one_chain && num_draws >= kMinBlocks) num_parts_ = NumParts(RunsOf(num_draws));
+    CHAINFLEET_ASSIGN_OR_RETURN(const int64_t bytes,
+                                KeptBytes(query_, draws(), kinds_.size(), num_rows(), num_parts_ + 1));
+    if (bytes > 0) CHAINFLEET_RETURN_IF_ERROR(Hold(bytes));
     if (!query_.anytime) {
       if (num_parts_ > 0) runs_ = RunsOf(num_draws);
       BeginWave(num_parts_ > 0 ? std::make_shared<PinnedDraws>(draws()) : nullptr);
       return absl::OkStatus();
     }
-    CHAINFLEET_ASSIGN_OR_RETURN(const int64_t bytes,
-                                CheckWaveBytes(draws(), kinds_.size(), num_rows(), num_parts_ + 1));
-    CHAINFLEET_RETURN_IF_ERROR(Hold(bytes));
     int64_t longest = 0;
     for (const ChainDraws& chain : draws().chains) longest = std::max(longest, NumDraws(chain));
     pace_.emplace(longest);
@@ -79,7 +91,6 @@ class PredictCall final : public PinnedCall<Prediction> {
   }
 
   int64_t num_rows() const { return inputs_->shape.front(); }
-  bool needs_members() const { return query_.members || !query_.quantiles.empty(); }
   bool first_wave() const { return !pace_ || pace_->done() == 0; }
 
   void BeginNextWave() {
@@ -104,14 +115,15 @@ class PredictCall final : public PinnedCall<Prediction> {
     plan.num_rows = num_rows();
     plan.set_rows = [this](const RowBlock& rows, ShardRequest* request) { request->inputs = Slice(rows); };
     plan.needs_all = query_.anytime ? !first_wave() : query_.min_draws == 0;
-    plan.members = needs_members();
+    plan.members = NeedsMembers(query_);
+    plan.gradients = query_.gradients;
     plan.trace_id = query_.trace_id;
     plan.priority = query_.priority;
     // A later wave is planned to use much of the time that is left, and is only dropped if it does not end.
     plan.deadline = enough_ ? absl::InfiniteDuration() : std::min(end_, began_ + query_.hoped_within);
     // Use the same blocks in every wave, because their sums are added.
-    plan.rows_per_block =
-        RowsPerBlock(draws(), kinds_.size(), num_workers_, plan.members, std::max<int64_t>(num_parts_, 1));
+    plan.rows_per_block = RowsPerBlock(draws(), kinds_.size(), num_workers_, plan.members,
+                                       std::max<int64_t>(num_parts_, 1), plan.gradients);
     FanOutRows(std::move(plan), {[this](const RowBlock& rows, std::vector<PartialPrediction> partials) {
                                    OnBlock(rows, std::move(partials));
                                  },

@@ -28,6 +28,7 @@ struct PredictQuery {
   bool with_errors = true;             // also the Monte Carlo error of each score
   bool anytime = false;                // average as many draws as fit into the time, at least min_draws or one
   bool members = false;                // also return the outputs of each draw
+  bool gradients = false;              // also return the gradients by the inputs, of the mean and of each draw
   std::vector<double> quantiles = {};  // levels, for float32 targets
   std::string trace_id = {};           // sent with the shards, for logs
   PredictPriority priority = PredictPriority::kNormal;  // for its shards that wait for workers

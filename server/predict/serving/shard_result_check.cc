@@ -36,12 +36,17 @@ bool SumsFit(const NumberSums& sums, const PartialPrediction& p, bool scored) {
   return RowsFit(sums, p.num_rows, p) && std::ssize(sums.log_sum_wd) == held && std::ssize(sums.sum_wc) == held;
 }
 
+bool GradientsFit(const PartialPrediction& p, const ShardRequest& request) {
+  const int64_t values = request.gradients ? p.num_rows * GradientValues(*request.plan) : 0;
+  return std::ssize(p.sum_wg) == values && (!p.members || std::ssize(p.members->gradients) == p.num_draws * values);
+}
+
 bool ArraysFit(const PartialPrediction& p, const ShardRequest& request) {
   const size_t scores = request.per_draw_scores ? static_cast<size_t>(p.num_draws) : 0;
   return p.num_rows == NumRows(request) && p.targets() == request.plan->targets &&
          std::visit([&](const auto& sums) { return SumsFit(sums, p, request.per_draw_scores); }, p.sums) &&
          p.draw_log_likelihood.size() == scores && (p.draw_weights.empty() || p.draw_weights.size() == scores) &&
-         MembersFit(p, request.members);
+         MembersFit(p, request.members) && GradientsFit(p, request);
 }
 
 // Requires one flatness for each requested chain, instead of sums.

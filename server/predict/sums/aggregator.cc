@@ -79,6 +79,14 @@ PredictiveScores JackknifeErrors(const std::vector<ScoreSums>& chains, const Sco
   return {std::move(errors)};
 }
 
+std::vector<double> MeanGradient(const std::vector<const PartialPrediction*>& partials, double sum_w) {
+  std::vector<double> mean(partials.front()->sum_wg.size());
+  for (const PartialPrediction* partial : partials) {
+    for (size_t i = 0; i < mean.size(); ++i) mean[i] += partial->sum_wg[i] / sum_w;
+  }
+  return mean;
+}
+
 }  // namespace
 
 Prediction Average(std::vector<const PartialPrediction*> partials, bool with_errors) {
@@ -96,6 +104,7 @@ Prediction Average(std::vector<const PartialPrediction*> partials, bool with_err
   average.draws_used = total.num_draws;
   average.num_rows = partials.front()->num_rows;
   average.scores = ScoresOf(total, average.targets);
+  average.mean_gradient = MeanGradient(partials, total.w);
   if (with_errors && chains.size() > 1) {
     const auto errors = [&](const auto& scores) { return JackknifeErrors(chains, scores, average.targets); };
     average.errors = std::visit(errors, average.scores.of);

@@ -53,6 +53,7 @@ void AddOlder(const PartialPrediction& older, PartialPrediction* sums) {
     for (const auto& array : Sums::kArrays) AddTo(std::get<Sums>(older.sums).*array.values, &(to.*array.values));
   };
   std::visit(add, sums->sums);
+  AddTo(older.sum_wg, &sums->sum_wg);
   if (!older.members || !sums->members) return;
   PutInFront(older.members->weights, &sums->members->weights);
   const auto put = [&]<typename T>(T& newer) {
@@ -61,6 +62,7 @@ void AddOlder(const PartialPrediction& older, PartialPrediction* sums) {
     }
   };
   std::visit(put, sums->members->outputs);
+  PutInFront(older.members->gradients, &sums->members->gradients);
 }
 
 void AddOlder(std::vector<PartialPrediction> older, std::vector<PartialPrediction>* sums) {

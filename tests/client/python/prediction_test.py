@@ -33,6 +33,9 @@ class Server:
             values = [float(1000 * s + row) for s in range(2) for row in rows]
             (member.probabilities if self.classes else member.mean).extend(numpy.repeat(values, self.classes or 1))
             member.variance.extend([] if self.classes else values)
+            member.gradients.extend(numpy.repeat(values, (self.classes or 1) * request.inputs.shape[1]) if request.gradients else [])
+        if request.gradients:
+            made.mean_gradient.extend(float(row) for row in rows for _ in range((self.classes or 1) * request.inputs.shape[1]))
         return made
 
     def predict(self, rows, width=1, **more):
@@ -76,6 +79,19 @@ class Predictions(unittest.TestCase):
         made = Server(classes=0).predict(5, member_probabilities=True).members[0]
         self.assertEqual(made.mean.tolist(), [[0, 1, 2, 3, 4], [1000, 1001, 1002, 1003, 1004]])
         self.assertIsNone(made.probabilities)
+
+
+    def test_gradients_have_the_shape_of_inputs_behind_that_of_predictions(self):
+        server = Server()
+        made = server.predict(5, width=4, gradients=True, member_probabilities=True)
+        self.assertEqual((made.mean_gradient.shape, made.members[0].gradients.shape), ((5, 3, 4), (2, 5, 3, 4)))
+        self.assertEqual(made.mean_gradient[:, 2, 3].tolist(), [0, 1, 2, 3, 4])
+        self.assertEqual(made.members[0].gradients[1, :, 0, 0].tolist(), [1000, 1001, 1002, 1003, 1004])
+        made = Server(classes=0).predict(5, width=4, gradients=True)
+        self.assertEqual(made.mean_gradient.shape, (5, 4))
+        made = Server().predict(5, member_probabilities=True)
+        self.assertIsNone(made.mean_gradient)
+        self.assertIsNone(made.members[0].gradients)
 
 
 class Inputs(unittest.TestCase):

@@ -285,6 +285,30 @@ TEST(InferenceWire, RendersNumbersWithQuantilesAndMembers) {
   EXPECT_EQ(response.raw_output_contents(1), Raw<float>({1, 3, 2, 4}));
 }
 
+TEST(InferenceWire, RendersGradientsWithTheAxesOfInputs) {
+  Prediction prediction = WithMembers();  // 2 rows, 2 classes, 3 draws
+  for (int i = 0; i < 2 * 2 * 3; ++i) prediction.mean_gradient.push_back(i);
+  for (Members& members : prediction.members) {
+    for (size_t i = 0; i < members.weights.size() * 2 * 2 * 3; ++i)
+      members.gradients.push_back(static_cast<float>(100 * members.chain.index + static_cast<int>(i)));
+  }
+  InferenceCall call;
+  call.outputs = {"mean_gradient", "member_gradients"};
+  EXPECT_TRUE(call.WantsGradients());
+  EXPECT_TRUE(call.WantsMembers());
+  const auto response = ToProto(prediction, call, {}, {1, 3});
+  EXPECT_EQ(response.outputs(0).datatype(), "FP64");
+  EXPECT_THAT(response.outputs(0).shape(), ElementsAre(2, 2, 1, 3));
+  EXPECT_EQ(response.raw_output_contents(0), Raw<double>(prediction.mean_gradient));
+  EXPECT_EQ(response.outputs(1).datatype(), "FP32");
+  EXPECT_THAT(response.outputs(1).shape(), ElementsAre(2, 3, 2, 1, 3));
+  const std::string first_row_of_the_second_draw = Raw<float>({12, 13, 14, 15, 16, 17});
+  EXPECT_EQ(response.raw_output_contents(1).substr(6 * sizeof(float), 6 * sizeof(float)), first_row_of_the_second_draw);
+  call.outputs = {"mean_gradient"};
+  EXPECT_FALSE(call.WantsMembers());
+  EXPECT_FALSE(CheckClassification("mean_gradient", Classes{2}).ok());
+}
+
 TEST(InferenceWire, RendersErrorsOfQuantilesAndNaNWhereTheyAreUnknown) {
   Prediction prediction;
   prediction.num_rows = 2;
@@ -325,6 +349,7 @@ TEST(InferenceWire, SendsErrorsOfAnytimeAnswersAndQuantilesUnasked) {
 TEST(InferenceWire, KnowsTheOutputsOfEachKindOfTarget) {
   EXPECT_TRUE(CheckOutputs({"member_probabilities"}, Classes{10}, true).ok());
   EXPECT_TRUE(CheckOutputs({"quantiles", "member_mean", "member_variance"}, Numbers(), true).ok());
+  EXPECT_TRUE(CheckOutputs({"mean_gradient", "member_gradients"}, Numbers(), false).ok());
   EXPECT_TRUE(CheckOutputs({"quantiles_error"}, Numbers(), true).ok());
   EXPECT_FALSE(CheckOutputs({"quantiles"}, Classes{10}, true).ok());
   EXPECT_FALSE(CheckOutputs({"quantiles_error"}, Classes{10}, true).ok());

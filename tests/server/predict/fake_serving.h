@@ -144,6 +144,19 @@ inline Members MembersOf(const ChainId& chain, DrawKind kind, const std::vector<
   return members;
 }
 
+// A prediction's slope is twice the prediction.
+inline void AddGradients(ShardResult* result) {
+  for (PartialPrediction& partial : result->partials) {
+    const auto* const classes = std::get_if<ClassSums>(&partial.sums);
+    for (const double sum : classes != nullptr ? classes->sum_wp : partial.numbers().sum_wm)
+      partial.sum_wg.push_back(2 * sum);
+    if (!partial.members) continue;
+    const std::vector<float>& outputs =
+        classes != nullptr ? partial.members->classes().probabilities : partial.members->numbers().mean;
+    for (const float output : outputs) partial.members->gradients.push_back(2 * output);
+  }
+}
+
 // Answers through the executor, so in any order the executor likes.
 class FakeShardPort final : public ShardPort {
  public:
@@ -323,6 +336,7 @@ class FakeShardPort final : public ShardPort {
             MembersOf(chain.chain, kind, draws, RowsOf(request), classes->count, probabilities);
       }
     }
+    if (request.gradients) AddGradients(&result);
     return result;
   }
 

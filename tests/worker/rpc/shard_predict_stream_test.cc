@@ -54,6 +54,10 @@ class WidePredictor final : public Predictor {
     }
     return partials;
   }
+  absl::Status AddGradients(const std::vector<DrawStack>&, const InputTensor&,
+                            std::vector<PartialPrediction>*) const override {
+    return absl::UnimplementedError("no gradients here");
+  }
   absl::StatusOr<std::unique_ptr<PredictionRun>> StartRows(std::vector<DrawStack>, const ResidentDataset&, int64_t,
                                                            int64_t, bool, bool, const Corruption*,
                                                            std::shared_ptr<DeviceRows>*) override {

@@ -74,6 +74,14 @@ class FakePredictor final : public Predictor {
     }
     return partials;
   }
+  // The first coordinates of the draws.
+  absl::Status AddGradients(const std::vector<DrawStack>& stacks, const InputTensor&,
+                            std::vector<PartialPrediction>* sums) const override {
+    for (size_t i = 0; i < stacks.size(); ++i) {
+      for (const auto& theta : stacks[i].theta) (*sums)[i].sum_wg.push_back((*theta)[0]);
+    }
+    return absl::OkStatus();
+  }
   // The mean is the severity of the corruption.
   absl::StatusOr<std::unique_ptr<PredictionRun>> StartRows(std::vector<DrawStack> stacks, const ResidentDataset&,
                                                            int64_t, int64_t, bool, bool, const Corruption* corruption,

@@ -122,6 +122,17 @@ TEST_F(ShardServerTest, AsksForMembersIfTheShardDoes) {
   EXPECT_TRUE(FakePredictor::members_asked);
 }
 
+TEST_F(ShardServerTest, AddsGradientsIfTheShardAsksForThem) {
+  ShardRequest request = Request(1, {Chain(0)});
+  request.gradients = true;
+  Submit(std::move(request));
+  Submit(Request(2, {Chain(0)}));
+  RunAll();
+  ASSERT_TRUE(results_[0].ok()) << results_[0].status();
+  EXPECT_FALSE(results_[0]->partials[0].sum_wg.empty());
+  EXPECT_TRUE(results_[1]->partials[0].sum_wg.empty());
+}
+
 TEST_F(ShardServerTest, LeavesCorruptObjectsOutAndNamesThem) {
   const ChainDraws chain = Chain(0);
   const std::string& name = chain.segments[0].object.name;

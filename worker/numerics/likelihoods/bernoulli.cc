@@ -1,3 +1,6 @@
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+
 #include "worker/numerics/likelihoods/likelihood.h"
 #include "worker/numerics/likelihoods/scalar_losses.h"
 
@@ -25,6 +28,10 @@ class Bernoulli final : public Likelihood {
 
   at::Tensor FisherColumn(const at::Tensor& outputs, int64_t) const override {
     return LogisticLoss().Curvature(outputs).sqrt();
+  }
+
+  at::Tensor Predicted(const at::Tensor& outputs) const override {
+    return at::cat({(-outputs).sigmoid(), outputs.sigmoid()}, 1);
   }
 
   void Probabilities(const float* outputs, float* probability) const override {

@@ -34,6 +34,8 @@ class Categorical final : public Likelihood {
     return -at::log_softmax(outputs, -1).gather(-1, targets.unsqueeze(-1)).squeeze(-1);
   }
 
+  at::Tensor Predicted(const at::Tensor& outputs) const override { return outputs.softmax(1); }
+
   at::Tensor FisherColumn(const at::Tensor& outputs, int64_t column) const override {
     const at::Tensor p = at::softmax(outputs, -1);
     at::Tensor values = -p;

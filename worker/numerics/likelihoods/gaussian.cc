@@ -30,6 +30,8 @@ class Gaussian final : public Likelihood {
     return NormalLoss{variance_}.Loss(outputs.squeeze(-1), targets, &slope);
   }
 
+  at::Tensor Predicted(const at::Tensor& outputs) const override { return outputs.narrow(1, 0, 1); }
+
   at::Tensor FisherColumn(const at::Tensor& outputs, int64_t column) const override {
     if (has_log_variance()) return NormalFisherColumn(outputs, column);
     return NormalLoss{variance_}.Curvature(outputs).sqrt();

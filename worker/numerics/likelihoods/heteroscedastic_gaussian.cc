@@ -27,6 +27,8 @@ class HeteroscedasticGaussian final : public Likelihood {
     return NormalLosses(outputs.select(-1, 0) - targets, outputs.select(-1, 1));
   }
 
+  at::Tensor Predicted(const at::Tensor& outputs) const override { return outputs.narrow(1, 0, 1); }
+
   at::Tensor FisherColumn(const at::Tensor& outputs, int64_t column) const override {
     return NormalFisherColumn(outputs, column);
   }

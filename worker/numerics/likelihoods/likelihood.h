@@ -50,6 +50,10 @@ class Likelihood {
   // variance counts as the last output. There are K columns.
   virtual at::Tensor FisherColumn(const at::Tensor& outputs, int64_t column) const = 0;
 
+  // Returns the predictions of a draw for examples with outputs [n, K], in ATen operations, differentiable by autograd:
+  // probabilities [n, num_classes], or means [n, 1] in the targets' units.
+  virtual at::Tensor Predicted(const at::Tensor& outputs) const = 0;
+
   // For labels: probability [num_classes][16] from outputs [K][16].
   virtual void Probabilities(const float* outputs, float* probability) const;
   // For float32 targets, in the targets' units: mean[16] and variance[16].

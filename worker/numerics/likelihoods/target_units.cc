@@ -30,6 +30,10 @@ class InTargetUnits final : public Likelihood {
     return within_->FisherColumn(outputs, column);
   }
 
+  at::Tensor Predicted(const at::Tensor& outputs) const override {
+    return within_->Predicted(outputs) * units_.stddev + units_.mean;
+  }
+
   void Moments(const float* outputs, double log_variance, double* mean, double* variance) const override {
     within_->Moments(outputs, log_variance, mean, variance);
     for (int64_t l = 0; l < kLanes; ++l) {

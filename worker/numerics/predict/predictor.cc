@@ -11,6 +11,7 @@
 #include "worker/numerics/dataset/resident_dataset.h"
 #include "worker/numerics/predict/draw_pass.h"
 #include "worker/numerics/predict/flatness_run.h"
+#include "worker/numerics/predict/input_gradients.h"
 #include "worker/numerics/predict/stack_cache.h"
 #include "worker/numerics/tensors/torch_errors.h"
 
@@ -106,6 +107,16 @@ class PassPredictor final : public Predictor {
                                                      "-byte values takes ", size, " bytes, got ", inputs.bytes.size()));
     }
     return RunToItsEnd(Start(std::move(stacks), {inputs.type, inputs.bytes, 0, shape[0], {}, {}}, members, kept));
+  }
+
+  absl::Status AddGradients(const std::vector<DrawStack>& stacks, const InputTensor& inputs,
+                            std::vector<PartialPrediction>* sums) const override {
+    return CatchTorch("gradients by the inputs", [&]() -> absl::Status {
+      for (size_t i = 0; i < stacks.size(); ++i) {
+        CHAINFLEET_RETURN_IF_ERROR(AddInputGradients(*model_, stacks[i], inputs, &(*sums)[i]));
+      }
+      return absl::OkStatus();
+    });
   }
 
   absl::StatusOr<std::unique_ptr<PredictionRun>> StartRows(std::vector<DrawStack> stacks, const ResidentDataset& data,

@@ -47,6 +47,11 @@ class Predictor {
                                                                  const InputTensor& inputs, bool members = false,
                                                                  std::shared_ptr<DeviceRows>* kept = nullptr) = 0;
 
+  // Adds the gradients of the predictions by the inputs to `sums`, which Predict returned for these arguments; to its
+  // members, too. Runs on the CPU. INVALID_ARGUMENT: the outputs cannot be differentiated by the inputs.
+  virtual absl::Status AddGradients(const std::vector<DrawStack>& stacks, const InputTensor& inputs,
+                                    std::vector<PartialPrediction>* sums) const = 0;
+
   // Starts a prediction over rows of `data`, changed by `corruption` if given. With `per_draw_scores` the draws are
   // also compared with the labels or targets. `kept` is for these rows after the change. `data` and `kept` outlive the
   // run, which may outlive the predictor. INVALID_ARGUMENT also for a corruption that does not exist or does not fit

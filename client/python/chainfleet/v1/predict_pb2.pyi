@@ -215,24 +215,27 @@ class ListEvaluationsResponse(_message.Message):
     def __init__(self, evaluations: _Optional[_Iterable[_Union[EvaluationOperation, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class Members(_message.Message):
-    __slots__ = ["chain", "kind", "mean", "probabilities", "variance", "weights"]
+    __slots__ = ["chain", "gradients", "kind", "mean", "probabilities", "variance", "weights"]
     CHAIN_FIELD_NUMBER: _ClassVar[int]
+    GRADIENTS_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     MEAN_FIELD_NUMBER: _ClassVar[int]
     PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     VARIANCE_FIELD_NUMBER: _ClassVar[int]
     WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     chain: _types_pb2.ChainId
+    gradients: _containers.RepeatedScalarFieldContainer[float]
     kind: _types_pb2.DrawKind
     mean: _containers.RepeatedScalarFieldContainer[float]
     probabilities: _containers.RepeatedScalarFieldContainer[float]
     variance: _containers.RepeatedScalarFieldContainer[float]
     weights: _containers.RepeatedScalarFieldContainer[float]
-    def __init__(self, chain: _Optional[_Union[_types_pb2.ChainId, _Mapping]] = ..., kind: _Optional[_Union[_types_pb2.DrawKind, str]] = ..., weights: _Optional[_Iterable[float]] = ..., probabilities: _Optional[_Iterable[float]] = ..., mean: _Optional[_Iterable[float]] = ..., variance: _Optional[_Iterable[float]] = ...) -> None: ...
+    def __init__(self, chain: _Optional[_Union[_types_pb2.ChainId, _Mapping]] = ..., kind: _Optional[_Union[_types_pb2.DrawKind, str]] = ..., weights: _Optional[_Iterable[float]] = ..., probabilities: _Optional[_Iterable[float]] = ..., mean: _Optional[_Iterable[float]] = ..., variance: _Optional[_Iterable[float]] = ..., gradients: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class PredictRequest(_message.Message):
-    __slots__ = ["anytime", "inputs", "job", "member_probabilities", "min_draws", "priority", "quantiles", "selection"]
+    __slots__ = ["anytime", "gradients", "inputs", "job", "member_probabilities", "min_draws", "priority", "quantiles", "selection"]
     ANYTIME_FIELD_NUMBER: _ClassVar[int]
+    GRADIENTS_FIELD_NUMBER: _ClassVar[int]
     INPUTS_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
     MEMBER_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
@@ -241,6 +244,7 @@ class PredictRequest(_message.Message):
     QUANTILES_FIELD_NUMBER: _ClassVar[int]
     SELECTION_FIELD_NUMBER: _ClassVar[int]
     anytime: bool
+    gradients: bool
     inputs: Tensor
     job: str
     member_probabilities: bool
@@ -248,15 +252,16 @@ class PredictRequest(_message.Message):
     priority: str
     quantiles: _containers.RepeatedScalarFieldContainer[float]
     selection: DrawSelection
-    def __init__(self, job: _Optional[str] = ..., inputs: _Optional[_Union[Tensor, _Mapping]] = ..., selection: _Optional[_Union[DrawSelection, _Mapping]] = ..., min_draws: _Optional[int] = ..., anytime: bool = ..., member_probabilities: bool = ..., quantiles: _Optional[_Iterable[float]] = ..., priority: _Optional[str] = ...) -> None: ...
+    def __init__(self, job: _Optional[str] = ..., inputs: _Optional[_Union[Tensor, _Mapping]] = ..., selection: _Optional[_Union[DrawSelection, _Mapping]] = ..., min_draws: _Optional[int] = ..., anytime: bool = ..., member_probabilities: bool = ..., quantiles: _Optional[_Iterable[float]] = ..., priority: _Optional[str] = ..., gradients: bool = ...) -> None: ...
 
 class PredictResponse(_message.Message):
-    __slots__ = ["class_names", "draws_in_version", "draws_used", "errors", "job_id", "members", "num_classes", "num_rows", "point", "quantile_errors", "quantiles", "scores", "version"]
+    __slots__ = ["class_names", "draws_in_version", "draws_used", "errors", "job_id", "mean_gradient", "members", "num_classes", "num_rows", "point", "quantile_errors", "quantiles", "scores", "version"]
     CLASS_NAMES_FIELD_NUMBER: _ClassVar[int]
     DRAWS_IN_VERSION_FIELD_NUMBER: _ClassVar[int]
     DRAWS_USED_FIELD_NUMBER: _ClassVar[int]
     ERRORS_FIELD_NUMBER: _ClassVar[int]
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    MEAN_GRADIENT_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     NUM_CLASSES_FIELD_NUMBER: _ClassVar[int]
     NUM_ROWS_FIELD_NUMBER: _ClassVar[int]
@@ -270,6 +275,7 @@ class PredictResponse(_message.Message):
     draws_used: int
     errors: PredictiveScores
     job_id: str
+    mean_gradient: _containers.RepeatedScalarFieldContainer[float]
     members: _containers.RepeatedCompositeFieldContainer[Members]
     num_classes: int
     num_rows: int
@@ -278,7 +284,7 @@ class PredictResponse(_message.Message):
     quantiles: _containers.RepeatedScalarFieldContainer[float]
     scores: PredictiveScores
     version: int
-    def __init__(self, num_rows: _Optional[int] = ..., num_classes: _Optional[int] = ..., scores: _Optional[_Union[PredictiveScores, _Mapping]] = ..., errors: _Optional[_Union[PredictiveScores, _Mapping]] = ..., version: _Optional[int] = ..., draws_used: _Optional[int] = ..., draws_in_version: _Optional[int] = ..., job_id: _Optional[str] = ..., point: _Optional[str] = ..., quantiles: _Optional[_Iterable[float]] = ..., members: _Optional[_Iterable[_Union[Members, _Mapping]]] = ..., quantile_errors: _Optional[_Iterable[float]] = ..., class_names: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, num_rows: _Optional[int] = ..., num_classes: _Optional[int] = ..., scores: _Optional[_Union[PredictiveScores, _Mapping]] = ..., errors: _Optional[_Union[PredictiveScores, _Mapping]] = ..., version: _Optional[int] = ..., draws_used: _Optional[int] = ..., draws_in_version: _Optional[int] = ..., job_id: _Optional[str] = ..., point: _Optional[str] = ..., quantiles: _Optional[_Iterable[float]] = ..., members: _Optional[_Iterable[_Union[Members, _Mapping]]] = ..., quantile_errors: _Optional[_Iterable[float]] = ..., class_names: _Optional[_Iterable[str]] = ..., mean_gradient: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class PredictiveScores(_message.Message):
     __slots__ = ["expected_entropy", "log_probability", "max_probability", "mean", "mean_probability", "mutual_information", "predictive_entropy", "variance_aleatoric", "variance_epistemic", "variation_ratio"]

@@ -95,6 +95,50 @@ TEST(Members, HaveMeansAndVariancesForNumbers) {
   EXPECT_THAT(answer->members[0].numbers().variance, ElementsAre(4, 4, 4, 4));
 }
 
+void ExpectTwice(const auto& gradients, const auto& values) {
+  ASSERT_THAT(gradients, SizeIs(values.size()));
+  for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(gradients[i], 2 * values[i], 1e-12 * std::abs(values[i]));
+}
+
+TEST(Gradients, AreAveragedOverDrawsInEveryKindOfCall) {
+  for (const bool anytime : {false, true}) {
+    for (const std::vector<int64_t>& draws_of_chain : {std::vector<int64_t>{2, 3}, {40}}) {  // one chain has parts
+      World world(draws_of_chain, Classes{3}, testing::ArbitraryProbabilities(3));
+      const auto answer = world.Predict({.anytime = anytime, .members = true, .gradients = true}, 50);
+      ASSERT_TRUE(answer.ok()) << answer.status();
+      ExpectTwice(answer->mean_gradient, std::get<ClassScores>(answer->scores.of).mean_probability);
+      for (const Members& members : answer->members) ExpectTwice(members.gradients, members.classes().probabilities);
+    }
+  }
+  World numbers({2, 3}, Numbers(), Moments);
+  const auto answer = numbers.Predict({.gradients = true}, 1500);  // several blocks
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_THAT(answer->members, IsEmpty());
+  ExpectTwice(answer->mean_gradient, std::get<NumberScores>(answer->scores.of).mean);
+}
+
+TEST(Gradients, AreNotSentUnlessAsked) {
+  World world({2}, Classes{3}, testing::ArbitraryProbabilities(3));
+  const auto answer = world.Predict({.members = true}, 5);
+  ASSERT_TRUE(answer.ok());
+  EXPECT_THAT(answer->mean_gradient, IsEmpty());
+  for (const auto& sent : world.port.sent) EXPECT_FALSE(sent.request.gradients);
+}
+
+TEST(Gradients, AreRefusedBeforeTheyOutgrowAReplyOrWhatACallKeeps) {
+  World world({8}, Classes{3}, testing::ArbitraryProbabilities(3));
+  auto plan = std::make_shared<PredictPlan>(*world.catalog.pinned.plan);
+  plan->targets = Classes{10};
+  plan->input_shape = {3, 32, 32};  // 245,760 bytes a row
+  EXPECT_TRUE(CheckGradientBytes(*plan, 63).ok());
+  EXPECT_THAT(std::string(CheckGradientBytes(*plan, 64).message()), HasSubstr("ask for 63 rows at a time"));
+  world.catalog.pinned.plan = plan;
+  EXPECT_TRUE(CheckMemberBytes(world.catalog.pinned, 2, 7, true, true).ok()) << "16 networks: 2 MB a row";
+  EXPECT_FALSE(CheckMemberBytes(world.catalog.pinned, 2, 8, true, true).ok());
+  EXPECT_TRUE(CheckSumBytes(world.catalog.pinned, 2, 60, 9, true).ok());
+  EXPECT_FALSE(CheckSumBytes(world.catalog.pinned, 2, 61, 9, true).ok());
+}
+
 TEST(Quantiles, EqualThoseOfTheGaussianOfASingleDraw) {
   World world({1}, Numbers(), Moments);
   const absl::StatusOr<Prediction> answer =
@@ -161,7 +205,7 @@ TEST(PredictRouter, BoundsWhatAllCallsKeepTogether) {
     World world({8}, Classes{3}, testing::ArbitraryProbabilities(3));
     const PredictQuery query{.anytime = anytime, .members = !anytime};
     const absl::StatusOr<int64_t> bytes =
-        anytime ? CheckWaveBytes(world.catalog.pinned, 2, 10, 9) : CheckMemberBytes(world.catalog.pinned, 2, 10, true);
+        anytime ? CheckSumBytes(world.catalog.pinned, 2, 10, 9) : CheckMemberBytes(world.catalog.pinned, 2, 10, true);
     ASSERT_TRUE(bytes.ok());
     PredictRouter router(&world.clock, &world.executor, &world.catalog, &world.queue, nullptr, *bytes * 3 / 2);
     std::vector<absl::Status> ends;
@@ -187,6 +231,12 @@ TEST(PredictRouter, BoundsWhatAllCallsKeepTogether) {
   }
 }
 
+TEST(RowsPerBlock, CountsThePassesOfGradients) {
+  World world({32}, Classes{7}, testing::ArbitraryProbabilities(7));
+  EXPECT_EQ(RowsPerBlock(world.catalog.pinned, 2, 1), 512);
+  EXPECT_EQ(RowsPerBlock(world.catalog.pinned, 2, 1, false, 1, true), 51) << "10 passes for each";
+}
+
 TEST(RowsPerBlock, StaysBelowAShardResultWithMembers) {
   World world({4096}, Classes{3}, testing::ArbitraryProbabilities(3));
   EXPECT_EQ(RowsPerBlock(world.catalog.pinned, 2, 1, false), limits::kMinShardRows);
@@ -196,10 +246,10 @@ TEST(RowsPerBlock, StaysBelowAShardResultWithMembers) {
   EXPECT_EQ(RowsPerBlock(world.catalog.pinned, 2, 1, true), 4);
 }
 
-TEST(CheckWaveBytes, BoundsWhatIsKeptBetweenWaves) {
+TEST(CheckSumBytes, BoundsWhatACallKeeps) {
   World world(std::vector<int64_t>(100, 1), Classes{10}, testing::ArbitraryProbabilities(10));
-  EXPECT_TRUE(CheckWaveBytes(world.catalog.pinned, 2, 5000).ok());
-  const absl::Status status = CheckWaveBytes(world.catalog.pinned, 2, 6000).status();
+  EXPECT_TRUE(CheckSumBytes(world.catalog.pinned, 2, 5000).ok());
+  const absl::Status status = CheckSumBytes(world.catalog.pinned, 2, 6000).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("at most 5412 rows"));
 }

@@ -132,6 +132,18 @@ TEST(CheckShardResult, WantsMembersOfTheRightSizesIfAskedAndOnlyThen) {
   }
 }
 
+TEST(CheckShardResult, WantsGradientsOfTheRightSizesIfAskedAndOnlyThen) {
+  ShardRequest request = Request();
+  ShardResult good = Answer(request);
+  const auto values = static_cast<size_t>(GradientValues(*request.plan));
+  for (PartialPrediction& p : good.partials) p.sum_wg.resize(2 * values);
+  EXPECT_EQ(ReasonOf(CheckShardResult(request, good)), "BAD_SHARD_RESULT") << "not asked for";
+  request.gradients = true;
+  EXPECT_TRUE(CheckShardResult(request, good).ok());
+  good.partials[0].sum_wg.pop_back();
+  EXPECT_EQ(ReasonOf(CheckShardResult(request, good)), "BAD_SHARD_RESULT");
+}
+
 TEST(CheckShardResult, RefusesEveryDefectOfSumsOverNumbers) {
   ShardRequest request = Request();
   auto plan = std::make_shared<PredictPlan>(*request.plan);

@@ -143,6 +143,13 @@ TEST(JobView, AcceptanceIsShownOfMetropolisChainsAndNoiseThatBendsTheLawIsNamed)
                         "0.9 % of steps beyond correction"));
 }
 
+TEST(JobView, NamesTheClassesOfTheDataSet) {
+  v1::Job job = RunningJob();
+  EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)), Not(HasSubstr("Classes")));
+  for (const char* name : {"cat", "\x1b[31mdog"}) job.mutable_inputs()->add_class_names(name);
+  EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)), HasSubstr("Classes     cat, \\u001b[31mdog\n"));
+}
+
 TEST(JobView, TheLikelihoodIsSaidWhereTheJobNamesOne) {
   v1::Job job = RunningJob();
   EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)), Not(HasSubstr("likelihood")));

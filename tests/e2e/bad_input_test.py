@@ -86,6 +86,8 @@ class BadInput(Refusals):
 
     def test_usage(self):
         self.assertEqual(self.fleet.run("submit").returncode, 2)
+        alone = self.fleet.run(check=True)
+        self.assertIn("Usage: chainfleet", alone.stdout)
 
     def test_no_server(self):
         done = self.fleet.run("get", "jobs", "--timeout", "1s", env={"CHAINFLEET_ADDRESS": "127.0.0.1:1"})

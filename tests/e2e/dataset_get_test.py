@@ -112,9 +112,11 @@ class DatasetGet(bad_input_test.Refusals):
         nine = self.fleet.path("nine.bin")
         with open(nine, "wb") as f:
             f.write(self.pictures[:3073 * 9])
-        self.fleet.run("dataset", "put", "nine", nine, check=True)
+        self.fleet.run("dataset", "put", "nine", nine, "--class-names", ",".join("abcdefghij"), check=True)
+        self.assertIn("`describe dataset nine` lists them", self.get("nine", "npz")[1].stderr)
+        self.assertIn('"i", "j"]', self.fleet.run("describe", "dataset", "nine", check=True).stdout)
         self.assertIn("has 9, not 10", self.get("nine", "npz")[1].stderr)
-        self.assertNotIn("note:", self.get("nine", "cifar")[1].stderr)
+        self.assertNotIn("has 9", self.get("nine", "cifar")[1].stderr)
 
     def test_formats_that_cannot_hold_it_are_refused_before_anything_is_written(self):
         wanted = {("fashion", "cifar"): "uint8 [3, 32, 32], these inputs are uint8 [1, 28, 28]",

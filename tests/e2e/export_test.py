@@ -86,7 +86,7 @@ class Export(unittest.TestCase):
             f.write("a,b,kind\n")
             for i in range(60):
                 f.write(f"{source.gauss(300 + 50 * (i % 3), 40)},{source.gauss(0.01 * (i % 3), 0.01)},{i % 3}\n")
-        self.fleet.run("dataset", "put", "flowers", self.fleet.path("flowers.csv"), "--target", "kind", check=True)
+        self.fleet.run("dataset", "put", "flowers", self.fleet.path("flowers.csv"), "--target", "kind", "--class-names", "a,b,c", check=True)
         self.job = self.fleet.submit(JOB)
         self.fleet.run("wait", self.job, "--timeout", "240s", check=True)
 
@@ -97,6 +97,7 @@ class Export(unittest.TestCase):
         self.fleet.run("export", self.job, "--format", "npz", "-o", self.fleet.path("draws.npz"), check=True)
         with numpy.load(self.fleet.path("draws.npz")) as draws, zipfile.ZipFile(self.fleet.path("draws.npz")) as archive:
             manifest = json.loads(archive.read("manifest.json"))
+            self.assertEqual(manifest["class_names"], ["a", "b", "c"])
             names = [parameter["name"] for parameter in manifest["parameters"]]
             weight, bias = (draws[name] for name in sorted(names, key=lambda name: -draws[name].ndim))
             self.assertEqual(weight.shape[:2], (3, 150), "a draw that was held is there as often")

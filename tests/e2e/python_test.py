@@ -149,6 +149,7 @@ class Package(ConnectedFleet):
         made = job.predict(self.x[500:])
         self.assertEqual(made.class_names, names)
         self.assertIn("a &quot;yes&quot;, or so", made._repr_html_())
+        self.assertIn("mean_probability_no", made.to_pandas())
         with tempfile.TemporaryDirectory() as folder:
             rows, table, arrays, page = (os.path.join(folder, name) for name in ("x.npy", "p.csv", "p.npz", "report.html"))
             numpy.save(rows, self.x[500:])

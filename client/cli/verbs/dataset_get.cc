@@ -76,6 +76,8 @@ absl::Status GetDataset(Invocation* run, const DatasetGetOptions& options) {
   std::cout << dataset.num_rows() << " rows of " << dataset.name() << " written; to put them again:\n"
             << "  chainfleet dataset put NAME " << absl::StrJoin(paths, " ")
             << (dataset.target_type() == v1::FLOAT32_TARGETS ? " --target-type float32" : "") << "\n";
+  if (dataset.class_names_size() > 0)
+    std::cerr << "note: files hold no names of classes; `describe dataset " << dataset.name() << "` lists them\n";
   for (const std::string& difference : files.Differences()) std::cerr << "note: " << difference << "\n";
   return absl::OkStatus();
 }

@@ -120,6 +120,9 @@ Json ManifestOf(const v1::Job& job, const ExportOptions& options, const DrawArra
     const v1::TargetUnits& units = job.inputs().target_units();
     manifest["targets"] = {{"mean", units.mean()}, {"stddev", units.stddev()}};
   }
+  if (const auto& names = job.inputs().class_names(); !names.empty()) {
+    manifest["class_names"] = std::vector<std::string>(names.begin(), names.end());
+  }
   manifest["job_file"] = Json::parse(ToJson(job.spec(), false));
   return manifest;
 }

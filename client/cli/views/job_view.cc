@@ -436,6 +436,7 @@ std::string DescribeJob(const v1::Job& job, absl::Time now, std::optional<int64_
   if (!job.dataset_digest().empty()) {
     add("Data set", absl::StrCat(job.spec().dataset().name(), " (SHA-256 ", job.dataset_digest().substr(0, 12), ")"));
   }
+  if (job.inputs().class_names_size() > 0) add("Classes", Escaped(absl::StrJoin(job.inputs().class_names(), ", ")));
   absl::StrAppend(&text, "\nJob file\n  ", absl::StrReplaceAll(ToYaml(job.spec()), {{"\n", "\n  "}}));
   text.resize(text.find_last_not_of(" \n") + 1);
   absl::StrAppend(&text, "\n\n", ChainTable(job).Render());

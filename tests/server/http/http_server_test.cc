@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/descriptor_limit.h"
 #include "core/base/mutex.h"
 #include "server/http/http_limits.h"
 #include "tests/server/http/http_peer.h"
@@ -159,6 +160,21 @@ TEST_F(HttpServerTest, HeadersAreBounded) {
   EXPECT_EQ(HttpPeer(port()).Send(Get("/", large)).Read().code / 100, 4);
   EXPECT_EQ(HttpPeer(port()).Send("no HTTP at all\r\n\r\n").Read().code / 100 % 4, 0) << "4xx, or closed";
   EXPECT_EQ(HttpPeer(port()).Send(Get("/")).Read().code, 200);
+}
+
+TEST_F(HttpServerTest, ConnectionsOfOneAddressAreBounded) {
+  RaiseDescriptorLimit();
+  std::vector<std::unique_ptr<HttpPeer>> peers;
+  for (unsigned i = 0; i < limits::kHttpConnectionsOfAHost; ++i) {
+    peers.push_back(std::make_unique<HttpPeer>(port()));
+    ASSERT_EQ(peers.back()->Send(Get("/")).Read().code, 200) << i;
+  }
+  EXPECT_EQ(HttpPeer(port()).Send(Get("/")).Read().code, 0) << "one more";
+  EXPECT_EQ(peers.front()->Send(Get("/")).Read().code, 200);
+  peers.pop_back();
+  int code = 0;  // the server sees the end of a connection in its own time
+  for (int attempt = 0; code == 0 && attempt < 1000; ++attempt) code = HttpPeer(port()).Send(Get("/")).Read().code;
+  EXPECT_EQ(code, 200);
 }
 
 TEST_F(HttpServerTest, ABodyThatComesTooSlowlyEndsItsConnection) {

@@ -77,6 +77,8 @@ TEST_F(JobApiTest, ABodyBecomesADataset) {
   ASSERT_EQ(put.code, 200) << put.body;
   EXPECT_EQ(Parsed(put)["num_rows"], std::to_string((rows.size() - 9) / 8));
   EXPECT_EQ(Parsed(put)["class_names"], json({"no", "yes"}));
+  const PeerReply strange = Ask(Put("/v1/datasets/strange", "a,b\n1.5,0\n2.5,2\n"));
+  EXPECT_THAT(Parsed(strange)["warnings"][0].get<std::string>(), HasSubstr("no row has label 1"));
   const PeerReply numbers = Ask(Put("/v1/datasets/numbers?target=a&target_type=FLOAT32_TARGETS", "a,b\n1.5,2\n2,3\n"));
   ASSERT_EQ(numbers.code, 200) << numbers.body;
   EXPECT_EQ(Parsed(numbers)["input_shape"], json({"1"}));
@@ -85,7 +87,7 @@ TEST_F(JobApiTest, ABodyBecomesADataset) {
   EXPECT_EQ(Parsed(Ask(Put("/v1/datasets/arrays", npz)))["input_shape"], json({"3"}));
   EXPECT_EQ(Ask(Put("/v1/datasets/arrays", npz)).code, 200) << "the same content again";
   ExpectError(Put("/v1/datasets/arrays", "1,0\n2,1\n"), 409, "arrays");
-  EXPECT_EQ(Parsed(Ask(Get("/v1/datasets")))["datasets"].size(), 3u);
+  EXPECT_EQ(Parsed(Ask(Get("/v1/datasets")))["datasets"].size(), 4u);
 }
 
 TEST_F(JobApiTest, ABodyThatIsNoDatasetIsRefused) {

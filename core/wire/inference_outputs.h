@@ -32,8 +32,8 @@ struct InferenceTensor {
 // Returns the inputs of a job with this shape and type.
 std::vector<InferenceTensor> InferenceInputs(const std::vector<int64_t>& input_shape, InputType type);
 
-// Returns every output of a job with these targets: scores, their errors, quantiles, quantile errors, members, gradients.
-// Without `input_shape` the shapes of gradients lack it.
+// Returns every output of a job with these targets: scores, their errors, quantiles, quantile errors, members,
+// gradients. Without `input_shape` the shapes of gradients lack it.
 std::vector<InferenceTensor> InferenceOutputs(const Targets& targets, const std::vector<int64_t>& input_shape = {});
 
 // Returns the outputs of a request without a list: scores, their errors if `errors`, quantiles if `quantiles`.

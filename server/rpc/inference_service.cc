@@ -378,7 +378,8 @@ void InferenceService::Infer(const Context& context, inference::ModelInferReques
       [answer, call, failure, budget = parts_.reply_budget,
        plan = model->job.plan](const absl::StatusOr<Prediction>& prediction) {
         if (!prediction.ok()) return failure.Fail(answer, prediction.status());
-        SucceedHeld(answer, failure, *budget, ToProto(*prediction, *call, plan->dataset->class_names, plan->dataset->input_shape));
+        SucceedHeld(answer, failure, *budget,
+                    ToProto(*prediction, *call, plan->dataset->class_names, plan->dataset->input_shape));
       }));
 }
 

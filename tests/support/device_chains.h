@@ -147,14 +147,13 @@ void ExpectNear(const std::vector<T>& here, const std::vector<T>& there, double 
   }
 }
 
-inline void ExpectSameWay(const Shown& cpu, const Shown& gpu) {
+inline void ExpectSameWay(const Shown& cpu, const Shown& gpu, double curvature_tolerance = 0.2) {
   EXPECT_LT(RelativeDistance(gpu.moved, cpu.moved), 1e-3);
   ExpectNear(gpu.beside, cpu.beside, 1e-3, "statistic");
   ExpectNear(gpu.numbers, cpu.numbers, 1e-3, "number");
   ExpectNear(gpu.variances, cpu.variances, cpu.same_batches ? 1e-3 : 0.2, "variance");
-  // The curvature uses gradients on both sides of theta, and rounding moves ReLU units across: by 29 % for resnet20 on a
-  // processor with AVX2 alone.
-  ExpectNear(gpu.curvatures, cpu.curvatures, 0.4, "curvature");
+  // The curvature uses gradients on both sides of theta, and rounding moves ReLU units across.
+  ExpectNear(gpu.curvatures, cpu.curvatures, curvature_tolerance, "curvature");
 }
 
 }  // namespace chainfleet

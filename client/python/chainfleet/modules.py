@@ -82,7 +82,7 @@ def is_exported(content: bytes) -> bool:
 
 
 def takes_indices(module: Any, shape: Sequence[int]) -> bool:
-    """Whether a module takes whole numbers, such as tokens, and no float32. It is run on zeros."""
+    """True if a module takes whole numbers, such as tokens, and no float32. It is run on zeros."""
     import torch
 
     device = next((parameter.device for parameter in module.parameters()), torch.device("cpu"))

@@ -12,8 +12,8 @@ namespace chainfleet {
 inline constexpr char kDeviceLost[] = "DEVICE_LOST";
 
 // Converts the exception being handled: RESOURCE_EXHAUSTED if memory was short, also in a library other than LibTorch;
-// INTERNAL / DEVICE_LOST after a fault of the GPU; INVALID_ARGUMENT for indices out of range; else INTERNAL. `what` names the work: "a batch of chains". Call only
-// inside a catch block.
+// INTERNAL / DEVICE_LOST after a fault of the GPU; INVALID_ARGUMENT for indices out of range; else INTERNAL. `what`
+// names the work: "a batch of chains". Call only inside a catch block.
 absl::Status StatusOfException(const std::string& what);
 
 // Returns the result of `function` (a status or a StatusOr), or the status of its exception.

@@ -66,6 +66,7 @@ def test_classes_are_predicted_by_their_names_with_the_job_s_probabilities(fleet
     made = fleet.job(classifier.job_id_).predict(moons[0].astype(numpy.float32))
     numpy.testing.assert_array_equal(classifier.predict_proba(moons[0]), made.mean_probability)
     assert made.draws_used == 2 * 150
+    assert made.class_names == ("left", "right")
 
 
 def test_probabilities_come_with_intervals_over_the_draws(fleet, classifier, moons):

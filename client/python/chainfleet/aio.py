@@ -163,9 +163,9 @@ class Fleet:
         """See chainfleet.Fleet.get_dataset."""
         return await call(self.sync.get_dataset, name)
 
-    async def upload(self, name: str, data: Data | Files, progress: bool, class_names: Sequence[str]=()) -> types_pb2.Dataset:
+    async def upload(self, name: str, data: Data | Files, progress: bool) -> types_pb2.Dataset:
         """See chainfleet.Fleet.upload."""
-        return await call(self.sync.upload, name, data, progress, class_names)
+        return await call(self.sync.upload, name, data, progress)
 
     async def upload_model(self, name: str, content: bytes, progress: bool) -> types_pb2.StoredModel:
         """See chainfleet.Fleet.upload_model."""

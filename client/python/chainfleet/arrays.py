@@ -27,10 +27,12 @@ class Data:
 
     x: uint8 or float32 [n, ...]; the network sees uint8 as x / 255.
     y: int32 classes [n] from 0 on, or float32 numbers [n] to predict.
+    class_names: names of classes 0, 1, ...; empty: unnamed.
     """
 
     x: Array
     y: Array
+    class_names: tuple[str, ...] = ()
 
     @property
     def numbers(self) -> bool:
@@ -38,8 +40,8 @@ class Data:
         return self.y.dtype.kind == "f"
 
     def digest(self) -> str:
-        """64 hex digits, the same for the same types, shapes and values."""
-        hasher = hashlib.sha256()
+        """64 hex digits, the same for the same types, shapes, values and names."""
+        hasher = hashlib.sha256("\0".join(self.class_names).encode())
         for array in (self.x, self.y):
             hasher.update(f"{array.dtype.str}{array.shape}".encode())
             hasher.update(array.data.cast("B"))

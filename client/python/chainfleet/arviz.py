@@ -62,7 +62,21 @@ def to_arviz(
     groups["sample_stats"] = _sample_stats(job, state, source, kind, steps)
     if seen is not None:
         groups["log_likelihood"] = {"y": np.stack([seen[chain][1][picks[chain]] for chain in picks])}
-    return _convert(arviz, groups, list(picks), {"job": job.id, "kind": kind, "point": source.point})
+    told = {"job": job.id, "kind": kind, "point": source.point, **_told_of(state.inputs)}
+    return _convert(arviz, groups, list(picks), told)
+
+
+def _told_of(inputs: jobs_pb2.Job.Inputs) -> dict[str, Any]:
+    """Standardisation and class names as attributes, as far as the job has them."""
+    told: dict[str, Any] = {}
+    if inputs.normalisation.mean:
+        told["input_mean"] = np.array(inputs.normalisation.mean)
+        told["input_stddev"] = np.array(inputs.normalisation.stddev)
+    if inputs.HasField("target_units"):
+        told["target_mean"], told["target_stddev"] = inputs.target_units.mean, inputs.target_units.stddev
+    if inputs.class_names:
+        told["class_names"] = list(inputs.class_names)
+    return told
 
 
 def _import_arviz() -> Any:
@@ -73,7 +87,7 @@ def _import_arviz() -> Any:
     return arviz
 
 
-def _convert(arviz: Any, groups: dict[str, dict[str, Array]], chains: list[int], attributes: dict[str, str]) -> Any:
+def _convert(arviz: Any, groups: dict[str, dict[str, Array]], chains: list[int], attributes: dict[str, Any]) -> Any:
     named = {"coords": {"chain": chains}, "dims": {"y": ["row"]}}
     old = arviz.__version__.startswith("0.")
     made = arviz.from_dict(**groups, **named) if old else arviz.from_dict(groups, **named)

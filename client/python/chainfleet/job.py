@@ -216,6 +216,9 @@ class Job:
         log_likelihood: y [chain, draw, row], log p(y given x, draw) in nats and the targets' own units; a probability
         that float32 cannot hold counts as 1.4e-45. observed_data: y [row]. Both are of the training rows, or of `data`:
         (x, y), or the name of a data set. Jobs without a data set have neither.
+        Attributes: job, kind, point; where the job has them, class_names, input_mean and input_stddev by channel (a
+        network sees (x * scale - mean) / stddev, scale 1 / 255 for uint8, else 1), target_mean and target_stddev (it
+        sees (y - mean) / stddev): parameters in posterior are those of the network.
 
         kind: "theta" or "theta_a". point: of a sweep, which needs one. include_failed: failed and diverged chains, too.
         log_likelihood: False needs no worker. Weighted draws (Metropolis) are resampled by `seed` at evenly spaced kept

@@ -8,6 +8,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -49,7 +50,7 @@ class Resources:
 
         class_names: names of classes 0, 1, ...; jobs that are created later show them.
         """
-        return self.upload(name, check_data(x, y, numbers), progress, class_names)
+        return self.upload(name, replace(check_data(x, y, numbers), class_names=tuple(class_names)), progress)
 
     def put_files(
         self,
@@ -65,7 +66,7 @@ class Resources:
         target: the column of a CSV, by name or number; "": the last. numbers: the targets are numbers to predict.
         class_names: see put_dataset.
         """
-        return self.upload(name, Files(*files, target=target, numbers=numbers), progress, class_names)
+        return self.upload(name, Files(*files, target=target, numbers=numbers, class_names=class_names), progress)
 
     def datasets(self) -> list[types_pb2.Dataset]:
         """The data sets by name."""
@@ -241,24 +242,19 @@ class Resources:
                     delete(stored)
             raise
 
-    def upload(
-        self, name: str, data: Data | Files, progress: bool, class_names: Sequence[str] = ()
-    ) -> types_pb2.Dataset:
+    def upload(self, name: str, data: Data | Files, progress: bool) -> types_pb2.Dataset:
         """Uploads checked arrays, or files, as the data set `name`."""
         with text.line(progress) as line:
-            stored = self._send(name, data, line.show_bytes, class_names)
+            stored = self._send(name, data, line.show_bytes)
         for warning in stored.warnings:
             warnings.warn(f"data set {name}: {warning}", stacklevel=2)
         return stored
 
-    def _send(
-        self, name: str, data: Data | Files, on_sent: uploads.OnSent, class_names: Sequence[str]
-    ) -> types_pb2.Dataset:
+    def _send(self, name: str, data: Data | Files, on_sent: uploads.OnSent) -> types_pb2.Dataset:
         if isinstance(data, Data):
-            return uploads.put_data(self.connection, name, data, on_sent, class_names)
+            return uploads.put_data(self.connection, name, data, on_sent)
         try:
-            numbers = bool(data.numbers)
-            return uploads.put_files(self.connection, name, data.files, data.target, numbers, on_sent, class_names)
+            return uploads.put_files(self.connection, name, data, on_sent)
         except InvalidArgument as error:  # the server decodes files
             if error.reason == error.code:
                 error.reason, error.hint = "INVALID_DATA", "formats of files: docs/guides/own_data.md"

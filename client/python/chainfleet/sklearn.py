@@ -12,6 +12,7 @@ fleet.job(estimator.job_id_).delete() deletes it with its draws.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -21,7 +22,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from .arrays import Array
+from .arrays import Array, Data, check_data
 from .contexts import find_server
 from .fleet import Fleet, connect
 from .job import Job
@@ -42,6 +43,15 @@ except ImportError:  # before scikit-learn 1.6
 _LOOK_INTERVAL = 0.02  # seconds: jobs of small data are short
 _BLOCK_BYTES = 16 << 20  # predictions of single draws that are sorted at a time
 _MOST_SEED = 2**31 - 1
+_MOST_NAMES_BYTES = 64 << 10  # of the classes of a data set
+
+
+def _names_of(classes: Array) -> tuple[str, ...]:
+    """The names that the data set gets: none for 0, 1, ..., or if the server would refuse one."""
+    names = tuple(str(label) for label in classes)
+    plain = names == tuple(map(str, range(len(names))))
+    fit = all(name and name.isprintable() for name in names) and len("".join(names).encode()) <= _MOST_NAMES_BYTES
+    return names if fit and not plain and len(set(names)) == len(names) else ()
 
 
 class _Estimator(BaseEstimator):
@@ -75,12 +85,12 @@ class _Estimator(BaseEstimator):
         self.address = address
         self.timeout = timeout
 
-    def _sample(self, x: Array, y: Array) -> None:
+    def _sample(self, data: Data) -> None:
         hidden = list(self.hidden_layer_sizes)
         network = Model(builtin="mlp", hidden=hidden) if hidden else [Linear()]
         job = _fleet_of(self.address).sample(
             network if self.model is None else self.model,
-            data=(x, y),
+            data=data,
             sampler=SGLD() if self.sampler is None else self.sampler,
             chains=self.chains,
             epochs=self.epochs,
@@ -128,7 +138,7 @@ class ChainfleetClassifier(ClassifierMixin, _Estimator):
         self.classes_, encoded = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y holds one class, {self.classes_[0]!r}; at least 2 classes are needed")
-        self._sample(rows, encoded)
+        self._sample(replace(check_data(rows, encoded), class_names=_names_of(self.classes_)))
         return self
 
     def predict_proba(self, X: Any, credible_intervals: Sequence[float] = ()) -> Any:  # noqa: N803
@@ -163,7 +173,7 @@ class ChainfleetRegressor(RegressorMixin, _Estimator):
         Raises ValueError for wrong arrays, JobFailed, DeadlineExceeded after `timeout` seconds.
         """
         rows, targets = validate_data(self, X, y, dtype=np.float32, y_numeric=True, ensure_min_samples=2)
-        self._sample(rows, targets.astype(np.float64))
+        self._sample(check_data(rows, targets.astype(np.float64)))
         return self
 
     def predict(

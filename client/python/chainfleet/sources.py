@@ -16,17 +16,24 @@ class Files:
     """Files of one data set: IDX, CIFAR, a pair of npy, npz, zipped Zarr or CSV. The server reads URIs by itself.
 
     target: the column of a CSV, by name or number; "": the last. numbers: the targets are numbers to predict; default:
-    what the likelihood takes. The same content has the same name and is sent once. A URI is read once, when its name
+    what the likelihood takes. class_names: names of classes 0, 1, .... The same content has the same name and is sent
+    once. A URI is read once, when its name
     is new: store other content of the same URI under a name of your own, with `fleet.put_files`.
     """
 
-    def __init__(self, *files: str | os.PathLike[str], target: str = "", numbers: bool | None = None) -> None:
+    def __init__(
+        self,
+        *files: str | os.PathLike[str],
+        target: str = "",
+        numbers: bool | None = None,
+        class_names: Sequence[str] = (),
+    ) -> None:
         self.files = tuple(os.fspath(file) for file in files)
-        self.target, self.numbers = target, numbers
+        self.target, self.numbers, self.class_names = target, numbers, tuple(class_names)
 
     def digest(self) -> str:
         """64 hex digits, the same for the same content. Raises NotFound for a file that cannot be read."""
-        hasher = hashlib.sha256(f"{self.target}\0{bool(self.numbers)}".encode())
+        hasher = hashlib.sha256("\0".join([self.target, str(bool(self.numbers)), *self.class_names]).encode())
         for file in self.files:
             hasher.update(b"\0" + file.rpartition("/")[2].encode())  # its extension decides the format
             hasher.update((file if is_uri(file) else _sha256(file)).encode())
@@ -41,6 +48,8 @@ def source_of(data: Any, numbers: bool | None) -> tuple[str, Data | Files | None
     """
     if data is None or (isinstance(data, str) and not is_uri(data)):
         return data or "", None
+    if isinstance(data, Data):
+        return name_by_content("data", data.digest()), data
     given = _files_of(data)
     if given is None:
         arrays = check_pair(data, numbers)
@@ -48,7 +57,7 @@ def source_of(data: Any, numbers: bool | None) -> tuple[str, Data | Files | None
     if not given.files:
         raise InvalidArgument("data names no file", reason="INVALID_DATA", hint='for example Files("x.npy", "y.npy")')
     chosen = given.numbers if given.numbers is not None else bool(numbers)
-    files = Files(*given.files, target=given.target, numbers=chosen)
+    files = Files(*given.files, target=given.target, numbers=chosen, class_names=given.class_names)
     return name_by_content("data", files.digest()), files
 
 

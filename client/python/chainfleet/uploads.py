@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from .arrays import Data, chunks
 from .connection import Connection
@@ -13,20 +13,21 @@ from .errors import NotFound
 from .spec import build
 from .v1 import jobs_pb2, types_pb2
 
+if TYPE_CHECKING:
+    from .sources import Files
+
 _CHUNK_BYTES = 512 << 10
 OnSent = Callable[[int, int], None]  # bytes sent so far, and in all
 
 
-def put_data(
-    connection: Connection, name: str, data: Data, on_sent: OnSent, class_names: Sequence[str] = ()
-) -> types_pb2.Dataset:
+def put_data(connection: Connection, name: str, data: Data, on_sent: OnSent) -> types_pb2.Dataset:
     """Uploads arrays as the data set `name`."""
     files = data.files()
     total = sum(len(header) + values.nbytes for header, values in files.values())
 
     def messages() -> Iterator[jobs_pb2.PutDatasetRequest]:
         sent = 0
-        yield _header(name, len(files), data.numbers, "", class_names)
+        yield _header(name, len(files), data.numbers, "", data.class_names)
         for file, (header, values) in files.items():
             start = jobs_pb2.PutDatasetRequest.FileStart(file_name=file, size_bytes=len(header) + values.nbytes)
             yield jobs_pb2.PutDatasetRequest(file=start)
@@ -38,24 +39,15 @@ def put_data(
     return connection.upload("JobService/PutDataset", messages, types_pb2.Dataset)
 
 
-def put_files(
-    connection: Connection,
-    name: str,
-    files: Sequence[str | os.PathLike[str]],
-    target: str,
-    numbers: bool,
-    on_sent: OnSent,
-    class_names: Sequence[str] = (),
-) -> types_pb2.Dataset:
+def put_files(connection: Connection, name: str, files: Files, on_sent: OnSent) -> types_pb2.Dataset:
     """Uploads files, or has the server read those that are URIs, as the data set `name`."""
-    sources = [str(file) for file in files]
-    sizes = {source: _size_of(source) for source in sources if "://" not in source}
+    sizes = {source: _size_of(source) for source in files.files if "://" not in source}
     total = sum(sizes.values())
 
     def messages() -> Iterator[jobs_pb2.PutDatasetRequest]:
         sent = 0
-        yield _header(name, len(sources), numbers, target, class_names)
-        for source in sources:
+        yield _header(name, len(files.files), bool(files.numbers), files.target, files.class_names)
+        for source in files.files:
             uri = "" if source in sizes else source
             start = jobs_pb2.PutDatasetRequest.FileStart(
                 file_name=source.rpartition("/")[2], size_bytes=sizes.get(source, 0), uri=uri

@@ -103,6 +103,20 @@ class Versions(unittest.TestCase):
         made = arviz.to_arviz(ServedJob(served=2), log_likelihood=False)
         self.assertEqual(made["posterior"]["fc1.weight"].shape, (2, 3, 2, 3))
 
+    def test_attributes_tell_standardisation_and_class_names_where_the_job_has_them(self):
+        job = ServedJob(served=2)
+        plain = arviz.to_arviz(job, log_likelihood=False).attrs
+        self.assertEqual({"input_mean", "target_mean", "class_names"} & set(plain), set())
+        state = job.describe()
+        state.inputs.normalisation.mean.append(3)
+        state.inputs.normalisation.stddev.append(2)
+        state.inputs.target_units.mean, state.inputs.target_units.stddev = 50, 10
+        state.inputs.class_names.extend(["cat", "dog"])
+        job.describe = lambda: state
+        told = arviz.to_arviz(job, log_likelihood=False).attrs
+        self.assertEqual((told["input_mean"].tolist(), told["input_stddev"].tolist()), ([3], [2]))
+        self.assertEqual((told["target_mean"], told["target_stddev"], told["class_names"]), (50, 10, ["cat", "dog"]))
+
 
 class Imports(unittest.TestCase):
     def test_the_package_imports_none_of_its_extras(self):

@@ -40,6 +40,17 @@ def draws(count, rows):
     return numpy.stack([1 - second, second], axis=2)
 
 
+class ClassNames(unittest.TestCase):
+    def test_labels_name_the_classes_of_the_data_set_unless_they_are_numbers_from_0_on(self):
+        self.assertEqual(sklearn._names_of(numpy.array(["left", "right"])), ("left", "right"))
+        self.assertEqual(sklearn._names_of(numpy.array([3, 8])), ("3", "8"))
+        self.assertEqual(sklearn._names_of(numpy.array([0, 1, 2])), ())
+
+    def test_names_that_the_server_would_refuse_are_left_out(self):
+        for refused in (["", "a"], ["a\n", "b"], ["a" * (64 << 10), "b"]):
+            self.assertEqual(sklearn._names_of(numpy.array(refused)), ())
+
+
 class Intervals(unittest.TestCase):
     def predicted(self, job, rows, masses=MASSES, block_bytes=1 << 20):
         patch, made = classifier_of(job)

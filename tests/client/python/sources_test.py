@@ -57,9 +57,11 @@ class Named(unittest.TestCase):
     def test_files_are_sent_whole_and_uris_by_name(self):
         sent = []
         connection = types.SimpleNamespace(upload=lambda method, messages, reply: sent.extend(messages()) or types_pb2.Dataset())
-        uploads.put_files(connection, "d", [str(self.x), "s3://b/y.npy"], "", True, lambda done, total: None)
+        files = cf.Files(self.x, "s3://b/y.npy", numbers=True, class_names=["cat", "dog"])
+        uploads.put_files(connection, "d", files, lambda done, total: None)
         header, *rest = sent
         self.assertEqual((header.header.num_files, header.header.target_type), (2, types_pb2.FLOAT32_TARGETS))
+        self.assertEqual(list(header.header.class_names), ["cat", "dog"])
         started = [part.file for part in rest if part.WhichOneof("part") == "file"]
         self.assertEqual([(f.file_name, f.size_bytes, f.uri) for f in started],
                          [("x.npy", os.path.getsize(self.x), ""), ("y.npy", 0, "s3://b/y.npy")])

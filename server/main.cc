@@ -164,8 +164,8 @@ void AddStoreFlags(CLI::App* app, Flags* flags) {
                   "own endpoint; off: workers upload through the server")
       ->envname("CHAINFLEET_S3_PUBLIC_ENDPOINT");
   app->add_option("--dataset-root", flags->dataset_roots,
-                  "FOLDER or s3://BUCKET/PREFIX, repeatable: this server reads data sets below it that are put by "
-                  "file:// or s3://; default: none, data sets are uploaded")
+                  "FOLDER or s3://BUCKET/PREFIX, repeatable: this server reads data sets and networks below it that are "
+                  "put by file:// or s3://; default: none, all are uploaded")
       ->envname("CHAINFLEET_DATASET_ROOT")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

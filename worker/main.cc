@@ -77,7 +77,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option(
          "--memory-gib", worker.memory_gib,
          "Device memory for chains; 0: all that this process may use on a CPU, 90 % of the free memory on a GPU")
-      ->check(CLI::Range(0.0, 1048576.0))
+      ->check(CLI::Range(0.0, 1048576.0, "FLOAT in [0 - 1048576]"))
       ->capture_default_str();
   app->add_option("--cache-dir", worker.cache_directory, "Keep data sets here between runs; empty: in memory only");
   app->add_option("--serve-share", worker.serve_share,

@@ -14,13 +14,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/draw_arrays.h"
+#include "client/cli/output_file.h"
 #include "client/cli/point_asked.h"
 #include "client/cli/predict_rows.h"
-#include "client/cli/spool_file.h"
 #include "client/cli/terminal.h"
 #include "client/cli/zarr_folder.h"
 #include "client/lib/draw_reader.h"
 #include "core/base/limits.h"
+#include "core/base/spool_file.h"
 #include "core/domain/no_such.h"
 #include "core/domain/prediction.h"
 #include "core/domain/step_size_schedule.h"
@@ -243,7 +244,7 @@ absl::StatusOr<v1::Dataset> DatasetNamed(Client* client, const std::string& name
 absl::StatusOr<Likelihood> LikelihoodOf(Client* client, v1::PredictRequest request, const std::string& dataset,
                                         const std::string& output, StreamedArray* observed) {
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Dataset stored, DatasetNamed(client, dataset));
-  CHAINFLEET_ASSIGN_OR_RETURN(SpoolFile spool, SpoolFile::Make(output));
+  CHAINFLEET_ASSIGN_OR_RETURN(SpoolFile spool, SpoolFile::Make(FolderBeside(output)));
   Likelihood likelihood(std::move(spool), stored.num_rows());
   std::vector<int32_t> labels;
   std::vector<float> numbers;
@@ -342,7 +343,7 @@ absl::StatusOr<Arrays> SampleStats(Client* client, const v1::Job& job, const Sou
 }
 
 absl::StatusOr<DrawArrays> ReadAll(Client* client, const Segments& segments, const std::string& output) {
-  CHAINFLEET_ASSIGN_OR_RETURN(DrawArrays draws, DrawArrays::Make(output, RowsOf(segments, false), false));
+  CHAINFLEET_ASSIGN_OR_RETURN(DrawArrays draws, DrawArrays::Make(FolderBeside(output), RowsOf(segments, false), false));
   LiveText text(stderr);
   int64_t num_read = 0;
   CHAINFLEET_RETURN_IF_ERROR(ReadDraws(client, segments, [&](const CheckedSegment& segment) {

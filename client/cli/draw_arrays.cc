@@ -95,8 +95,8 @@ DrawArrays::DrawArrays(SpoolFile spool, std::map<int32_t, int64_t> rows, bool re
   }
 }
 
-absl::StatusOr<DrawArrays> DrawArrays::Make(const std::string& beside, std::map<int32_t, int64_t> rows, bool repeat) {
-  CHAINFLEET_ASSIGN_OR_RETURN(SpoolFile spool, SpoolFile::Make(beside));
+absl::StatusOr<DrawArrays> DrawArrays::Make(const std::string& folder, std::map<int32_t, int64_t> rows, bool repeat) {
+  CHAINFLEET_ASSIGN_OR_RETURN(SpoolFile spool, SpoolFile::Make(folder));
   return DrawArrays(std::move(spool), std::move(rows), repeat);
 }
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/spool_file.h"
 #include "client/lib/draw_reader.h"
+#include "core/base/spool_file.h"
 #include "core/base/status.h"
 #include "core/domain/draw.h"
 #include "core/formats/streamed_array.h"
@@ -26,9 +26,9 @@ StreamedArray StackChains(std::vector<StreamedArray> chains, int64_t rows, std::
 
 class DrawArrays {
  public:
-  // `rows` come from RowsOf and bound the rows of each chain. The spool is an unnamed file in the folder of `beside`.
+  // `rows` come from RowsOf and bound the rows of each chain. The spool is an unnamed file in `folder`.
   // FAILED_PRECONDITION, naming the folder.
-  static absl::StatusOr<DrawArrays> Make(const std::string& beside, std::map<int32_t, int64_t> rows, bool repeat);
+  static absl::StatusOr<DrawArrays> Make(const std::string& folder, std::map<int32_t, int64_t> rows, bool repeat);
 
   // Adds the segments of a chain in order. FAILED_PRECONDITION: a weight is not a whole number, so it cannot be a
   // count. DATA_LOSS: there are more rows than announced. RESOURCE_EXHAUSTED: the disk is full.

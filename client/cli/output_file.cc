@@ -42,6 +42,15 @@ absl::Status WriteOutputFile(const std::string& path,
   return written;
 }
 
+std::string FolderBeside(const std::string& output) {
+  std::error_code error;
+  const auto status = std::filesystem::status(output, error);
+  const bool is_device = std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
+                         !std::filesystem::is_directory(status);
+  return is_device ? std::filesystem::temp_directory_path(error).string()
+                   : std::filesystem::absolute(output).parent_path().string();
+}
+
 absl::Status MakeOutputFolder(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);

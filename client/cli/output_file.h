@@ -16,6 +16,9 @@ absl::Status WriteOutputFile(const std::string& path, const std::string& bytes);
 absl::Status WriteOutputFile(const std::string& path,
                              const std::function<absl::Status(const std::string& path)>& write);
 
+// Returns the folder for files that accompany an output: its own, or the temporary folder if the output is a device.
+std::string FolderBeside(const std::string& output);
+
 // Creates the folder and those above it; OK if it exists. FAILED_PRECONDITION, naming the path.
 absl::Status MakeOutputFolder(const std::string& path);
 

@@ -389,9 +389,13 @@ absl::StatusOr<v1::StoredModel> Client::PutModel(const std::string& name, const 
   CHAINFLEET_RETURN_IF_ERROR(Repeat(kTransferTimeout, [&](grpc::ClientContext* context) -> absl::Status {
     const auto stub = Stub<v1::JobService>();
     const auto writer = stub->PutModel(context, &model);
+    v1::PutModelRequest header;
+    header.mutable_header()->set_name(name);
+    if (IsUri(path)) {
+      header.mutable_header()->set_uri(path);
+      return FinishUpload(writer->Write(header), context, writer.get());
+    }
     const auto begin = [&](int64_t size) {
-      v1::PutModelRequest header;
-      header.mutable_header()->set_name(name);
       header.mutable_header()->set_size_bytes(size);
       return header;
     };

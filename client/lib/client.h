@@ -93,7 +93,7 @@ class Client {
   absl::StatusOr<v1::DatasetRowValues> ReadRows(const std::string& dataset, const std::vector<int64_t>& rows);
   absl::Status DeleteDataset(const std::string& name);
 
-  // Sends a TorchScript file.
+  // Sends a file of a network or of weights; of a path with "://" only the URI.
   absl::StatusOr<v1::StoredModel> PutModel(const std::string& name, const std::string& path,
                                            const std::function<void(int64_t)>& on_sent);
   absl::StatusOr<std::vector<v1::StoredModel>> ListModels();

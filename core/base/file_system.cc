@@ -12,9 +12,12 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/limits.h"
 
 namespace chainfleet {
 namespace {
+
+constexpr int64_t kCopiedBytes = limits::kMiB;  // at a time, of a file
 
 absl::Status ErrnoError(const std::string& what, const std::string& path, int error) {
   const std::string message = absl::StrCat(what, " ", path, ": ", std::generic_category().message(error));
@@ -60,17 +63,23 @@ class Descriptor {
   int fd_;
 };
 
+absl::Status WriteAll(int descriptor, std::string_view bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(descriptor, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoError("cannot write", path, errno);
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return absl::OkStatus();
+}
+
 class DiskFileSystem final : public FileSystem {
  public:
-  absl::Status WriteSynced(const std::string& path, const std::string& bytes) override {
+  absl::Status WriteSynced(const std::string& path, const ByteSource& content) override {
     Descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC);
     if (!file.ok()) return ErrnoError("cannot create", path, errno);
-    for (size_t done = 0; done < bytes.size();) {
-      const ssize_t n = ::write(file.get(), bytes.data() + done, bytes.size() - done);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return ErrnoError("cannot write", path, errno);
-      done += static_cast<size_t>(n);
-    }
+    CHAINFLEET_RETURN_IF_ERROR(
+        content.ForEachPart(kCopiedBytes, [&](std::string_view part) { return WriteAll(file.get(), part, path); }));
     if (::fsync(file.get()) != 0) return ErrnoError("cannot sync", path, errno);
     return absl::OkStatus();
   }

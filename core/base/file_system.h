@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/byte_source.h"
 #include "core/base/status.h"
 
 namespace chainfleet {
@@ -23,8 +24,8 @@ class FileSystem {
  public:
   virtual ~FileSystem() = default;
 
-  // Creates or truncates `path`, writes `bytes` and fsyncs the file, but not its folder.
-  virtual absl::Status WriteSynced(const std::string& path, const std::string& bytes) = 0;
+  // Creates or truncates `path`, writes `content` and fsyncs the file, but not its folder. Errors of `content`.
+  virtual absl::Status WriteSynced(const std::string& path, const ByteSource& content) = 0;
   virtual absl::StatusOr<std::string> Read(const std::string& path) const = 0;
   // Reads [offset, offset + length); returns fewer bytes at the end of the file.
   virtual absl::StatusOr<std::string> ReadRange(const std::string& path, int64_t offset, int64_t length) const = 0;

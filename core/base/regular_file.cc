@@ -68,16 +68,19 @@ absl::StatusOr<std::unique_ptr<RegularFile>> RegularFile::Open(const std::string
 
 RegularFile::~RegularFile() { ::close(descriptor_); }
 
-absl::StatusOr<std::string> RegularFile::Read() const {
-  std::string bytes(static_cast<size_t>(size_bytes_), '\0');
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t n = ::pread(descriptor_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+absl::Status RegularFile::Read(int64_t part_bytes,
+                               const std::function<absl::Status(std::string_view part)>& take) const {
+  std::string buffer(static_cast<size_t>(std::min(part_bytes, size_bytes_)), '\0');
+  for (int64_t done = 0; done < size_bytes_;) {
+    const auto wanted = std::min(buffer.size(), static_cast<size_t>(size_bytes_ - done));
+    const ssize_t n = ::pread(descriptor_, buffer.data(), wanted, static_cast<off_t>(done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return ErrnoStatus(errno);
     if (n == 0) return absl::AbortedError("it became shorter while it was read");
-    done += static_cast<size_t>(n);
+    CHAINFLEET_RETURN_IF_ERROR(take({buffer.data(), static_cast<size_t>(n)}));
+    done += n;
   }
-  return bytes;
+  return absl::OkStatus();
 }
 
 }  // namespace chainfleet

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "core/base/status.h"
 
@@ -21,8 +23,9 @@ class RegularFile {
   // Returns the size when the file was opened.
   int64_t size_bytes() const { return size_bytes_; }
 
-  // Reads size_bytes() bytes. Errors: ABORTED if the file is shorter now, INTERNAL.
-  absl::StatusOr<std::string> Read() const;
+  // Passes the first size_bytes() bytes to `take`, in order, at most `part_bytes` at a time. Returns its first error.
+  // Errors: ABORTED if the file is shorter now, INTERNAL.
+  absl::Status Read(int64_t part_bytes, const std::function<absl::Status(std::string_view part)>& take) const;
 
  private:
   RegularFile(int descriptor, int64_t size_bytes) : descriptor_(descriptor), size_bytes_(size_bytes) {}

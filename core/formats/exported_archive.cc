@@ -81,7 +81,7 @@ absl::Status ReadTensorMeta(const Json& meta, ExportedType* type, std::vector<in
   return absl::OkStatus();
 }
 
-absl::StatusOr<ExportedArchive> ExportedArchive::Open(const ZipSource& source) {
+absl::StatusOr<ExportedArchive> ExportedArchive::Open(const ByteSource& source) {
   CHAINFLEET_ASSIGN_OR_RETURN(ZipReader zip, ZipReader::Open(source, kKind));
   const auto is_model = [](const std::string& name) { return absl::EndsWith(name, absl::StrCat("/", kModel)); };
   const auto found = std::ranges::find_if(zip.names(), is_model);
@@ -141,7 +141,7 @@ absl::Status ExportedArchive::Describe(const Json& entry, const std::string& fol
       absl::StrCat("needs ", bytes, " bytes, but member ", ShownName(path), " has ", stored));
 }
 
-bool IsExportedProgram(const ZipSource& source) {
+bool IsExportedProgram(const ByteSource& source) {
   const absl::StatusOr<ZipReader> zip = ZipReader::Open(source, kKind);
   if (!zip.ok()) return false;
   for (const std::string& name : zip->names()) {
@@ -153,7 +153,7 @@ bool IsExportedProgram(const ZipSource& source) {
   return false;
 }
 
-absl::Status ReadExportedTensors(const ZipSource& source, const ExportedProgram& program,
+absl::Status ReadExportedTensors(const ByteSource& source, const ExportedProgram& program,
                                  const std::function<std::span<char>(const ExportedTensor&)>& room) {
   CHAINFLEET_ASSIGN_OR_RETURN(const ZipReader zip, ZipReader::Open(source, kKind));
   for (const ExportedTensor& tensor : program.tensors) {

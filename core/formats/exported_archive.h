@@ -15,7 +15,7 @@ namespace chainfleet {
 class ExportedArchive {
  public:
   // INVALID_ARGUMENT: this is no archive of one model in little-endian bytes.
-  static absl::StatusOr<ExportedArchive> Open(const ZipSource& source);
+  static absl::StatusOr<ExportedArchive> Open(const ByteSource& source);
 
   // `name` is without the archive's folder: "models/model.json". Errors name the member.
   absl::StatusOr<nlohmann::json> ReadJson(const std::string& name) const;

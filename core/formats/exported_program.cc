@@ -193,10 +193,10 @@ absl::Status ProgramReader::Read(const Json& model) {
 
 }  // namespace
 
-absl::StatusOr<ExportedProgram> ReadExportedProgram(const ZipSource& source) {
+absl::StatusOr<ExportedProgram> ReadExportedProgram(const ByteSource& source) {
   CHAINFLEET_ASSIGN_OR_RETURN(ExportedArchive archive, ExportedArchive::Open(source));
   CHAINFLEET_ASSIGN_OR_RETURN(const Json model, archive.ReadJson("models/model.json"));
-  ProgramReader reader(std::move(archive), source.size_bytes);
+  ProgramReader reader(std::move(archive), source.size_bytes());
   const absl::Status read = CatchJson([&] { return reader.Read(model); });
   if (!read.ok()) return Annotate(read, ".pt2 file");
   return std::move(reader.program());

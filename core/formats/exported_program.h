@@ -84,14 +84,14 @@ struct ExportedProgram {
 // operator, member or tensor: the file is damaged or of an unknown schema; its first axis is not dynamic; it holds
 // higher-order graphs, custom objects, pickled tensors, an operator that is not in ExportedOperators() or one that
 // draws random numbers; a value is used before it is computed; or there is more than one output.
-absl::StatusOr<ExportedProgram> ReadExportedProgram(const ZipSource& source);
+absl::StatusOr<ExportedProgram> ReadExportedProgram(const ByteSource& source);
 
 // True if the archive says of itself that it is a .pt2 file; its content may still be wrong.
-bool IsExportedProgram(const ZipSource& source);
+bool IsExportedProgram(const ByteSource& source);
 
 // Reads the bytes of each tensor, in order, to the room that `room` has for them. INVALID_ARGUMENT: a tensor has
 // another size, or its CRC is wrong.
-absl::Status ReadExportedTensors(const ZipSource& source, const ExportedProgram& program,
+absl::Status ReadExportedTensors(const ByteSource& source, const ExportedProgram& program,
                                  const std::function<std::span<char>(const ExportedTensor&)>& room);
 
 }  // namespace chainfleet

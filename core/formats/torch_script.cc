@@ -1,5 +1,7 @@
 #include "core/formats/torch_script.h"
 
+#include <algorithm>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
@@ -31,19 +33,27 @@ absl::Status CheckCode(const std::string& member, const std::string& code) {
 
 }  // namespace
 
-absl::Status CheckTorchScript(const std::string& bytes) {
+absl::Status CheckTorchScript(const ByteSource& file) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const ZipReader archive, ZipReader::Open(file, ".pt2 or TorchScript"));
+  // Tensors are not compressed and code is small, so a valid archive unpacks to little more than its own size.
+  constexpr int64_t kMoreBytes = 64 * limits::kMiB;
+  int64_t left = file.size_bytes() + kMoreBytes;
   bool tensors = false, code = false;
-  const auto look = [&](const std::string& name, const std::string& content) -> absl::Status {
+  for (size_t i = 0; i < archive.names().size(); ++i) {  // by index, because two members may have the same name
+    const std::string& name = archive.names()[i];
     const std::string folded = absl::AsciiStrToLower(name);  // LibTorch ignores the case of member names
     tensors |= folded.ends_with("/data.pkl");
     const bool is_code = folded.find("/code/") != std::string::npos;
     code |= is_code;
-    return is_code && folded.ends_with(".py") ? CheckCode(name, content) : absl::OkStatus();
-  };
-  // Tensors are not compressed and code is small, so a valid archive unpacks to little more than its own size.
-  constexpr int64_t kMoreBytes = 64 * limits::kMiB;
-  const int64_t most = static_cast<int64_t>(bytes.size()) + kMoreBytes;
-  CHAINFLEET_RETURN_IF_ERROR(ForEachZipMember(bytes, ".pt2 or TorchScript", look, most));
+    CHAINFLEET_ASSIGN_OR_RETURN(const int64_t size, archive.SizeBytes(i));
+    if (is_code && folded.ends_with(".py")) {
+      CHAINFLEET_ASSIGN_OR_RETURN(const std::string content, archive.Read(i, std::min(left, kMoreBytes)));
+      CHAINFLEET_RETURN_IF_ERROR(CheckCode(name, content));
+    } else {
+      CHAINFLEET_RETURN_IF_ERROR(archive.CheckContent(i, left));
+    }
+    left -= size;
+  }
   if (tensors && code) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("not a .pt2 or TorchScript archive: it holds ",
                                                  tensors ? "tensors without code" : "other members",

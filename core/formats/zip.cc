@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/limits.h"
 
 namespace chainfleet {
 namespace {
@@ -20,9 +19,11 @@ absl::Status ZipError(const std::string& what, zip_error_t* error) {
   return status;
 }
 
-absl::StatusOr<zip_uint64_t> StatedSize(zip_t* archive, zip_uint64_t index, const std::string& name) {
+absl::StatusOr<int64_t> StatedSize(zip_t* archive, zip_uint64_t index, const std::string& name) {
   zip_stat_t info;
-  if (zip_stat_index(archive, index, 0, &info) == 0 && (info.valid & ZIP_STAT_SIZE)) return info.size;
+  if (zip_stat_index(archive, index, 0, &info) == 0 && (info.valid & ZIP_STAT_SIZE)) {
+    return static_cast<int64_t>(std::min<zip_uint64_t>(info.size, std::numeric_limits<int64_t>::max()));
+  }
   return absl::InvalidArgumentError(absl::StrCat("archive member ", name, " has no size"));
 }
 
@@ -43,13 +44,17 @@ bool ReadAll(zip_file_t* member, char* to, size_t size) {
   return zip_fread(member, &beyond, 1) == 0;
 }
 
+// The size within `max_bytes`.
+absl::StatusOr<size_t> AdmittedSize(zip_t* archive, zip_uint64_t index, const std::string& name, int64_t max_bytes) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t size, StatedSize(archive, index, name));
+  if (size <= max_bytes) return static_cast<size_t>(size);
+  return absl::ResourceExhaustedError(absl::StrCat("archive member ", name, " unpacks to ", size, " bytes, over the ",
+                                                   max_bytes, " that are left for it"));
+}
+
 absl::StatusOr<std::string> ReadMember(zip_t* archive, zip_uint64_t index, const std::string& name, int64_t max_bytes,
                                        const AdmitBytes& admit) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const zip_uint64_t size, StatedSize(archive, index, name));
-  if (size > static_cast<zip_uint64_t>(std::max<int64_t>(max_bytes, 0))) {
-    return absl::ResourceExhaustedError(absl::StrCat("archive member ", name, " unpacks to ", size, " bytes, over the ",
-                                                     max_bytes, " that are left for it"));
-  }
+  CHAINFLEET_ASSIGN_OR_RETURN(const size_t size, AdmittedSize(archive, index, name, max_bytes));
   CHAINFLEET_RETURN_IF_ERROR(admit(static_cast<int64_t>(size)));
   const Member file(zip_fopen_index(archive, index, 0), zip_fclose);
   std::string content;
@@ -128,12 +133,13 @@ zip_int64_t PassMember(void* state, void* data, zip_uint64_t length, zip_source_
 
 }  // namespace
 
-absl::StatusOr<ZipReader> ZipReader::Open(const ZipSource& source, const std::string& kind) {
+absl::StatusOr<ZipReader> ZipReader::Open(const ByteSource& source, const std::string& kind) {
   zip_error_t error;
   zip_error_init(&error);
-  zip_source_t* content = source.bytes != nullptr
-                              ? zip_source_buffer_create(source.bytes->data(), source.bytes->size(), 0, &error)
-                              : zip_source_file_create(source.path.c_str(), 0, source.size_bytes, &error);
+  const std::string_view bytes = source.in_memory();
+  zip_source_t* content = source.path().empty()
+                              ? zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error)
+                              : zip_source_file_create(source.path().c_str(), 0, source.size_bytes(), &error);
   if (content == nullptr) return ZipError("cannot read the archive", &error);
   Archive archive(zip_open_from_source(content, ZIP_RDONLY, &error), zip_discard);
   if (!archive) {
@@ -150,12 +156,14 @@ absl::StatusOr<ZipReader> ZipReader::Open(const ZipSource& source, const std::st
   return ZipReader(std::move(archive), std::move(names));
 }
 
+absl::StatusOr<int64_t> ZipReader::SizeBytes(size_t index) const {
+  return StatedSize(archive_.get(), index, names_[index]);
+}
+
 absl::StatusOr<int64_t> ZipReader::SizeBytes(const std::string& name) const {
   const zip_int64_t index = zip_name_locate(archive_.get(), name.c_str(), 0);
   if (index < 0) return absl::NotFoundError(absl::StrCat("the archive has no member ", name));
-  CHAINFLEET_ASSIGN_OR_RETURN(const zip_uint64_t size,
-                              StatedSize(archive_.get(), static_cast<zip_uint64_t>(index), name));
-  return static_cast<int64_t>(std::min<zip_uint64_t>(size, std::numeric_limits<int64_t>::max()));
+  return SizeBytes(static_cast<size_t>(index));
 }
 
 absl::StatusOr<std::string> ZipReader::Read(size_t index, int64_t max_bytes, const AdmitBytes& admit) const {
@@ -175,17 +183,16 @@ absl::Status ZipReader::ReadTo(const std::string& name, char* to, size_t size) c
   return file && ReadAll(file.get(), to, size) ? absl::OkStatus() : Damaged(name);
 }
 
-absl::Status ForEachZipMember(const ZipSource& source, const std::string& kind,
-                              const std::function<absl::Status(std::string name, const std::string& content)>& take,
-                              int64_t max_bytes) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const ZipReader archive, ZipReader::Open(source, kind));
-  int64_t left = max_bytes;
-  for (size_t i = 0; i < archive.names().size(); ++i) {  // by index, because two members may have the same name
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::string content, archive.Read(i, left));
-    left -= static_cast<int64_t>(content.size());
-    CHAINFLEET_RETURN_IF_ERROR(take(archive.names()[i], content));
+absl::Status ZipReader::CheckContent(size_t index, int64_t max_bytes) const {
+  CHAINFLEET_ASSIGN_OR_RETURN(size_t left, AdmittedSize(archive_.get(), index, names_[index], max_bytes));
+  const Member file(zip_fopen_index(archive_.get(), index, 0), zip_fclose);
+  std::vector<char> buffer(kFirstBytes);
+  while (file && left > 0) {
+    const zip_int64_t came = zip_fread(file.get(), buffer.data(), std::min(left, buffer.size()));
+    if (came <= 0) return Damaged(names_[index]);
+    left -= static_cast<size_t>(came);
   }
-  return absl::OkStatus();
+  return file && ReadAll(file.get(), nullptr, 0) ? absl::OkStatus() : Damaged(names_[index]);
 }
 
 absl::StatusOr<std::string> WriteZip(const std::vector<std::pair<std::string, std::string>>& members) {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/limits.h"
+#include "core/base/byte_source.h"
 #include "core/base/status.h"
 #include "core/formats/admit_bytes.h"
 
@@ -17,27 +17,18 @@ struct zip;  // defined by libzip
 
 namespace chainfleet {
 
-// Where an archive is: in memory, which outlives its readers, or in a file.
-struct ZipSource {
-  ZipSource(const std::string& in_memory)  // NOLINT(google-explicit-constructor)
-      : bytes(&in_memory), size_bytes(static_cast<int64_t>(in_memory.size())) {}
-  ZipSource(std::string file, int64_t size) : path(std::move(file)), size_bytes(size) {}
-
-  const std::string* bytes = nullptr;  // null: the file at `path`
-  std::string path;
-  int64_t size_bytes = 0;
-};
-
 // Reads the members of an archive by name. Not thread-safe.
 class ZipReader {
  public:
   // INVALID_ARGUMENT if `source` is no archive; names the expected `kind`, such as ".npz".
-  static absl::StatusOr<ZipReader> Open(const ZipSource& source, const std::string& kind);
+  static absl::StatusOr<ZipReader> Open(const ByteSource& source, const std::string& kind);
 
   // Returns the names in the archive's order.
   const std::vector<std::string>& names() const { return names_; }
 
-  // Returns the size that the archive states for the first member with this name; NOT_FOUND if there is none.
+  // Returns the size that the archive states for member names()[index].
+  absl::StatusOr<int64_t> SizeBytes(size_t index) const;
+  // Finds the first member with this name; NOT_FOUND if there is none.
   absl::StatusOr<int64_t> SizeBytes(const std::string& name) const;
 
   // Returns the content of member names()[index]. INVALID_ARGUMENT if the content does not match its CRC;
@@ -48,6 +39,8 @@ class ZipReader {
                                    const AdmitBytes& admit = AdmitAll) const;
   // Reads `size` bytes, the whole first member with this name, to `to`. INVALID_ARGUMENT also for another size.
   absl::Status ReadTo(const std::string& name, char* to, size_t size) const;
+  // Reads member names()[index] to its end and drops the bytes. Errors of Read, and its bound.
+  absl::Status CheckContent(size_t index, int64_t max_bytes) const;
 
  private:
   using Archive = std::unique_ptr<zip, void (*)(zip*)>;
@@ -56,12 +49,6 @@ class ZipReader {
   Archive archive_;
   std::vector<std::string> names_;
 };
-
-// Calls `take(name, content)` for each member in the archive's order, and returns its first error. Returns errors of
-// ZipReader; all members together may have `max_bytes`.
-absl::Status ForEachZipMember(const ZipSource& source, const std::string& kind,
-                              const std::function<absl::Status(std::string name, const std::string& content)>& take,
-                              int64_t max_bytes = limits::kMaxBlobBytes);
 
 // Returns an archive of these members (name, content) without compression. INTERNAL if libzip fails.
 absl::StatusOr<std::string> WriteZip(const std::vector<std::pair<std::string, std::string>>& members);

@@ -206,8 +206,11 @@ absl::Status DatasetUpload::Fetch(const DatasetRoots& roots, const std::function
   for (size_t i = 0; i < files_.size(); ++i) {
     if (uris_[i].empty()) continue;
     if (!wanted()) return absl::CancelledError("nobody waits for the data set any more");
-    CHAINFLEET_ASSIGN_OR_RETURN(files_[i].bytes,
-                                roots.Read(uris_[i], limits::kMaxDatasetUploadBytes - total_bytes_, admit));
+    const auto take = [&bytes = files_[i].bytes](std::string_view part) {
+      bytes += part;
+      return absl::OkStatus();
+    };
+    CHAINFLEET_RETURN_IF_ERROR(roots.Read(uris_[i], limits::kMaxDatasetUploadBytes - total_bytes_, admit, take));
     total_bytes_ += static_cast<int64_t>(files_[i].bytes.size());
   }
   return absl::OkStatus();

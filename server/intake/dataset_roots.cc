@@ -15,6 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int64_t kPartBytes = 8 * limits::kMiB;
+
 absl::Status NotBelow() {
   return absl::PermissionDeniedError(
       "not below any --dataset-root of the server: upload the file itself, or have its operator move it or add a root");
@@ -22,8 +24,7 @@ absl::Status NotBelow() {
 
 absl::Status TooLarge(int64_t size_bytes, int64_t max_bytes) {
   return absl::ResourceExhaustedError(
-      absl::StrCat(size_bytes, " bytes are more than the ", max_bytes, " that are left of the ",
-                   limits::kMaxDatasetUploadBytes / limits::kMiB, " MiB of one data set: put fewer rows"));
+      absl::StrCat(size_bytes, " bytes are more than the ", max_bytes, " that this upload may still have"));
 }
 
 // Compares path components: /database is not below /data.
@@ -48,14 +49,15 @@ absl::Status Advise(const absl::Status& status) {
   }
 }
 
-absl::StatusOr<std::string> ReadRegular(const std::string& path, int64_t max_bytes, const DatasetRoots::Admit& admit) {
+absl::Status ReadRegular(const std::string& path, int64_t max_bytes, const DatasetRoots::Admit& admit,
+                         const DatasetRoots::TakePart& take) {
   const absl::StatusOr<std::unique_ptr<RegularFile>> file = RegularFile::Open(path);
   if (!file.ok()) return Advise(file.status());
   if ((*file)->size_bytes() > max_bytes) return TooLarge((*file)->size_bytes(), max_bytes);
   CHAINFLEET_RETURN_IF_ERROR(admit((*file)->size_bytes()));
-  absl::StatusOr<std::string> bytes = (*file)->Read();
-  if (!bytes.ok()) return Advise(bytes.status());
-  return bytes;
+  absl::Status taken = absl::OkStatus();
+  const absl::Status read = (*file)->Read(kPartBytes, [&](std::string_view part) { return taken = take(part); });
+  return taken.ok() ? Advise(read) : taken;
 }
 
 // As S3Client::Succeed; a missing object's error says what the user can do.
@@ -63,6 +65,13 @@ absl::StatusOr<HttpReply> RunFor(const S3Client& client, const S3Call& call) {
   absl::StatusOr<HttpReply> reply = client.Succeed(call);
   if (!absl::IsNotFound(reply.status())) return reply;
   return absl::NotFoundError("there is no such object: check the bucket and the key");
+}
+
+S3Call PartOf(const std::string& key, int64_t begin, int64_t length) {
+  return {.method = "GET",
+          .key = key,
+          .headers = {{"range", absl::StrCat("bytes=", begin, "-", begin + length - 1)}},
+          .max_reply_bytes = std::max(length, limits::kS3MaxReplyBytes)};
 }
 
 }  // namespace
@@ -87,25 +96,24 @@ absl::Status DatasetRoots::Check(const std::string& uri) const {
   if (folders_.empty() && buckets_.empty()) {
     return WithReason(absl::FailedPreconditionError(absl::StrCat(
                           uri,
-                          ": this server reads no data sets by URI, for it has no --dataset-root: upload the file "
+                          ": this server reads no files by URI, for it has no --dataset-root: upload the file "
                           "itself, or have its operator give it a root")),
                       "NO_DATASET_ROOT");
   }
   return ParseDatasetUri(uri).status();
 }
 
-absl::StatusOr<std::string> DatasetRoots::Read(const std::string& uri, int64_t max_bytes, const Admit& admit) const {
+absl::Status DatasetRoots::Read(const std::string& uri, int64_t max_bytes, const Admit& admit,
+                                const TakePart& take) const {
   CHAINFLEET_RETURN_IF_ERROR(Check(uri));
   CHAINFLEET_ASSIGN_OR_RETURN(const DatasetUri parsed, ParseDatasetUri(uri));
-  absl::StatusOr<std::string> bytes = parsed.scheme == DatasetUri::Scheme::kFile
-                                          ? ReadFile(parsed.path, max_bytes, admit)
-                                          : ReadObject(parsed, max_bytes, admit);
-  if (!bytes.ok()) return Annotate(bytes.status(), uri);
-  return bytes;
+  return Annotate(parsed.scheme == DatasetUri::Scheme::kFile ? ReadFile(parsed.path, max_bytes, admit, take)
+                                                             : ReadObject(parsed, max_bytes, admit, take),
+                  uri);
 }
 
-absl::StatusOr<std::string> DatasetRoots::ReadFile(const std::string& path, int64_t max_bytes,
-                                                   const Admit& admit) const {
+absl::Status DatasetRoots::ReadFile(const std::string& path, int64_t max_bytes, const Admit& admit,
+                                    const TakePart& take) const {
   const auto below = [this](const fs::path& judged, bool as_written) {
     return std::any_of(folders_.begin(), folders_.end(), [&](const Folder& folder) {
       return IsBelow(judged, folder.real) || (as_written && IsBelow(judged, folder.written));
@@ -116,13 +124,13 @@ absl::StatusOr<std::string> DatasetRoots::ReadFile(const std::string& path, int6
   if (!below(written, true)) return NotBelow();
   std::error_code error;
   const fs::path real = fs::weakly_canonical(path, error);
-  if (error) return ReadRegular(written.string(), max_bytes, admit);
+  if (error) return ReadRegular(written.string(), max_bytes, admit, take);
   if (!below(real, false)) return NotBelow();
-  return ReadRegular(real.string(), max_bytes, admit);
+  return ReadRegular(real.string(), max_bytes, admit, take);
 }
 
-absl::StatusOr<std::string> DatasetRoots::ReadObject(const DatasetUri& uri, int64_t max_bytes,
-                                                     const Admit& admit) const {
+absl::Status DatasetRoots::ReadObject(const DatasetUri& uri, int64_t max_bytes, const Admit& admit,
+                                      const TakePart& take) const {
   const auto root = std::find_if(buckets_.begin(), buckets_.end(), [&](const auto& client) {
     return client->settings().bucket == uri.bucket && uri.path.starts_with(client->settings().prefix);
   });
@@ -135,12 +143,15 @@ absl::StatusOr<std::string> DatasetRoots::ReadObject(const DatasetUri& uri, int6
   }
   if (size > max_bytes) return TooLarge(size, max_bytes);
   CHAINFLEET_RETURN_IF_ERROR(admit(size));
-  CHAINFLEET_ASSIGN_OR_RETURN(
-      HttpReply reply,
-      RunFor(client, {.method = "GET", .key = uri.path, .max_reply_bytes = std::max(size, limits::kS3MaxReplyBytes)}));
-  const int64_t came = static_cast<int64_t>(reply.body.size());
-  if (came > max_bytes) return TooLarge(came, max_bytes);
-  return std::move(reply.body);
+  for (int64_t begin = 0; begin < size; begin += kPartBytes) {
+    const int64_t length = std::min(kPartBytes, size - begin);
+    CHAINFLEET_ASSIGN_OR_RETURN(HttpReply reply, RunFor(client, PartOf(uri.path, begin, length)));
+    if (std::ssize(reply.body) != length || reply.headers["etag"] != head.headers["etag"]) {
+      return absl::AbortedError("the object was replaced while it was read: put it again");
+    }
+    CHAINFLEET_RETURN_IF_ERROR(take(reply.body));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace chainfleet

@@ -1,10 +1,11 @@
-// The places from which the server may read data sets: folders of its host and prefixes of buckets.
+// The places from which the server may read data sets and networks: folders of its host and prefixes of buckets.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/status.h"
@@ -28,21 +29,22 @@ class DatasetRoots {
   absl::Status Check(const std::string& uri) const;
 
   using Admit = std::function<absl::Status(int64_t size_bytes)>;
+  using TakePart = std::function<absl::Status(std::string_view part)>;
 
-  // Returns the whole file. Asks for its size first, then `admit` whether it may be read. A path that is not literally
-  // below a root causes no system call. Blocks. Errors name the URI and say what to do; besides the errors of Check and
-  // `admit`: PERMISSION_DENIED: the path is not below a root, literally or after links and `..` are resolved, or this
-  // process may not read it. NOT_FOUND. INVALID_ARGUMENT: not a regular file. RESOURCE_EXHAUSTED: over `max_bytes`.
-  // ABORTED: the file became shorter meanwhile. Errors of S3Client::StatusOf.
-  absl::StatusOr<std::string> Read(
-      const std::string& uri, int64_t max_bytes, const Admit& admit = [](int64_t) { return absl::OkStatus(); }) const;
+  // Passes the whole file to `take`, in order and in parts of a few MiB. Asks for its size first, then `admit` whether
+  // it may be read. A path that is not literally below a root causes no system call. Blocks. Errors name the URI and
+  // say what to do; besides the errors of Check, `admit` and `take`: PERMISSION_DENIED: the path is not below a root,
+  // literally or after links and `..` are resolved, or this process may not read it. NOT_FOUND. INVALID_ARGUMENT: not a
+  // regular file. RESOURCE_EXHAUSTED: over `max_bytes`. ABORTED: the file became shorter, or the object was replaced,
+  // meanwhile. Errors of S3Client::StatusOf.
+  absl::Status Read(const std::string& uri, int64_t max_bytes, const Admit& admit, const TakePart& take) const;
 
  private:
   struct Folder {
     std::string written, real;  // real: with links resolved
   };
-  absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes, const Admit& admit) const;
-  absl::StatusOr<std::string> ReadObject(const DatasetUri& uri, int64_t max_bytes, const Admit& admit) const;
+  absl::Status ReadFile(const std::string& path, int64_t max_bytes, const Admit& admit, const TakePart& take) const;
+  absl::Status ReadObject(const DatasetUri& uri, int64_t max_bytes, const Admit& admit, const TakePart& take) const;
 
   std::vector<Folder> folders_;
   std::vector<std::unique_ptr<S3Client>> buckets_;

@@ -1,10 +1,13 @@
 #include "server/rpc/model_upload_call.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/file_system.h"
 #include "core/base/ids.h"
 #include "core/base/limits.h"
+#include "core/base/spool_file.h"
 #include "core/formats/exported_program.h"
 #include "core/formats/torch_script.h"
 #include "core/store/draw_codec/object_names.h"
@@ -27,14 +30,42 @@ NetworkSignature SignatureOf(const ExportedProgram& program) {
   return network;
 }
 
+// The error of a file on the server's disk.
+absl::Status AtServer(const absl::Status& status) {
+  if (absl::IsResourceExhausted(status)) return WithReason(status, "DISK_FULL");
+  return status.ok() ? status : WithReason(absl::UnavailableError(status.message()), kStoreFault);
+}
+
 }  // namespace
+
+struct ModelUploadCall::File {
+  explicit File(const ByteBudget* budget) : share(budget) {}
+
+  absl::Status Open(const std::string& folder) {
+    absl::StatusOr<SpoolFile> made = SpoolFile::Make(folder);
+    if (made.ok()) spool = *std::move(made);
+    return AtServer(made.status());
+  }
+  absl::Status Add(std::string_view part) {
+    CHAINFLEET_RETURN_IF_ERROR(share.Add(std::ssize(part)));
+    sha256.Update(part.data(), part.size());
+    const int64_t at = std::exchange(size_bytes, size_bytes + std::ssize(part));
+    return AtServer(spool->Write(at, part.data(), std::ssize(part)));
+  }
+  ByteSource Content() const { return spool->Content(size_bytes); }
+
+  UploadShare share;
+  std::optional<SpoolFile> spool;  // none before the header
+  int64_t size_bytes = 0;
+  Sha256 sha256;
+};
 
 ModelUploadCall::ModelUploadCall(const ServiceParts& parts, const absl::StatusOr<Principal>& caller,
                                  v1::StoredModel* response)
     : parts_(parts),
       caller_(caller.value_or(Principal())),
       response_(response),
-      share_(std::make_shared<UploadShare>(parts.upload_budget)) {
+      file_(std::make_shared<File>(parts.upload_budget)) {
   Begin(caller.status());
 }
 
@@ -44,13 +75,11 @@ absl::Status ModelUploadCall::Take(const v1::PutModelRequest& message) {
       return TakeHeader(message.header());
     case v1::PutModelRequest::kData:
       if (name_.empty()) break;
-      if (static_cast<int64_t>(bytes_->size() + message.data().size()) > announced_bytes_) {
+      if (file_->size_bytes + std::ssize(message.data()) > announced_bytes_) {
         return absl::InvalidArgumentError(
             absl::StrCat("model ", name_, " has more bytes than its header's ", announced_bytes_));
       }
-      CHAINFLEET_RETURN_IF_ERROR(share_->Add(static_cast<int64_t>(message.data().size())));
-      *bytes_ += message.data();
-      return absl::OkStatus();
+      return file_->Add(message.data());
     case v1::PutModelRequest::PART_NOT_SET:
       break;
   }
@@ -64,23 +93,29 @@ absl::Status ModelUploadCall::TakeHeader(const v1::PutModelRequest::Header& head
     return absl::ResourceExhaustedError(absl::StrCat(
         "model ", header.name(), " is over the ", limits::kMaxModelBytes / limits::kMiB, " MiB that a file may have"));
   }
+  if (!header.uri().empty()) {
+    CHAINFLEET_RETURN_IF_ERROR(parts_.dataset_roots->Check(header.uri()));
+    if (header.size_bytes() != 0)
+      return absl::InvalidArgumentError(absl::StrCat(header.uri(), ": a file that is named by URI has size_bytes 0"));
+  }
   name_ = header.name();
+  uri_ = header.uri();
   announced_bytes_ = header.size_bytes();
-  return absl::OkStatus();
+  return file_->Open(parts_.data_directory);
 }
 
 absl::StatusOr<std::optional<NetworkSignature>> ModelUploadCall::ReadContent(const ServiceParts& parts,
                                                                              const Principal& caller,
-                                                                             const std::string& bytes) {
-  if (IsExportedProgram(bytes)) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const ExportedProgram program, ReadExportedProgram(bytes));
+                                                                             const ByteSource& file) {
+  if (IsExportedProgram(file)) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const ExportedProgram program, ReadExportedProgram(file));
     return SignatureOf(program);
   }
-  if (IsSafetensors(bytes)) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const Safetensors weights, ReadWeights(bytes));
+  if (IsSafetensors(file)) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const Safetensors weights, ReadWeightsHeader(file));
     return NetworkSignature{.parameters = SignaturesOf(weights)};
   }
-  CHAINFLEET_RETURN_IF_ERROR(CheckTorchScript(bytes));
+  CHAINFLEET_RETURN_IF_ERROR(CheckTorchScript(file));
   if (caller.may(kPutModels)) {
     CHAINFLEET_RETURN_IF_ERROR(CheckModulesAllowed(parts));
     return std::nullopt;
@@ -92,19 +127,25 @@ absl::StatusOr<std::optional<NetworkSignature>> ModelUploadCall::ReadContent(con
 }
 
 void ModelUploadCall::TakeEnd() {
-  if (name_.empty() || static_cast<int64_t>(bytes_->size()) != announced_bytes_) {
+  if (name_.empty() || file_->size_bytes != announced_bytes_) {
     return finisher()->Finish(
-        absl::InvalidArgumentError(absl::StrCat("the upload of model ", name_, " broke off: ", bytes_->size(), " of ",
-                                                announced_bytes_, " bytes came; send it again")));
+        absl::InvalidArgumentError(absl::StrCat("the upload of model ", name_, " broke off: ", file_->size_bytes,
+                                                " of ", announced_bytes_, " bytes came; send it again")));
   }
-  const auto take_in = [parts = parts_, caller = caller_, name = name_, bytes = bytes_, share = share_,
-                        finisher = finisher(), response = response_] {
-    if (!finisher->waits()) return;
-    const absl::StatusOr<std::optional<NetworkSignature>> signature = ReadContent(parts, caller, *bytes);
+  const auto take_in = [parts = parts_, caller = caller_, name = name_, uri = uri_, file = file_, finisher = finisher(),
+                        response = response_] {
+    const auto take = [&](std::string_view part) {
+      return finisher->waits() ? file->Add(part) : absl::CancelledError("nobody waits for the model any more");
+    };
+    const auto admit = [](int64_t) { return absl::OkStatus(); };  // each part is, before it is kept
+    const absl::Status fetched =
+        uri.empty() ? absl::OkStatus() : parts.dataset_roots->Read(uri, limits::kMaxModelBytes, admit, take);
+    if (!fetched.ok() || !finisher->waits()) return finisher->Finish(fetched);
+    const absl::StatusOr<std::optional<NetworkSignature>> signature = ReadContent(parts, caller, file->Content());
     if (!signature.ok()) return finisher->Finish(Annotate(signature.status(), absl::StrCat("model ", name)));
-    const DigestHex sha256 = Sha256Hex(*bytes);
+    const int64_t size = file->size_bytes;
+    const DigestHex sha256 = file->sha256.Hex();
     const std::string object = ModelObjectName(parts.state->incarnation(), sha256, parts.catalog->ObjectNonce());
-    const auto size = static_cast<int64_t>(bytes->size());
     StoredModel model = {
         .name = name, .object = {object, size, sha256}, .tenant = caller.tenant, .signature = *signature};
     const absl::StatusOr<StoredModel> known = parts.catalog->models().Get(name);
@@ -117,8 +158,8 @@ void ModelUploadCall::TakeEnd() {
     Register(parts.executor, parts.catalog,
              {.objects = {model.object.name},
               .repairs = repairs,
-              .store = [blobs = parts.blobs, object = model.object.name, bytes,
-                        share] { return PutContentAddressed(blobs, object, *bytes); },
+              .store = [blobs = parts.blobs, object = model.object.name,
+                        file] { return PutContentAddressed(blobs, object, file->Content()); },
               .put =
                   [model, finisher, response, catalog = parts.catalog](const std::string& upload) {
                     catalog->Put(model, upload, [finisher, response](absl::StatusOr<StoredModel> registered) {
@@ -127,7 +168,9 @@ void ModelUploadCall::TakeEnd() {
                   },
               .fail = [finisher](const absl::Status& status) { finisher->Finish(status); }});
   };
-  parts_.executor->Schedule([take_in, finisher = finisher()] { finisher->Run(take_in); });
+  const auto run = [take_in, finisher = finisher()] { finisher->Run(take_in); };
+  if (uri_.empty()) return parts_.executor->Schedule(run);
+  if (const absl::Status status = parts_.dataset_reads->Schedule(run); !status.ok()) finisher()->Finish(status);
 }
 
 }  // namespace chainfleet

@@ -1,5 +1,7 @@
-"""Data sets by URI: read by the server below its roots, refused elsewhere."""
+"""Data sets and networks by URI: read by the server below its roots, refused elsewhere."""
+import hashlib
 import http.client
+import json
 import os
 import struct
 import subprocess
@@ -20,6 +22,15 @@ def write_digits(folder, rows=12):
     return paths
 
 
+def write_weights(path, values=4):
+    """A file of safetensors with zeros; returns its bytes."""
+    header = json.dumps({"fc1.bias": {"dtype": "F32", "shape": [values], "data_offsets": [0, 4 * values]}}).encode()
+    content = struct.pack("<Q", len(header)) + header + bytes(4 * values)
+    with open(path, "wb") as file:
+        file.write(content)
+    return content
+
+
 class Roots(unittest.TestCase):
     def start(self, environment):
         self.fleet = fleets.Fleet(workers=0, environment=environment)
@@ -30,6 +41,10 @@ class Roots(unittest.TestCase):
     def put(self, name, *files):
         """Its digest."""
         return self.fleet.json("dataset", "put", name, *files)["digest"]
+
+    def assert_same_model(self, uri, content):
+        stored = self.fleet.json("model", "put", "by-uri", uri)["object"]
+        self.assertEqual(stored["sha256"], hashlib.sha256(content).hexdigest())
 
     def refused(self, exit_status, *words, files):
         done = self.fleet.run("dataset", "put", "refused", *files)
@@ -51,6 +66,14 @@ class InAFolder(Roots):
         self.assertEqual(self.put("read", *(f"file://{path}" for path in self.files)), digest)
         self.assertEqual(self.put("mixed", f"file://{self.files[0]}", self.files[1]), digest)
         self.assertEqual(self.put("read", *self.files), digest, "the same content again is fine")
+
+    def test_a_model_by_file_is_the_one_in_the_file(self):
+        path = self.fleet.path("data", "map.safetensors")
+        self.assert_same_model(f"file://{path}", write_weights(path))
+        for refused, words in ((f"file://{self.fleet.path('secret')}", "--dataset-root"), ("no-such-file", "no-such-file")):
+            done = self.fleet.run("model", "put", "refused", refused)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(words, done.stderr)
 
     def test_outside_the_root_nothing_is_read(self):
         labels = self.files[1]
@@ -106,6 +129,11 @@ class InS3(Roots):
                           ("/lab/database/images-idx3-ubyte", self.files[0])):
             with open(path, "rb") as f:
                 self.assertEqual(self.s3.status_of("PUT", key, f.read()), http.client.OK)
+
+    def test_a_model_by_s3_is_the_object_also_in_several_parts(self):
+        content = write_weights(self.fleet.path("map.safetensors"), values=5 << 20)
+        self.assertEqual(self.s3.status_of("PUT", "/lab/data/map.safetensors", content), http.client.OK)
+        self.assert_same_model(f"s3://{with_s3.BUCKET}/lab/data/map.safetensors", content)
 
     def test_a_data_set_by_s3_is_the_one_that_is_uploaded(self):
         root = f"s3://{with_s3.BUCKET}/lab/data"

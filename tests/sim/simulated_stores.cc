@@ -135,13 +135,13 @@ absl::Status SimulatedBlobStore::Wait() const {
   return absl::OkStatus();
 }
 
-absl::Status SimulatedBlobStore::Put(const std::string& name, const std::string& bytes) {
+absl::Status SimulatedBlobStore::Put(const std::string& name, const ByteSource& content) {
   CHAINFLEET_RETURN_IF_ERROR(Wait());
-  return target_->Put(name, bytes);
+  return target_->Put(name, content);
 }
-absl::Status SimulatedBlobStore::Replace(const std::string& name, const std::string& bytes) {
+absl::Status SimulatedBlobStore::Replace(const std::string& name, const ByteSource& content) {
   CHAINFLEET_RETURN_IF_ERROR(Wait());
-  return target_->Replace(name, bytes);
+  return target_->Replace(name, content);
 }
 absl::StatusOr<std::string> SimulatedBlobStore::Get(const std::string& name) const {
   CHAINFLEET_RETURN_IF_ERROR(Wait());

@@ -52,8 +52,8 @@ class SimulatedBlobStore final : public BlobStore {
   SimulatedBlobStore(Site* site, Process* process, BlobStore* target)
       : site_(*site), process_(*process), target_(target) {}
 
-  absl::Status Put(const std::string& name, const std::string& bytes) override;
-  absl::Status Replace(const std::string& name, const std::string& bytes) override;
+  absl::Status Put(const std::string& name, const ByteSource& content) override;
+  absl::Status Replace(const std::string& name, const ByteSource& content) override;
   absl::StatusOr<std::string> Get(const std::string& name) const override;
   absl::StatusOr<std::string> GetRange(const std::string& name, int64_t offset, int64_t length) const override;
   absl::StatusOr<int64_t> SizeBytes(const std::string& name) const override;

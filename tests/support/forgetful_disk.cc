@@ -27,7 +27,8 @@ class ForgetfulDisk::View final : public FileSystem {
  public:
   View(ForgetfulDisk* disk, std::function<bool()> alive) : disk_(*disk), alive_(std::move(alive)) {}
 
-  absl::Status WriteSynced(const std::string& path, const std::string& bytes) override {
+  absl::Status WriteSynced(const std::string& path, const ByteSource& content) override {
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, content.ReadAll());
     CHAINFLEET_RETURN_IF_ERROR(BeginChange());
     if (!IsFolder(FolderOf(path))) return Missing(FolderOf(path));
     disk_.current_[path] = Bytes("");

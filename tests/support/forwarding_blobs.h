@@ -10,9 +10,9 @@ namespace chainfleet {
 
 class ForwardingBlobs : public BlobStore {
  public:
-  absl::Status Put(const std::string& name, const std::string& bytes) override { return blobs.Put(name, bytes); }
-  absl::Status Replace(const std::string& name, const std::string& bytes) override {
-    return blobs.Replace(name, bytes);
+  absl::Status Put(const std::string& name, const ByteSource& content) override { return blobs.Put(name, content); }
+  absl::Status Replace(const std::string& name, const ByteSource& content) override {
+    return blobs.Replace(name, content);
   }
   absl::StatusOr<std::string> Get(const std::string& name) const override { return blobs.Get(name); }
   absl::StatusOr<std::string> GetRange(const std::string& name, int64_t offset, int64_t length) const override {

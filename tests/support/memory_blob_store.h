@@ -13,15 +13,17 @@ namespace chainfleet {
 
 class MemoryBlobStore final : public BlobStore {
  public:
-  absl::Status Put(const std::string& name, const std::string& bytes) override {
+  absl::Status Put(const std::string& name, const ByteSource& content) override {
     CHAINFLEET_RETURN_IF_ERROR(CheckBlobName(name));
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, content.ReadAll());
     MutexLock lock(&mutex_);
     const auto [it, created] = objects_.emplace(name, bytes);
     if (!created && it->second != bytes) return absl::AlreadyExistsError("object " + name + " exists with other bytes");
     return absl::OkStatus();
   }
-  absl::Status Replace(const std::string& name, const std::string& bytes) override {
+  absl::Status Replace(const std::string& name, const ByteSource& content) override {
     CHAINFLEET_RETURN_IF_ERROR(CheckBlobName(name));
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, content.ReadAll());
     MutexLock lock(&mutex_);
     objects_[name] = bytes;
     return absl::OkStatus();

@@ -45,7 +45,7 @@ absl::StatusOr<std::shared_ptr<const ModelFile>> InputCache::ReadModel(const Blo
   const std::string path = fetcher_->PathOnDisk(file);
   if (path.empty() || !IsExportedProgram(*bytes)) return ReadModelFile(std::move(bytes));
   bytes.reset();
-  return ReadExportedModel({path, file.size_bytes});
+  return ReadExportedModel(ByteSource::InFile(path, file.size_bytes));
 }
 
 void InputCache::GetWeights(const BlobRef& file, Done<std::shared_ptr<const std::string>> done) {

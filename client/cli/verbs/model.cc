@@ -26,15 +26,18 @@ void AddModel(CLI::App* program, Invocation* run) {
       AddVerb(model, run, "put",
               "Upload a network that torch.export.save wrote, or weights; repeating the same file is allowed",
               "  chainfleet model put mine net.pt2          # a job file then says  model: {exported: mine}\n"
-              "  chainfleet model put map best.safetensors  # and  init: {weights: [map]}",
+              "  chainfleet model put map best.safetensors  # and  init: {weights: [map]}\n"
+              "  chainfleet model put run7 s3://my-bucket/run7/best.safetensors",
               [=] { return Put(run, options->name, options->file); });
   put->add_option("NAME", options->name, "Name of the model")->required();
   put->add_option(
          "FILE", options->file,
          "The .pt2 file, or a state_dict as safetensors: weights at which chains start. Or a TorchScript file, "
-         "a program that workers run: put only what you trust")
+         "a program that workers run: put only what you trust. file:///PATH and s3://BUCKET/KEY are read by the "
+         "server, "
+         "below its --dataset-root")
       ->required()
-      ->check(CLI::ExistingFile);
+      ->check([](const std::string& file) { return IsUri(file) ? std::string() : CLI::ExistingFile(file); });
   CLI::App* list = AddVerb(model, run, "list", "List all stored networks", "  chainfleet model list",
                            [=] { return ListNamed(run, "models", ModelTable, &Client::ListModels); });
   for (CLI::App* verb : {put, list}) {

@@ -235,7 +235,7 @@ class NoCredentials(ChainfleetError):
 
 
 class NoDatasetRoot(ChainfleetError):
-    """Dataset put with a URI: the server has no --dataset-root."""
+    """Dataset put or model put with a URI: the server has no --dataset-root."""
 
     hint = "start the server with a root, or upload the files"
 
@@ -406,7 +406,9 @@ class Unauthenticated(ChainfleetError):
 
 
 class UploadsFull(ChainfleetError):
-    """The uploads in progress hold 4,096 MiB of the server's memory, or 16 data sets named by URI wait to be read."""
+    """The uploads in progress hold 4,096 MiB of the server's memory and disk, or 16 data sets named by URI wait to be
+    read.
+    """
 
     hint = "try again later. Clients do not repeat this error by themselves"
 

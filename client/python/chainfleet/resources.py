@@ -18,7 +18,7 @@ from .arrays import Array, Data, check_data
 from .connection import Connection
 from .errors import ChainfleetError, DeadlineExceeded, InvalidArgument, JobFailed, NotFound, Unavailable, class_of
 from .evaluation import Evaluation
-from .sources import Files, source_of
+from .sources import Files, is_uri, source_of
 from .spec import build
 from .v1 import jobs_pb2, predict_pb2, types_pb2
 from .weights import weights_file
@@ -90,10 +90,13 @@ class Resources:
     def put_model(self, name: str, model: Any, *, example: Any = None, progress: bool = True) -> types_pb2.StoredModel:
         """Uploads a .pt2 file by its path, or a torch.nn.Module, for Model(exported=name).
 
-        A state_dict, or a safetensors file by its path, is for Init(weights=[name]).
+        A state_dict, or a safetensors file by its path, is for Init(weights=[name]). A URI (file:///PATH,
+        s3://BUCKET/KEY) is read by the server itself.
         example: rows [n, ...] for the module; only their shape is used.
         A TorchScript file or a ScriptModule is for Model(torchscript=name); the server must allow it.
         """
+        if isinstance(model, str) and is_uri(model):
+            return uploads.put_model(self.connection, name, b"", lambda sent, total: None, model)
         shape = None if example is None else np.shape(example)[1:]
         is_weights = isinstance(model, Mapping)
         content = weights_file(model) if is_weights else modules.network_file(model, shape)[0]

@@ -43,7 +43,7 @@ except ImportError:  # before scikit-learn 1.6
 _LOOK_INTERVAL = 0.02  # seconds: jobs of small data are short
 _BLOCK_BYTES = 16 << 20  # predictions of single draws that are sorted at a time
 _MOST_SEED = 2**31 - 1
-_MOST_NAMES_BYTES = 64 << 10  # of the classes of a data set
+_MOST_NAMES_BYTES = 64 << 10  # all names of classes of a data set together
 
 
 def _names_of(classes: Array) -> tuple[str, ...]:

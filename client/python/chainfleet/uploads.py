@@ -61,13 +61,15 @@ def put_files(connection: Connection, name: str, files: Files, on_sent: OnSent) 
     return connection.upload("JobService/PutDataset", messages, types_pb2.Dataset)
 
 
-def put_model(connection: Connection, name: str, content: bytes, on_sent: OnSent) -> types_pb2.StoredModel:
-    """Uploads the file of a network as the model `name`."""
+def put_model(
+    connection: Connection, name: str, content: bytes, on_sent: OnSent, uri: str = ""
+) -> types_pb2.StoredModel:
+    """Uploads the file of a network as the model `name`; with a URI the server reads it, and `content` is empty."""
 
     def messages() -> Iterator[jobs_pb2.PutModelRequest]:
         sent = 0
         yield jobs_pb2.PutModelRequest(
-            header=build(jobs_pb2.PutModelRequest.Header, name=name, size_bytes=len(content))
+            header=build(jobs_pb2.PutModelRequest.Header, name=name, size_bytes=len(content), uri=uri)
         )
         for chunk in chunks((content,), _CHUNK_BYTES):
             yield jobs_pb2.PutModelRequest(data=chunk)

@@ -21,12 +21,27 @@ absl::Status BlobStore::ListPages(const std::string& prefix, const PageVisitor& 
   return absl::OkStatus();
 }
 
-absl::Status PutContentAddressed(BlobStore* blobs, const std::string& name, const std::string& bytes) {
-  absl::Status status = blobs->Put(name, bytes);
+absl::Status PutContentAddressed(BlobStore* blobs, const std::string& name, const ByteSource& content) {
+  absl::Status status = blobs->Put(name, content);
   // STORE_FAULT: the present object may be unreadable, for example because of a bad sector.
   if (!absl::IsAlreadyExists(status) && !absl::IsInternal(status) && ReasonOf(status) != kStoreFault) return status;
   Log(LogLevel::kWarning, "replacing a damaged object", {{"object", name}, {"error", status.ToString()}});
-  return blobs->Replace(name, bytes);
+  return blobs->Replace(name, content);
+}
+
+absl::Status CompareObject(const BlobStore& blobs, const std::string& name, const ByteSource& content,
+                           int64_t part_bytes) {
+  const auto differs = [&] {
+    return absl::AlreadyExistsError(absl::StrCat("object ", name, " exists with other bytes"));
+  };
+  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t size, blobs.SizeBytes(name));
+  if (size != content.size_bytes()) return differs();
+  int64_t offset = 0;
+  return content.ForEachPart(part_bytes, [&](std::string_view part) -> absl::Status {
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::string present, blobs.GetRange(name, offset, part_bytes));
+    offset += part_bytes;
+    return present == part ? absl::OkStatus() : differs();
+  });
 }
 
 absl::Status CheckBlobName(const std::string& name) {

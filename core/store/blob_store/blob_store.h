@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/byte_source.h"
+#include "core/base/limits.h"
 #include "core/base/status.h"
 
 namespace chainfleet {
@@ -23,10 +25,10 @@ class BlobStore {
   // Creates the object; it is durable when Put returns OK. Writing the same bytes under the same name again is OK.
   // Other bytes are ALREADY_EXISTS: an object is never overwritten. RESOURCE_EXHAUSTED / DISK_FULL leaves nothing
   // behind.
-  virtual absl::Status Put(const std::string& name, const std::string& bytes) = 0;
+  virtual absl::Status Put(const std::string& name, const ByteSource& content) = 0;
 
   // Replaces the object atomically and durably. Only PutContentAddressed calls it.
-  virtual absl::Status Replace(const std::string& name, const std::string& bytes) = 0;
+  virtual absl::Status Replace(const std::string& name, const ByteSource& content) = 0;
 
   // Errors: NOT_FOUND.
   virtual absl::StatusOr<std::string> Get(const std::string& name) const = 0;
@@ -46,9 +48,14 @@ class BlobStore {
   virtual absl::Status Delete(const std::string& name) = 0;
 };
 
-// Puts an object whose name contains the digest of `bytes`. If the store has other bytes under the name, these are
+// Puts an object whose name contains the digest of `content`. If the store has other bytes under the name, these are
 // damaged and Put replaces them. Errors of Put except ALREADY_EXISTS.
-absl::Status PutContentAddressed(BlobStore* blobs, const std::string& name, const std::string& bytes);
+absl::Status PutContentAddressed(BlobStore* blobs, const std::string& name, const ByteSource& content);
+
+// Returns OK if the object is equal to `content`, ALREADY_EXISTS if it differs, NOT_FOUND without an object. Keeps
+// `part_bytes` of each in memory.
+absl::Status CompareObject(const BlobStore& blobs, const std::string& name, const ByteSource& content,
+                           int64_t part_bytes = 8 * limits::kMiB);
 
 // INVALID_ARGUMENT unless `name` is a valid object name.
 absl::Status CheckBlobName(const std::string& name);

@@ -102,13 +102,13 @@ absl::StatusOr<std::shared_ptr<FileBlobStore::FolderSync>> FileBlobStore::Ensure
   return folders_.try_emplace(path, std::make_shared<FolderSync>()).first->second;
 }
 
-absl::Status FileBlobStore::Write(const std::string& path, const std::string& bytes,
+absl::Status FileBlobStore::Write(const std::string& path, const ByteSource& content,
                                   absl::Status (FileSystem::*rename)(const std::string&, const std::string&)) {
   const std::string folder = FolderOf(path), temp = NextTemp();
   for (int attempt = 1;; ++attempt) {
     absl::StatusOr<std::shared_ptr<FolderSync>> sync = EnsureFolder(folder);
     absl::Status status = sync.status();
-    if (status.ok()) status = file_system_->WriteSynced(temp, bytes);
+    if (status.ok()) status = file_system_->WriteSynced(temp, content);
     if (status.ok()) status = (file_system_->*rename)(temp, path);
     if (status.ok()) return (*sync)->Run(file_system_, folder);
     (void)file_system_->Remove(temp);
@@ -121,21 +121,19 @@ absl::Status FileBlobStore::Write(const std::string& path, const std::string& by
   }
 }
 
-absl::Status FileBlobStore::Put(const std::string& name, const std::string& bytes) {
+absl::Status FileBlobStore::Put(const std::string& name, const ByteSource& content) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string path, PathOf(name));
-  const absl::Status status = Write(path, bytes, &FileSystem::RenameNew);
+  const absl::Status status = Write(path, content, &FileSystem::RenameNew);
   if (!absl::IsAlreadyExists(status)) return status;
-  const absl::StatusOr<std::string> present = file_system_->Read(path);
-  if (!present.ok()) return Judge(present.status());
-  if (*present != bytes) return absl::AlreadyExistsError(absl::StrCat("object ", name, " exists with other bytes"));
+  CHAINFLEET_RETURN_IF_ERROR(CompareObject(*this, name, content));
   // The process that wrote the object may have died before its sync.
   CHAINFLEET_ASSIGN_OR_RETURN(const std::shared_ptr<FolderSync> sync, EnsureFolder(FolderOf(path)));
   return sync->Run(file_system_, FolderOf(path));
 }
 
-absl::Status FileBlobStore::Replace(const std::string& name, const std::string& bytes) {
+absl::Status FileBlobStore::Replace(const std::string& name, const ByteSource& content) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string path, PathOf(name));
-  return Write(path, bytes, &FileSystem::Rename);
+  return Write(path, content, &FileSystem::Rename);
 }
 
 absl::StatusOr<std::string> FileBlobStore::Get(const std::string& name) const {

@@ -20,8 +20,8 @@ class FileBlobStore final : public BlobStore {
   // Creates the folder and removes temp files of a process that died. `file_system` outlives the store.
   static absl::StatusOr<std::unique_ptr<FileBlobStore>> Open(FileSystem* file_system, const std::string& folder);
 
-  absl::Status Put(const std::string& name, const std::string& bytes) override;
-  absl::Status Replace(const std::string& name, const std::string& bytes) override;
+  absl::Status Put(const std::string& name, const ByteSource& content) override;
+  absl::Status Replace(const std::string& name, const ByteSource& content) override;
   absl::StatusOr<std::string> Get(const std::string& name) const override;
   absl::StatusOr<std::string> GetRange(const std::string& name, int64_t offset, int64_t length) const override;
   absl::StatusOr<int64_t> SizeBytes(const std::string& name) const override;
@@ -44,7 +44,7 @@ class FileBlobStore final : public BlobStore {
   // Creates `path` durably, for renames into it.
   absl::StatusOr<std::shared_ptr<FolderSync>> EnsureFolder(const std::string& path);
   // Writes a temp file and moves it to `path` with `rename`.
-  absl::Status Write(const std::string& path, const std::string& bytes,
+  absl::Status Write(const std::string& path, const ByteSource& content,
                      absl::Status (FileSystem::*rename)(const std::string& from, const std::string& to));
 
   FileSystem* const file_system_;

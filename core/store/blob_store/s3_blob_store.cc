@@ -59,32 +59,34 @@ absl::StatusOr<std::string> S3BlobStore::KeyOf(const std::string& name) const {
   return client_->settings().prefix + name;
 }
 
-absl::Status S3BlobStore::Put(const std::string& name, const std::string& bytes) {
+absl::Status S3BlobStore::Put(const std::string& name, const ByteSource& content) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string key, KeyOf(name));
   for (int attempt = 0; attempt < limits::kS3Attempts; ++attempt) {
-    const absl::Status written = Write(key, bytes, IfPresent::kKeep);
+    const absl::Status written = Write(key, content, IfPresent::kKeep);
     if (!absl::IsAlreadyExists(written)) return written;
     // An attempt whose reply was lost may have written the object.
-    const absl::Status same = Compare(name, bytes);
+    const absl::Status same = CompareObject(*this, name, content, options_.part_bytes);
     if (!absl::IsNotFound(same)) return same;
   }
   return absl::UnavailableError(absl::StrCat("object ", name, " comes and goes in S3: somebody else deletes it"));
 }
 
-absl::Status S3BlobStore::Replace(const std::string& name, const std::string& bytes) {
+absl::Status S3BlobStore::Replace(const std::string& name, const ByteSource& content) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string key, KeyOf(name));
-  return Write(key, bytes, IfPresent::kReplace);
+  return Write(key, content, IfPresent::kReplace);
 }
 
 // Returns ALREADY_EXISTS only for kKeep, also for equal bytes.
-absl::Status S3BlobStore::Write(const std::string& key, const std::string& bytes, IfPresent if_present) const {
-  if (static_cast<int64_t>(bytes.size()) > options_.multipart_bytes) return WriteParts(key, bytes, if_present);
-  const S3Call put{.method = "PUT", .key = key, .headers = Condition(if_present == IfPresent::kKeep), .body = bytes};
+absl::Status S3BlobStore::Write(const std::string& key, const ByteSource& content, IfPresent if_present) const {
+  if (content.size_bytes() > options_.multipart_bytes) return WriteParts(key, content, if_present);
+  std::string buffer;
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string_view all, content.Range(0, content.size_bytes(), &buffer));
+  const S3Call put{.method = "PUT", .key = key, .headers = Condition(if_present == IfPresent::kKeep), .body = all};
   CHAINFLEET_ASSIGN_OR_RETURN(const HttpReply reply, client_->Run(put));
   return reply.code == kPreconditionFailed ? Exists(key) : client_->StatusOf(put, reply);
 }
 
-absl::Status S3BlobStore::WriteParts(const std::string& key, const std::string& bytes, IfPresent if_present) const {
+absl::Status S3BlobStore::WriteParts(const std::string& key, const ByteSource& content, IfPresent if_present) const {
   if (if_present == IfPresent::kKeep) {
     const absl::Status present = client_->Succeed({.method = "HEAD", .key = key}).status();
     if (present.ok()) return Exists(key);
@@ -93,27 +95,26 @@ absl::Status S3BlobStore::WriteParts(const std::string& key, const std::string& 
   CHAINFLEET_ASSIGN_OR_RETURN(const HttpReply created,
                               client_->Succeed({.method = "POST", .key = key, .query = {{"uploads", ""}}}));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string upload, ReadS3UploadId(created.body));
-  const absl::StatusOr<std::vector<std::string>> etags = PutParts(key, upload, bytes);
+  const absl::StatusOr<std::vector<std::string>> etags = PutParts(key, upload, content);
   const absl::Status status = etags.ok() ? Complete(key, upload, *etags, if_present) : etags.status();
   if (!status.ok()) Abort(key, upload);
   return status;
 }
 
 absl::StatusOr<std::vector<std::string>> S3BlobStore::PutParts(const std::string& key, const std::string& upload,
-                                                               const std::string& bytes) const {
+                                                               const ByteSource& content) const {
   std::vector<std::string> etags;
-  const std::string_view all = bytes;
-  const auto part_bytes = static_cast<size_t>(options_.part_bytes);
-  for (size_t begin = 0; begin < all.size(); begin += part_bytes) {
+  const auto put = [&](std::string_view part) -> absl::Status {
     const std::string number = absl::StrCat(etags.size() + 1);
-    CHAINFLEET_ASSIGN_OR_RETURN(HttpReply reply,
-                                client_->Succeed({.method = "PUT",
-                                                  .key = key,
-                                                  .query = {{"partNumber", number}, {"uploadId", upload}},
-                                                  .body = all.substr(begin, part_bytes)}));
+    CHAINFLEET_ASSIGN_OR_RETURN(
+        HttpReply reply,
+        client_->Succeed(
+            {.method = "PUT", .key = key, .query = {{"partNumber", number}, {"uploadId", upload}}, .body = part}));
     if (reply.headers["etag"].empty()) return absl::InternalError(absl::StrCat("S3 gave part ", number, " no ETag"));
     etags.push_back(reply.headers["etag"]);
-  }
+    return absl::OkStatus();
+  };
+  CHAINFLEET_RETURN_IF_ERROR(content.ForEachPart(options_.part_bytes, put));
   return etags;
 }
 
@@ -148,19 +149,6 @@ void S3BlobStore::Abort(const std::string& key, const std::string& upload) const
   if (aborted.ok() || absl::IsNotFound(aborted)) return;
   Log(LogLevel::kWarning, "multipart upload not aborted: it uses storage until the bucket's lifecycle rule removes it",
       {{"object", key}, {"upload", upload}, {"error", aborted.ToString()}});
-}
-
-// Returns OK for equal bytes, ALREADY_EXISTS for other bytes, NOT_FOUND without an object.
-absl::Status S3BlobStore::Compare(const std::string& name, const std::string& bytes) const {
-  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t size, SizeBytes(name));
-  if (size != static_cast<int64_t>(bytes.size())) return Exists(name);
-  for (int64_t offset = 0; offset < size; offset += options_.part_bytes) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::string present, GetRange(name, offset, options_.part_bytes));
-    if (bytes.compare(static_cast<size_t>(offset), static_cast<size_t>(options_.part_bytes), present) != 0) {
-      return Exists(name);
-    }
-  }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> S3BlobStore::Get(const std::string& name) const {

@@ -19,7 +19,7 @@ absl::StatusOr<S3SignedUrl> SignS3Put(const S3Client& client, const std::string&
                                       int64_t size_bytes, absl::Duration valid_for);
 
 // Puts are conditional (If-None-Match: *), so any number of servers may share a bucket and a prefix. Holds only the
-// caller's bytes and the reply in memory. Besides BlobStore's errors, calls return those of S3Client::StatusOf.
+// reply and at most one part of a file in memory. Besides BlobStore's errors, calls return those of S3Client::StatusOf.
 class S3BlobStore final : public BlobStore {
  public:
   // Objects larger than `multipart_bytes` are written in parts. S3 needs at least 5 MiB for each part but the last.
@@ -35,8 +35,8 @@ class S3BlobStore final : public BlobStore {
   // A multipart upload that fails is aborted. If the process dies, the upload stays invisible until the bucket's rule
   // for incomplete uploads removes it. Some servers ignore the condition when parts are completed, so Put asks them
   // first whether the object exists.
-  absl::Status Put(const std::string& name, const std::string& bytes) override;
-  absl::Status Replace(const std::string& name, const std::string& bytes) override;
+  absl::Status Put(const std::string& name, const ByteSource& content) override;
+  absl::Status Replace(const std::string& name, const ByteSource& content) override;
   absl::StatusOr<std::string> Get(const std::string& name) const override;
   absl::StatusOr<std::string> GetRange(const std::string& name, int64_t offset, int64_t length) const override;
   absl::StatusOr<int64_t> SizeBytes(const std::string& name) const override;
@@ -58,14 +58,13 @@ class S3BlobStore final : public BlobStore {
   S3BlobStore(std::unique_ptr<S3Client> client, const Options& options);
   absl::Status CheckConditionalPut() const;
   absl::StatusOr<std::string> KeyOf(const std::string& name) const;
-  absl::Status Write(const std::string& key, const std::string& bytes, IfPresent if_present) const;
-  absl::Status WriteParts(const std::string& key, const std::string& bytes, IfPresent if_present) const;
+  absl::Status Write(const std::string& key, const ByteSource& content, IfPresent if_present) const;
+  absl::Status WriteParts(const std::string& key, const ByteSource& content, IfPresent if_present) const;
   absl::StatusOr<std::vector<std::string>> PutParts(const std::string& key, const std::string& upload,
-                                                    const std::string& bytes) const;
+                                                    const ByteSource& content) const;
   absl::Status Complete(const std::string& key, const std::string& upload, const std::vector<std::string>& etags,
                         IfPresent if_present) const;
   void Abort(const std::string& key, const std::string& upload) const;
-  absl::Status Compare(const std::string& name, const std::string& bytes) const;
 
   const std::unique_ptr<S3Client> client_;
   const Options options_;

@@ -103,9 +103,8 @@ absl::Status ParseMetadata(const Json& json, std::map<std::string, std::string>*
   return absl::OkStatus();
 }
 
-// Sets the data pointers. The tensors must cover [0, size) without holes or overlaps.
-absl::Status PlaceTensors(std::vector<Entry> entries, const char* data, int64_t size,
-                          std::vector<TensorView>* tensors) {
+// The tensors must cover [0, size) without holes or overlaps.
+absl::Status OrderTensors(std::vector<Entry> entries, int64_t size, std::vector<TensorView>* tensors) {
   std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
   });
@@ -113,7 +112,6 @@ absl::Status PlaceTensors(std::vector<Entry> entries, const char* data, int64_t 
   for (Entry& entry : entries) {
     if (entry.begin != end) return Bad(absl::StrCat("there is a hole or an overlap before ", entry.tensor.name));
     end = entry.end;
-    entry.tensor.data = data + entry.begin;
     tensors->push_back(std::move(entry.tensor));
   }
   return end == size ? absl::OkStatus() : Bad(absl::StrCat("the tensors end at ", end, ", the data at ", size));
@@ -128,15 +126,15 @@ const TensorView* Safetensors::Find(const std::string& name) const {
   return it == tensors.end() ? nullptr : &*it;
 }
 
-absl::StatusOr<Safetensors> ParseSafetensors(const std::string& bytes, uint64_t max_header_bytes) {
+absl::StatusOr<Safetensors> ParseSafetensorsHeader(std::string_view begin, int64_t size_bytes,
+                                                   uint64_t max_header_bytes) {
   uint64_t header_size = 0;
-  if (bytes.size() < sizeof header_size) return Bad("it is shorter than 8 bytes");
-  std::memcpy(&header_size, bytes.data(), sizeof header_size);
-  if (header_size > max_header_bytes || header_size > bytes.size() - sizeof header_size)
+  if (begin.size() < sizeof header_size) return Bad("it is shorter than 8 bytes");
+  std::memcpy(&header_size, begin.data(), sizeof header_size);
+  if (header_size > max_header_bytes || header_size > begin.size() - sizeof header_size)
     return Bad("the header is cut or too long");
-  const char* header_begin = bytes.data() + sizeof header_size;
-  const char* data = header_begin + header_size;
-  CHAINFLEET_ASSIGN_OR_RETURN(const Json header, ParseJson(header_begin, data));
+  const std::string_view text = begin.substr(sizeof header_size, header_size);
+  CHAINFLEET_ASSIGN_OR_RETURN(const Json header, ParseJson(text.data(), text.data() + text.size()));
   Safetensors file;
   std::vector<Entry> entries;
   for (const auto& [name, value] : header.items()) {
@@ -147,7 +145,16 @@ absl::StatusOr<Safetensors> ParseSafetensors(const std::string& bytes, uint64_t 
     CHAINFLEET_ASSIGN_OR_RETURN(Entry entry, ParseEntry(name, value));
     entries.push_back(std::move(entry));
   }
-  CHAINFLEET_RETURN_IF_ERROR(PlaceTensors(std::move(entries), data, bytes.data() + bytes.size() - data, &file.tensors));
+  const auto data_begin = static_cast<int64_t>(sizeof header_size + header_size);
+  CHAINFLEET_RETURN_IF_ERROR(OrderTensors(std::move(entries), size_bytes - data_begin, &file.tensors));
+  return file;
+}
+
+absl::StatusOr<Safetensors> ParseSafetensors(const std::string& bytes, uint64_t max_header_bytes) {
+  const auto size = static_cast<int64_t>(bytes.size());
+  CHAINFLEET_ASSIGN_OR_RETURN(Safetensors file, ParseSafetensorsHeader(bytes, size, max_header_bytes));
+  const char* end = bytes.data() + bytes.size();  // without holes the tensors end where the file does
+  for (TensorView& tensor : std::views::reverse(file.tensors)) tensor.data = end -= tensor.size_bytes;
   return file;
 }
 

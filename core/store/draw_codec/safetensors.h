@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/status.h"
@@ -34,6 +35,10 @@ struct Safetensors {
 // than the file, bad UTF-8 or JSON, duplicate keys, unknown dtype, offsets with holes or overlaps, sizes that do not
 // match the shape, bytes after the last tensor, metadata that are not strings.
 absl::StatusOr<Safetensors> ParseSafetensors(const std::string& bytes, uint64_t max_header_bytes = 100'000'000);
+
+// As ParseSafetensors, of a file of `size_bytes` that begins with `begin`, its header at least. Every `data` is null.
+absl::StatusOr<Safetensors> ParseSafetensorsHeader(std::string_view begin, int64_t size_bytes,
+                                                   uint64_t max_header_bytes);
 
 // Returns the bytes of a file before the tensors' bytes; does not read `data`.
 std::string SafetensorsHeader(const std::vector<TensorView>& tensors,

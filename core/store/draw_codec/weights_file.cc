@@ -7,8 +7,8 @@
 namespace chainfleet {
 namespace {
 
-constexpr uint64_t kMaxHeaderBytes = limits::kMiB;
-constexpr size_t kLengthBytes = 8;  // the header's length comes first
+constexpr int64_t kMaxHeaderBytes = limits::kMiB;
+constexpr int64_t kLengthBytes = 8;  // the header's length comes first
 
 const char* NameOf(TensorType type) {
   static constexpr const char* kNames[] = {"bool",    "uint8",    "int32",   "int64",
@@ -16,16 +16,28 @@ const char* NameOf(TensorType type) {
   return kNames[static_cast<int>(type)];
 }
 
+absl::StatusOr<Safetensors> WithNumbers(absl::StatusOr<Safetensors> file) {
+  const auto has_numbers = [](const TensorView& tensor) { return tensor.type >= TensorType::kFloat16; };
+  if (!file.ok() || std::ranges::any_of(file->tensors, has_numbers)) return file;
+  return absl::InvalidArgumentError("the safetensors file has no tensor of floating-point numbers");
+}
+
 }  // namespace
 
-bool IsSafetensors(const std::string& bytes) { return bytes.size() > kLengthBytes && bytes[kLengthBytes] == '{'; }
+bool IsSafetensors(const ByteSource& file) {
+  std::string buffer;
+  const absl::StatusOr<std::string_view> brace = file.Range(kLengthBytes, 1, &buffer);
+  return brace.ok() && *brace == "{";
+}
 
 absl::StatusOr<Safetensors> ReadWeights(const std::string& bytes) {
-  CHAINFLEET_ASSIGN_OR_RETURN(Safetensors file, ParseSafetensors(bytes, kMaxHeaderBytes));
-  const auto has_numbers = [](const TensorView& tensor) { return tensor.type >= TensorType::kFloat16; };
-  if (!std::ranges::any_of(file.tensors, has_numbers))
-    return absl::InvalidArgumentError("the safetensors file has no tensor of floating-point numbers");
-  return file;
+  return WithNumbers(ParseSafetensors(bytes, kMaxHeaderBytes));
+}
+
+absl::StatusOr<Safetensors> ReadWeightsHeader(const ByteSource& file) {
+  std::string buffer;
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string_view begin, file.Range(0, kLengthBytes + kMaxHeaderBytes, &buffer));
+  return WithNumbers(ParseSafetensorsHeader(begin, file.size_bytes(), kMaxHeaderBytes));
 }
 
 std::vector<TensorSignature> SignaturesOf(const Safetensors& file) {

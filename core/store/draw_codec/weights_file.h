@@ -4,18 +4,21 @@
 #include <string>
 #include <vector>
 
+#include "core/base/byte_source.h"
 #include "core/base/status.h"
 #include "core/domain/network_signature.h"
 #include "core/store/draw_codec/safetensors.h"
 
 namespace chainfleet {
 
-// True if the bytes begin as safetensors do; their content may still be wrong.
-bool IsSafetensors(const std::string& bytes);
+// True if the file begins as safetensors do; its content may still be wrong.
+bool IsSafetensors(const ByteSource& file);
 
 // As ParseSafetensors. Also INVALID_ARGUMENT: the header is longer than 1 MiB, which is enough for some 8,000 tensors,
 // or no tensor holds floating-point numbers.
 absl::StatusOr<Safetensors> ReadWeights(const std::string& bytes);
+// The same from the file's header alone. Every `data` is null.
+absl::StatusOr<Safetensors> ReadWeightsHeader(const ByteSource& file);
 
 // Returns the tensors' names, types ("float32", as PyTorch writes them) and shapes, in the order of their bytes.
 std::vector<TensorSignature> SignaturesOf(const Safetensors& file);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/spool_file.h"
 #include "core/store/blob_store/file_blob_store.h"
 #include "tests/support/memory_blob_store.h"
 #include "tests/support/s3_harness.h"
@@ -39,6 +40,17 @@ TEST_P(BlobStoreConformance, ReturnsTheBytesThatWerePut) {
   EXPECT_EQ(store_->GetRange("a/b", 1, 3).value(), "ell");
   EXPECT_EQ(store_->GetRange("a/b", 3, 99).value(), "lo");
   EXPECT_EQ(store_->SizeBytes("a/b").value(), 5);
+}
+
+TEST_P(BlobStoreConformance, TakesAFileAsItTakesBytes) {
+  const auto file = SpoolFile::Make(::testing::TempDir());
+  ASSERT_TRUE(file->Write(0, "hello", 5).ok());
+  ASSERT_TRUE(store_->Put("a/b", file->Content(5)).ok());
+  EXPECT_EQ(store_->Get("a/b").value(), "hello");
+  EXPECT_TRUE(store_->Put("a/b", file->Content(5)).ok()) << "the same bytes again";
+  EXPECT_EQ(store_->Put("a/b", "jello").code(), absl::StatusCode::kAlreadyExists);
+  ASSERT_TRUE(store_->Replace("a/b", "jello").ok());
+  EXPECT_EQ(store_->Put("a/b", file->Content(5)).code(), absl::StatusCode::kAlreadyExists);
 }
 
 TEST_P(BlobStoreConformance, NeverOverwrites) {

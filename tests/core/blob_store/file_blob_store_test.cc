@@ -43,7 +43,8 @@ class FrailDisk final : public FileSystem {
     return durable_.contains(path);
   }
 
-  absl::Status WriteSynced(const std::string& path, const std::string& bytes) override {
+  absl::Status WriteSynced(const std::string& path, const ByteSource& content) override {
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, content.ReadAll());
     const auto fits = static_cast<size_t>(std::min<int64_t>(bytes_left, static_cast<int64_t>(bytes.size())));
     CHAINFLEET_RETURN_IF_ERROR(RealFileSystem()->WriteSynced(path, bytes.substr(0, fits)));
     if (fits < bytes.size()) return WithReason(absl::ResourceExhaustedError("no space left"), "DISK_FULL");
@@ -54,6 +55,7 @@ class FrailDisk final : public FileSystem {
     return RealFileSystem()->Read(path);
   }
   absl::StatusOr<std::string> ReadRange(const std::string& path, int64_t offset, int64_t length) const override {
+    if (!read_status.ok()) return read_status;
     return RealFileSystem()->ReadRange(path, offset, length);
   }
   absl::StatusOr<int64_t> SizeBytes(const std::string& path) const override {

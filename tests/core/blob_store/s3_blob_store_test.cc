@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/base/spool_file.h"
 #include "core/store/blob_store/s3_limits.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/scripted_http.h"
@@ -207,6 +208,15 @@ TEST_F(Multipart, LargeObjectsTravelInParts) {
   EXPECT_EQ(http_.asked[4].body,
             "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>\"e\"</ETag></Part>"
             "<Part><PartNumber>2</PartNumber><ETag>\"e\"</ETag></Part></CompleteMultipartUpload>");
+}
+
+TEST_F(Multipart, ALargeFileTravelsInPartsToo) {
+  const auto file = SpoolFile::Make(::testing::TempDir());
+  ASSERT_TRUE(file->Write(0, "hello", 5).ok());
+  http_.script = {absent_, begun_, part_, part_, Reply(200, "<CompleteMultipartUploadResult/>")};
+  ASSERT_TRUE(store_->Put("a", file->Content(5)).ok());
+  EXPECT_EQ(http_.asked[2].body, "hel");
+  EXPECT_EQ(http_.asked[3].body, "lo");
 }
 
 TEST_F(Multipart, AFailedPartLeavesNothingBehind) {

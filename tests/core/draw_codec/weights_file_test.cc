@@ -26,6 +26,16 @@ TEST(WeightsFile, NamesItsTensorsAsPyTorchDoes) {
   EXPECT_THAT(SignaturesOf(*file), ElementsAre(TensorSignature{"0.weight", "bfloat16", {2}}));
 }
 
+TEST(WeightsFile, NeedsOnlyTheHeaderForNamesAndShapes) {
+  const std::string bytes = FileOf(TensorType::kBfloat16, "0.weight");
+  const auto file = ReadWeightsHeader(bytes);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_THAT(SignaturesOf(*file), ElementsAre(TensorSignature{"0.weight", "bfloat16", {2}}));
+  EXPECT_EQ(file->tensors[0].data, nullptr);
+  EXPECT_THAT(std::string(ReadWeightsHeader(bytes.substr(0, bytes.size() - 1)).status().message()),
+              HasSubstr("the tensors end at 4, the data at 3"));
+}
+
 TEST(WeightsFile, RefusesWhatHoldsNoWeights) {
   EXPECT_THAT(std::string(ReadWeights(FileOf(TensorType::kInt64)).status().message()), HasSubstr("no tensor of float"));
   EXPECT_THAT(std::string(ReadWeights(FileOf(TensorType::kFloat32).substr(0, 40)).status().message()),

@@ -14,6 +14,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/limits.h"
 #include "core/formats/exported_operators.h"
 #include "core/formats/zip.h"
 #include "tests/support/exported_tensors.h"
@@ -39,10 +40,10 @@ std::string NetworkOf(const std::string& name) { return FileOf(name + ".pt2"); }
 
 Members MembersOf(const std::string& bytes) {
   Members members;
-  EXPECT_TRUE(ForEachZipMember(bytes, ".pt2", [&](std::string name, const std::string& content) {
-                members.emplace_back(std::move(name), content);
-                return absl::OkStatus();
-              }).ok());
+  const auto archive = ZipReader::Open(bytes, ".pt2");
+  for (size_t i = 0; i < archive->names().size(); ++i) {
+    members.emplace_back(archive->names()[i], archive->Read(i, limits::kMaxBlobBytes).value());
+  }
   return members;
 }
 

@@ -22,8 +22,8 @@ class ScriptedPages final : public BlobStore {
  public:
   std::vector<std::vector<std::string>> pages;
 
-  absl::Status Put(const std::string&, const std::string&) override { return Nothing(); }
-  absl::Status Replace(const std::string&, const std::string&) override { return Nothing(); }
+  absl::Status Put(const std::string&, const ByteSource&) override { return Nothing(); }
+  absl::Status Replace(const std::string&, const ByteSource&) override { return Nothing(); }
   absl::StatusOr<std::string> Get(const std::string&) const override { return Nothing(); }
   absl::StatusOr<std::string> GetRange(const std::string&, int64_t, int64_t) const override { return Nothing(); }
   absl::StatusOr<int64_t> SizeBytes(const std::string&) const override { return Nothing(); }

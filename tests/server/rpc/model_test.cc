@@ -1,4 +1,7 @@
 // Files of networks over the wire. The TorchScript archives are made by hand: nothing on the server runs them.
+#include <unistd.h>
+
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -18,17 +21,26 @@ class ModelTest : public RunningServer {
   explicit ModelTest(bool allow_modules = true, TokenTable tokens = {})
       : RunningServer(std::move(tokens), allow_modules) {}
   absl::StatusOr<v1::StoredModel> Put(const std::string& name, const std::string& bytes, int64_t announced = -1) {
+    std::vector<v1::PutModelRequest> messages(2);
+    messages[0].mutable_header()->set_name(name);
+    messages[0].mutable_header()->set_size_bytes(announced < 0 ? std::ssize(bytes) : announced);
+    messages[1].set_data(bytes);
+    return Send(messages);
+  }
+  absl::StatusOr<v1::StoredModel> PutUri(const std::string& name, const std::string& uri, int64_t announced = 0) {
+    std::vector<v1::PutModelRequest> messages(1);
+    messages[0].mutable_header()->set_name(name);
+    messages[0].mutable_header()->set_uri(uri);
+    messages[0].mutable_header()->set_size_bytes(announced);
+    return Send(messages);
+  }
+  absl::StatusOr<v1::StoredModel> Send(const std::vector<v1::PutModelRequest>& messages) {
     grpc::ClientContext context;
     SetDeadline(&context);
     SendToken(&context);
     v1::StoredModel model;
     const auto writer = jobs_->PutModel(&context, &model);
-    v1::PutModelRequest message;
-    message.mutable_header()->set_name(name);
-    message.mutable_header()->set_size_bytes(announced < 0 ? static_cast<int64_t>(bytes.size()) : announced);
-    writer->Write(message);
-    message.set_data(bytes);
-    writer->Write(message);
+    for (const v1::PutModelRequest& message : messages) writer->Write(message);
     writer->WritesDone();
     const grpc::Status status = writer->Finish();
     if (!status.ok()) return FromGrpc(status);
@@ -118,6 +130,22 @@ class WriterWithoutModels : public ModelTest {
 
 TEST_F(WriterWithoutModels, StoresNoTorchScript) {
   EXPECT_EQ(ReasonOf(Put("mine", TorchScriptArchive(1)).status()), "NOT_ALLOWED");
+}
+
+TEST_F(ModelTest, ByUriIsTheFileBelowTheRoot) {
+  const std::string folder = testing::TempDir() + "models-" + std::to_string(::getpid());
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/net.pt", std::ios::binary) << TorchScriptArchive(1);
+  const std::string uri = "file://" + folder + "/net.pt";
+  EXPECT_EQ(ReasonOf(PutUri("mine", uri).status()), "NO_DATASET_ROOT");
+  dataset_roots_.AddFolder(folder);
+  const auto model = PutUri("mine", uri);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->object().sha256(), Put("mine", TorchScriptArchive(1))->object().sha256());
+  EXPECT_EQ(PutUri("yours", "file:///etc/hostname").status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(PutUri("yours", uri + ".gone").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(PutUri("yours", uri, 7).status().code(), absl::StatusCode::kInvalidArgument) << "no data may follow";
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(ModelTest, WaitsForOtherUploads) {

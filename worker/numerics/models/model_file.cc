@@ -27,7 +27,7 @@ int64_t ModelFile::size_bytes() const {
   return std::visit([](const auto& file) { return SizeOf(file); }, content);
 }
 
-absl::StatusOr<std::shared_ptr<const ModelFile>> ReadExportedModel(const ZipSource& source) {
+absl::StatusOr<std::shared_ptr<const ModelFile>> ReadExportedModel(const ByteSource& source) {
   absl::StatusOr<ExportedProgram> program = ReadExportedProgram(source);
   if (!program.ok()) return Refused(program.status());
   std::vector<at::Tensor> tensors;

@@ -29,7 +29,7 @@ struct ModelFile {
 
 // Reads the tensors of a .pt2 file. INVALID_ARGUMENT with a violation at model.exported: errors of ReadExportedProgram
 // and ReadExportedTensors. Throws LibTorch's exceptions if memory is short.
-absl::StatusOr<std::shared_ptr<const ModelFile>> ReadExportedModel(const ZipSource& source);
+absl::StatusOr<std::shared_ptr<const ModelFile>> ReadExportedModel(const ByteSource& source);
 
 // The same for a file in memory, which may be TorchScript.
 absl::StatusOr<std::shared_ptr<const ModelFile>> ReadModelFile(std::shared_ptr<const std::string> bytes);

@@ -486,12 +486,14 @@ class PutDatasetRequest(_message.Message):
 class PutModelRequest(_message.Message):
     __slots__ = ["data", "header"]
     class Header(_message.Message):
-        __slots__ = ["name", "size_bytes"]
+        __slots__ = ["name", "size_bytes", "uri"]
         NAME_FIELD_NUMBER: _ClassVar[int]
         SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+        URI_FIELD_NUMBER: _ClassVar[int]
         name: str
         size_bytes: int
-        def __init__(self, name: _Optional[str] = ..., size_bytes: _Optional[int] = ...) -> None: ...
+        uri: str
+        def __init__(self, name: _Optional[str] = ..., size_bytes: _Optional[int] = ..., uri: _Optional[str] = ...) -> None: ...
     DATA_FIELD_NUMBER: _ClassVar[int]
     HEADER_FIELD_NUMBER: _ClassVar[int]
     data: bytes

@@ -7,7 +7,7 @@
 #   chainfleet_program(NAME SOURCES ... DEPS ...)   a program that is installed into bin, as the component of its name.
 #   chainfleet_test(NAME LABEL label [ALONE] [BESIDE script] [SHARDS n] SOURCES ... DEPS ...)   a GoogleTest binary; each TEST is
 #       one ctest entry. ALONE: each source is compiled by itself, for they have names in common. With SHARDS its cases are dealt to n entries instead, a process each. With BESIDE the whole binary is one
-#       entry, run by a script of tests/support beside the server that it starts.
+#       entry, run by a script of tests/support, which starts a server for it.
 include(GoogleTest)
 file(WRITE ${PROJECT_BINARY_DIR}/empty_main.cc "int main() { return 0; }\n")
 

@@ -35,7 +35,7 @@ namespace {
 
 constexpr int64_t kChunkBytes = 16 << 20;
 constexpr int64_t kRowBytes = limits::kMaxMessageBytes / 2;  // for one call for rows
-constexpr int64_t kCountedRowBytes = 16;                     // that the call counts for each row beside its inputs
+constexpr int64_t kCountedRowBytes = 16;                     // that the call counts for each row, besides its inputs
 
 using Segments = std::vector<v1::SegmentRecord>;
 using Weights = std::map<int32_t, std::vector<double>>;  // draws' weights, by chain

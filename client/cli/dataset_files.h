@@ -36,7 +36,7 @@ class DatasetFiles {
   // Adds the next rows. ABORTED: they are not rows of this data set. RESOURCE_EXHAUSTED: the CSV is too large.
   absl::Status Add(const v1::DatasetRowValues& rows);
 
-  // Writes the files at `path`, or for idx beside it, and returns their names for `dataset put`. Called once, after all
+  // Writes the files at `path`, or for idx next to it, and returns their names for `dataset put`. Called once, after all
   // rows. Errors of WriteOutputFile.
   absl::StatusOr<std::vector<std::string>> WriteTo(const std::string& path);
 

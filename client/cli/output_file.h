@@ -8,7 +8,7 @@
 
 namespace chainfleet {
 
-// Writes the whole file or nothing: writes it beside `path` and moves it there, replacing an existing file. A device or
+// Writes the whole file or nothing: writes it next to `path` and moves it there, replacing an existing file. A device or
 // pipe is written in place. FAILED_PRECONDITION or RESOURCE_EXHAUSTED, naming the path.
 absl::Status WriteOutputFile(const std::string& path, const std::string& bytes);
 

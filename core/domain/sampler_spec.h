@@ -1,7 +1,7 @@
 // The samplers and their settings, as values. docs/explanation/sampling.md and the kernels in worker/numerics/samplers
 // have the formulas and papers.
 //
-// A spec may declare: kAnchor, the sampler keeps theta_a beside theta; kMetropolis, the sampler stays in place when a
+// A spec may declare: kAnchor, the sampler keeps theta and theta_a; kMetropolis, the sampler stays in place when a
 // proposal is rejected, so that a draw's weight counts the steps it was held; kFullData, U(theta) must depend on theta
 // alone (no batch norm by mini-batch, no augmentation); `draws`, networks sampled after the training steps; kDataPass,
 // between the two the sampler passes once over all data, one batch a step.

@@ -39,7 +39,7 @@ package=$stage/server/chainfleet_server
 for component in chainfleet chainfleet-server chainfleet-worker chainfleet-cuda; do
   cmake --install "$built" --strip --component "$component" --prefix "$package" >/dev/null
 done
-# Here torch is beside the package.
+# Here torch is next to the package.
 patchelf --set-rpath "\$ORIGIN/../../torch/lib" "$package/bin/chainfleet-worker"
 if [ -e "$package/lib/libchainfleet_cuda.so" ]; then
   patchelf --set-rpath "\$ORIGIN/../../torch/lib" "$package/lib/libchainfleet_cuda.so"

@@ -10,8 +10,8 @@
 namespace chainfleet {
 namespace {
 
-constexpr int64_t kOverheadBytes = sizeof(JobEvent) + 128;  // for an event, beside its text
-constexpr int64_t kFieldBytes = 96;                         // for a field, beside its text
+constexpr int64_t kOverheadBytes = sizeof(JobEvent) + 128;  // for an event, besides its text
+constexpr int64_t kFieldBytes = 96;                         // for a field, besides its text
 
 struct Render {
   std::string operator()(const std::string& v) const { return v; }

@@ -24,11 +24,11 @@ inline constexpr absl::Duration kHttpReceive = absl::Seconds(30);         // fro
 inline constexpr absl::Duration kHttpSend = absl::Seconds(60);            // until the client has read the reply
 inline constexpr absl::Duration kHttpFarewell = absl::Milliseconds(200);  // for a client to read at the server's end
 inline constexpr int kJsonDepth = 64;
-inline constexpr int kJsonValues = 20'000;  // in a body, beside the elements of its tensors
+inline constexpr int kJsonValues = 20'000;  // in a body, besides the elements of its tensors
 
 inline constexpr size_t kStreamBlockBytes = 16 * kKiB;  // bytes of a streamed reply, written at a time
 
-// Memory of all requests and replies together, beside what their calls take. A JSON body counts several times while it
+// Memory of all requests and replies together, besides what their calls take. A JSON body counts several times while it
 // is read: its text, the numbers in it, and the message.
 inline constexpr int64_t kHttpBytes = 512 * kMiB;
 inline constexpr int64_t kJsonFactor = 8;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Trains and scores the samplers on real MNIST and prints accuracy, NLL, ECE and the entropy on notMNIST beside the papers'
+# Trains and scores the samplers on real MNIST and prints accuracy, NLL, ECE and the entropy on notMNIST, and the papers'
 # figures (an empty cell: they give none), as a table in Markdown. About twenty minutes on 2 quiet cores; not part of the
 # tests.
 #   tests/bench/mnist_tables.sh DATA [BIN]

@@ -3,7 +3,7 @@
     python3 -B tests/bench/vmap_chains.py speed|bits|rows [NETWORK]...
 
 speed: gradients of 1, 4 and 16 chains, CPU time of the thread, medians.
-bits: whether a chain's gradients have the same bits with other chains beside it, in another order, and alone.
+bits: whether a chain's gradients have the same bits with other chains in its batch, in another order, and alone.
 rows: milliseconds for 64 rows in passes of 1, 8, 16, 32 and 64 rows, and the sizes at which a row has the same outputs at each position.
 """
 import os

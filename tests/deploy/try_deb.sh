@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the packages beside this script as docs/guides/install.md does, runs a job with them, and removes them. They were
+# Installs the packages next to this script as docs/guides/install.md does, runs a job with them, and removes them. They were
 # installed once already, so that all that they depend on is there. Part of tests/run_deb.sh.
 set -euo pipefail
 cd "$(dirname "$0")"

@@ -35,7 +35,7 @@ local_fleet._is_free = lambda address: False
 if os.environ["WITH_TORCH"]:
     import real_torch
 """
-# Runs after a notebook. It raises if a result is not what the text beside it says.
+# Runs after a notebook. It raises if a result is not what the text around it says.
 AFTER = {
     "python": """
 assert job.state() == "SUCCEEDED"

@@ -1,4 +1,4 @@
-"""A host with two GPUs, fake ones (tests/support/fake_cuda), whose module lies beside copies of the programs."""
+"""A host with two GPUs, fake ones (tests/support/fake_cuda), whose module lies next to copies of the programs."""
 import os
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Numbers to predict, through the real binaries: a network that learns its noise beside the regression of closed form."""
+"""Numbers to predict, through the real binaries: a network that learns its noise, and the regression of closed form."""
 import io
 import json
 import math
@@ -115,7 +115,7 @@ class Regression(unittest.TestCase):
         self.fleet.run("dataset", "put", name, path, "--target", "y", "--target-type", "float32", check=True)
 
     def manifest(self, name):
-        """The manifest of exported draws; its numbers on targets equal those of the arrays beside it."""
+        """The manifest of exported draws; its numbers on targets equal those of the arrays next to it."""
         with zipfile.ZipFile(self.fleet.path(name)) as archive:
             manifest = json.loads(archive.read("manifest.json"))
             for field, value in manifest["targets"].items():

@@ -3,7 +3,7 @@
 # prints tables and writes one file of JSON; a part that fails is recorded, the others run, and the exit status is 1.
 #   tests/gpu/run.sh a|b|c [--out DIR] [--rehearse]      DIR: default $OUT, else the folder of the bundle
 #   a   build, parity with the CPU, ceilings of the card, a table of convolutions, compute-sanitizer
-#   b   chain-steps per second by network, chains and precision, beside PyTorch and JAX
+#   b   chain-steps per second by network, chains and precision, against PyTorch and JAX
 #   c   the service end to end: a worker is killed, another continues
 #   --rehearse   small sizes, for a host without a GPU and a bundle made with --fake
 set -euo pipefail

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How long one-row predictions take on two busy workers, alone and beside an evaluation with all corruptions.
+"""How long one-row predictions take on two busy workers, alone and during an evaluation with all corruptions.
 
     CHAINFLEET_BIN=build/release/bin python3 -B tests/load/predict_beside_evaluation.py [SECONDS]
 
 Chains of another job step all the while. Both kinds of seconds go in turn, so that what else the machine does meets them
-alike. Fails when the median or the 99th percentile beside the evaluation is more than three times that without one.
+alike. Fails when the median or the 99th percentile during the evaluation is more than three times that without one.
 """
 import os
 import subprocess

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _BLOCK_VALUES = 1 << 24  # values of single draws that are held at a time
 _MOST_VALUES = 1 << 28  # for the group log_likelihood
 _READ_BYTES = 14 << 20  # rows in one reply, whose bound is 15 MiB
-_ROW_BYTES = 16  # counted for each row beside its inputs
+_ROW_BYTES = 16  # counted for each row, besides its inputs
 _DRAWN_AFTER_TRAINING = ("swag", "mc_dropout", "laplace")
 _SMALLEST = float(np.finfo(np.float32).smallest_subnormal)  # members are float32
 
@@ -151,7 +151,7 @@ def _pick(weights: Mapping[int, Array], seed: int | None) -> dict[int, Array]:
 
 
 def _posterior(draws: Draws, picks: Mapping[int, Array]) -> dict[str, Array]:
-    """Each parameter [chain, draw, ...]. One object of the server is held beside them."""
+    """Each parameter [chain, draw, ...]. Holds one object of the server meanwhile."""
     size = len(next(iter(picks.values())))
     made: dict[str, Array] = {}
     positions = dict.fromkeys(picks, 0)

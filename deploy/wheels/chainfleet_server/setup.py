@@ -8,7 +8,7 @@ from setuptools.command.bdist_wheel import bdist_wheel
 
 class Programs(setuptools.Distribution):
     def has_ext_modules(self):
-        return True  # so that they go where packages of a platform are, beside torch
+        return True  # so that they go where packages of a platform are, next to torch
 
 
 class PlatformWheel(bdist_wheel):

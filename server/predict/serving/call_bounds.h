@@ -22,7 +22,7 @@ int64_t ScoreBytes(const Targets& targets, int64_t num_quantiles);
 
 // Returns the bytes of the single draws' outputs for `num_rows` rows. INVALID_ARGUMENT, with the number of rows that
 // would fit, if they exceed limits::kMaxMemberBytes or, with the scores, a message if the caller gets them (`replied`).
-// `gradients`: each output has its gradient beside it.
+// `gradients`: each output has a gradient.
 absl::StatusOr<int64_t> CheckMemberBytes(const PinnedDraws& draws, size_t num_kinds, int64_t num_rows, bool replied,
                                          bool gradients = false);
 

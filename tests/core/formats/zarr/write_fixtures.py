@@ -1,4 +1,4 @@
-"""Writes the archives beside this file with zarr 2.18.7 and numcodecs 0.15.2."""
+"""Writes the archives next to this file with zarr 2.18.7 and numcodecs 0.15.2."""
 import os
 import tempfile
 import zipfile

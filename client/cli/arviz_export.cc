@@ -355,6 +355,23 @@ absl::StatusOr<DrawArrays> ReadAll(Client* client, const Segments& segments, con
   return draws;
 }
 
+// Standardisation and class names as far as the job has them, as Job.to_arviz() of the Python package gives them.
+nlohmann::json AttributesOf(const v1::Job& job, const ArvizOptions& options, const Source& source) {
+  nlohmann::json told = {{"job", job.id()}, {"kind", ToString(options.kind)}, {"point", source.point}};
+  const v1::Job::Inputs& inputs = job.inputs();
+  const auto list = [](const auto& values) { return std::vector(values.begin(), values.end()); };
+  if (!inputs.normalisation().mean().empty()) {
+    told["input_mean"] = list(inputs.normalisation().mean());
+    told["input_stddev"] = list(inputs.normalisation().stddev());
+  }
+  if (inputs.has_target_units()) {
+    told["target_mean"] = inputs.target_units().mean();
+    told["target_stddev"] = inputs.target_units().stddev();
+  }
+  if (!inputs.class_names().empty()) told["class_names"] = list(inputs.class_names());
+  return told;
+}
+
 v1::PredictRequest RequestOf(const std::string& job, const ArvizOptions& options, const Source& source,
                              int64_t version) {
   v1::PredictRequest request;
@@ -408,8 +425,8 @@ absl::StatusOr<std::string> ExportArviz(Client* client, const v1::Job& job, cons
     AddGroup("log_likelihood", {likelihood->Newest(num_draws)}, weights, &groups);
     AddGroup("observed_data", {observed}, weights, &groups);
   }
-  const nlohmann::json attributes = {{"job", job.id()}, {"kind", ToString(options.kind)}, {"point", source.point}};
-  CHAINFLEET_RETURN_IF_ERROR(WriteZarr(groups, attributes.dump(), kChunkBytes, PutInFolder(output)));
+  const std::string attributes = AttributesOf(job, options, source).dump();
+  CHAINFLEET_RETURN_IF_ERROR(WriteZarr(groups, attributes, kChunkBytes, PutInFolder(output)));
   return absl::StrCat(num_draws, " draws of each of ", weights.size(), " chains of ", job.id(), " in ", output);
 }
 

@@ -70,8 +70,8 @@ def _told_of(inputs: jobs_pb2.Job.Inputs) -> dict[str, Any]:
     """Standardisation and class names as attributes, as far as the job has them."""
     told: dict[str, Any] = {}
     if inputs.normalisation.mean:
-        told["input_mean"] = np.array(inputs.normalisation.mean)
-        told["input_stddev"] = np.array(inputs.normalisation.stddev)
+        told["input_mean"] = list(inputs.normalisation.mean)
+        told["input_stddev"] = list(inputs.normalisation.stddev)
     if inputs.HasField("target_units"):
         told["target_mean"], told["target_stddev"] = inputs.target_units.mean, inputs.target_units.stddev
     if inputs.class_names:

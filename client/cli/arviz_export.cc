@@ -244,7 +244,7 @@ absl::StatusOr<v1::Dataset> DatasetNamed(Client* client, const std::string& name
 absl::StatusOr<Likelihood> LikelihoodOf(Client* client, v1::PredictRequest request, const std::string& dataset,
                                         const std::string& output, StreamedArray* observed) {
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Dataset stored, DatasetNamed(client, dataset));
-  CHAINFLEET_ASSIGN_OR_RETURN(SpoolFile spool, SpoolFile::Make(FolderBeside(output)));
+  CHAINFLEET_ASSIGN_OR_RETURN(SpoolFile spool, SpoolFile::Make(FolderOfOutput(output)));
   Likelihood likelihood(std::move(spool), stored.num_rows());
   std::vector<int32_t> labels;
   std::vector<float> numbers;
@@ -343,7 +343,8 @@ absl::StatusOr<Arrays> SampleStats(Client* client, const v1::Job& job, const Sou
 }
 
 absl::StatusOr<DrawArrays> ReadAll(Client* client, const Segments& segments, const std::string& output) {
-  CHAINFLEET_ASSIGN_OR_RETURN(DrawArrays draws, DrawArrays::Make(FolderBeside(output), RowsOf(segments, false), false));
+  CHAINFLEET_ASSIGN_OR_RETURN(DrawArrays draws,
+                              DrawArrays::Make(FolderOfOutput(output), RowsOf(segments, false), false));
   LiveText text(stderr);
   int64_t num_read = 0;
   CHAINFLEET_RETURN_IF_ERROR(ReadDraws(client, segments, [&](const CheckedSegment& segment) {

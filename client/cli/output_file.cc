@@ -42,7 +42,7 @@ absl::Status WriteOutputFile(const std::string& path,
   return written;
 }
 
-std::string FolderBeside(const std::string& output) {
+std::string FolderOfOutput(const std::string& output) {
   std::error_code error;
   const auto status = std::filesystem::status(output, error);
   const bool is_device = std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&

@@ -280,7 +280,7 @@ absl::Status Export(Invocation* run, const ExportOptions& options) {
   if (options.format != "npz") CHAINFLEET_RETURN_IF_ERROR(MakeOutputFolder(options.output));
   CHAINFLEET_ASSIGN_OR_RETURN(
       DrawArrays draws,
-      DrawArrays::Make(FolderBeside(options.output), RowsOf(segments, !options.weighted), !options.weighted));
+      DrawArrays::Make(FolderOfOutput(options.output), RowsOf(segments, !options.weighted), !options.weighted));
   int64_t num_draws = 0, num_bytes = 0;
   const absl::Status status =
       ReadReadableDraws(&client, segments, options.skip_corrupt, &text, [&](const CheckedSegment& segment) {

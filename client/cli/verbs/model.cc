@@ -34,8 +34,7 @@ void AddModel(CLI::App* program, Invocation* run) {
          "FILE", options->file,
          "The .pt2 file, or a state_dict as safetensors: weights at which chains start. Or a TorchScript file, "
          "a program that workers run: put only what you trust. file:///PATH and s3://BUCKET/KEY are read by the "
-         "server, "
-         "below its --dataset-root")
+         "server, below its --dataset-root")
       ->required()
       ->check([](const std::string& file) { return IsUri(file) ? std::string() : CLI::ExistingFile(file); });
   CLI::App* list = AddVerb(model, run, "list", "List all stored networks", "  chainfleet model list",

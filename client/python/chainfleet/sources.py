@@ -17,8 +17,8 @@ class Files:
 
     target: the column of a CSV, by name or number; "": the last. numbers: the targets are numbers to predict; default:
     what the likelihood takes. class_names: names of classes 0, 1, .... The same content has the same name and is sent
-    once. A URI is read once, when its name
-    is new: store other content of the same URI under a name of your own, with `fleet.put_files`.
+    once. A URI is read once, when its name is new: store other content of the same URI under a name of your own, with
+    `fleet.put_files`.
     """
 
     def __init__(

@@ -44,7 +44,7 @@ RunningServer::RunningServer(TokenTable tokens, bool allow_modules, int64_t tena
              .upload_budget = &upload_budget_,
              .reply_budget = &reply_budget_,
              .access = {.allow_modules = allow_modules, .tenant_calls = tenant_calls},
-             .data_directory = testing::TempDir(),
+             .data_directory = ::testing::TempDir(),
              .started_at = clock_.Wall()} {
   auto started = StartOn("127.0.0.1:0");
   if (!started.ok()) throw std::runtime_error(started.status().ToString());

@@ -5,6 +5,7 @@
 
 One worker, softmax regression on Fashion-MNIST, 80 draws. The clients take turns, so the ratios are from one
 run. Each call ends with both outputs as NumPy arrays. The rate is that of eight threads, each with a client of its own.
+Exits 1 if the package takes more than 1.1 times tritonclient's time over gRPC, or binary HTTP has less than 0.8 of its rate.
 """
 import os
 import statistics
@@ -26,6 +27,7 @@ import tritonclient.http as triton_http
 cf = python_package.chainfleet
 REPEATS = {1: 200, 64: 100, 4096: 8}
 THREADS, ROUNDS, CALLS, ROWS = 8, 5, 20, 64  # when rates are measured
+MOST_TIME, LEAST_RATE = 1.1, 0.8  # of tritonclient over gRPC
 OUTPUTS = ("mean_probability", "mutual_information")
 
 
@@ -76,16 +78,19 @@ def rate(fleet, job, x, name):
 
 
 def print_rates(fleet, job):
+    """Returns {name of a client: its rate for that of tritonclient over gRPC}."""
     x = numpy.random.default_rng(1).integers(0, 256, (ROWS, 1, 28, 28), dtype=numpy.uint8)
     names = list(clients(fleet, job, x))
     rounds = [{name: rate(fleet, job, x, name) for name in names} for _ in range(ROUNDS)]
-    for name in names:
+    shares = {name: statistics.median(rates[name] / rates["tritonclient gRPC"] for rates in rounds) for name in names}
+    for name, share in shares.items():
         taken = statistics.median(rates[name] for rates in rounds)
-        share = statistics.median(rates[name] / rates["tritonclient gRPC"] for rates in rounds)
         print(f"{THREADS} open   {name:26s} {taken:9.0f} rows/s {share:5.2f} of tritonclient's gRPC")
+    return shares
 
 
 def main():
+    slowest = 0
     fleet = fleets.Fleet(workers=1, lease_seconds=15)
     try:
         fleet.up(threads=2)
@@ -106,10 +111,12 @@ def main():
             for name, taken in times.items():
                 median = statistics.median(taken)
                 print(f"{rows:5d} rows  {name:26s} {1e3 * median:9.2f} ms  {median / first:5.2f} of tritonclient's gRPC")
-        print_rates(fleet, job)
+            slowest = max(slowest, statistics.median(times["chainfleet (Python)"]) / first)
+        shares = print_rates(fleet, job)
     finally:
         fleet.close()
+    return 0 if slowest <= MOST_TIME and shares["tritonclient HTTP, binary"] >= LEAST_RATE else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

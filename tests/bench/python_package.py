@@ -5,6 +5,8 @@
 
 The upload takes turns with a plain gRPC stream of the same bytes; both go to a chainfleet server and to a server that
 drops all that it gets. Python files are compiled before the imports are timed.
+
+Exits 1 if the import takes 0.3 s or more, an upload has less than 0.8 of the stream's speed, or a reader takes 300 MiB or more.
 """
 import concurrent.futures
 import os
@@ -27,6 +29,7 @@ from chainfleet import arrays, connection
 from chainfleet.v1 import jobs_pb2, types_pb2
 
 ROUNDS = 6
+LONGEST_IMPORT, LEAST_SPEED, MOST_MEMORY = 0.3, 0.8, 300  # seconds, of a plain stream, MiB
 # Draws of 1 MB, several to an object of the store, and of 64 MB. 2 GB of each.
 DRAWS = {"1 MB": ((498, 498), 2000), "64 MB": ((3950, 3950), 32)}
 READ = """import sys
@@ -37,11 +40,12 @@ draws = cf.connect({address!r}).job({job!r}).draws()
 size = sum(value.nbytes for draw in draws for value in draw.parameters.values())
 with open("/proc/self/status") as status:
     peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
-print(f"{{size / 1e9:.2f}} GB in {{len(draws):,}} draws: peak {{peak / 1024:.0f}} MiB")
+print(f"{{size / 1e9:.2f}} GB in {{len(draws):,}} draws: peak", peak >> 10, "MiB")
 """
 
 
 def imports():
+    """Whether the import is short enough."""
     with tempfile.TemporaryDirectory() as cache:
         environment = {**os.environ, "PYTHONPATH": python_package.PACKAGE, "PYTHONPYCACHEPREFIX": cache, "PYTHONDONTWRITEBYTECODE": ""}
         programs = {"python alone": "pass", "import chainfleet": "import chainfleet", "with all that connect needs": "import chainfleet; chainfleet.connect",
@@ -55,6 +59,7 @@ def imports():
         alone = statistics.median(taken["python alone"])
         for name, times in taken.items():
             print(f"{name:28s} {1e3 * (statistics.median(times) - (name != 'python alone') * alone):6.1f} ms")
+        return statistics.median(taken["with all that connect needs"]) - alone < LONGEST_IMPORT
 
 
 class Sink(grpc.GenericRpcHandler):
@@ -100,6 +105,8 @@ def by_plain_stream(address, x, y):
 
 
 def upload(fleet):
+    """Whether all uploads are fast enough."""
+    fast = True
     x, y = numpy.random.default_rng(1).random((250_000, 1000), numpy.float32), numpy.arange(250_000) % 10
     sink = subprocess.Popen([sys.executable, "-B", os.path.abspath(__file__), "sink"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
@@ -113,38 +120,45 @@ def upload(fleet):
                         fleet.run("delete", "dataset", "big", "--yes", check=True)
             package, plain = map(statistics.median, taken.values())
             print(f"1 GB to a {where}: package {package:.2f} s, plain stream {plain:.2f} s; its speed is {plain / package:.2f} of the plain one's")
+            fast &= plain / package >= LEAST_SPEED
     finally:
         sink.communicate()
+    return fast
 
 
 def draws(fleet):
+    """Whether all readers are small enough."""
+    small = True
     x, y = numpy.random.default_rng(1).random((64, 2)), numpy.arange(64) % 2
     with cf.connect(fleet.address) as connected:
         for name, (hidden, count) in DRAWS.items():
             job = connected.sample(cf.Model(builtin="mlp", hidden=hidden), (x, y), sampler=cf.SGLD(), steps=count, learning_rate=1e-6,
                                    collect=cf.Collect(every_steps=1), name="draws", seed=1, progress=False)
             script = READ.format(support=os.path.join(HERE, "..", "support"), address=fleet.address, job=job.id)
-            print(f"draws of {name}:", subprocess.run([sys.executable, "-Bc", script], check=True, stdout=subprocess.PIPE, text=True).stdout.strip())
+            told = subprocess.run([sys.executable, "-Bc", script], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+            print(f"draws of {name}:", told)
+            small &= int(told.split()[-2]) < MOST_MEMORY
             job.delete()
+    return small
 
 
 def main():
     chosen = sys.argv[1:] or ["import", "upload", "draws"]
     if chosen == ["sink"]:
         return serve_sink()
-    if "import" in chosen:
-        imports()
+    kept = "import" not in chosen or imports()
     if chosen == ["import"]:
-        return
+        return int(not kept)
     fleet = fleets.Fleet(workers=1, lease_seconds=15)
     try:
         fleet.up(threads=2)
         for part in (upload, draws):
             if part.__name__ in chosen:
-                part(fleet)
+                kept &= part(fleet)
     finally:
         fleet.close()
+    return int(not kept)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

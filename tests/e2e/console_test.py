@@ -44,6 +44,16 @@ new Promise(done => {
   look();
 })
 """
+# Waits until the page shows another number of draws and another R-hat of the first quantity.
+UNTIL_MORE = """
+new Promise(done => {
+  const draws = () => document.querySelector('dd a[href^="#/draws/"]').textContent;
+  const rhat = () => document.querySelector('[aria-label="table by Quantity"] tbody td:nth-child(2)')?.textContent;
+  const first = [draws(), rhat()];
+  const look = () => draws() !== first[0] && rhat() !== first[1] && done(true);
+  new MutationObserver(look).observe(document.body, {subtree: true, childList: true, characterData: true});
+})
+"""
 
 
 class InABrowser(unittest.TestCase):
@@ -141,9 +151,21 @@ class Console(InABrowser):
         self.show("#/jobs/" + job, "RUNNING")
         self.assertTrue(any("/watch?" in asked for asked in self.browser.requests()), self.browser.requests())
         self.browser.evaluate("clearTimeout(timer), setTimeout = () => 0")  # nothing but events draws the page from here on
+        self.assertTrue(self.browser.evaluate(UNTIL_MORE))
         self.fleet.run("cancel", job, check=True)
         self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "CANCELLED"))
         self.assertEqual(self.browser.complaints(), [])
+
+    def test_orders_are_given_by_keyboard(self):
+        job = self.fleet.submit(JOB.replace("name: console", "name: ordered").replace("num_epochs: 60", "num_epochs: 1000000"))
+        self.addCleanup(self.fleet.run, "cancel", job)
+        self.show("#/jobs/" + job, "RUNNING")
+        self.browser.evaluate("asked = [], confirm = text => asked.push(text)")
+        for order, shown in (("Pause", "PAUSED"), ("Resume", "RUNNING"), ("Cancel", "CANCELLED"), ("Delete", "DELETING")):
+            self.tab_to(order)
+            self.press("Enter", 13, "\r")
+            self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % shown))
+        self.assertEqual(self.browser.evaluate("asked"), [f"cancel {job}?", f"delete {job}?"])
 
     def test_a_row_is_predicted(self):
         self.show("#/jobs/" + self.job, "Convergence")
@@ -187,6 +209,12 @@ class Console(InABrowser):
         self.tab_to(self.evaluation)
         self.press("Enter", 13, "\r")
         self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "mean single draw theta"))
+        self.tab_to(self.job)
+        self.press("Enter", 13, "\r")
+        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "Convergence"))
+        self.tab_to("12 committed")
+        self.press("Enter", 13, "\r")
+        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "Kinds"))
 
     def test_an_image_is_predicted(self):
         self.show("#/jobs/" + self.job, "Convergence")

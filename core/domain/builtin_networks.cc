@@ -214,6 +214,41 @@ LayerList Densenet161(const BuiltinModel& model) {
   return layers;
 }
 
+// Transformer blocks with norms before the branches (Xiong et al., ICML 2020), then the mean over the positions.
+LayerList Encoder(int64_t blocks, int64_t width, int64_t heads) {
+  LayerList layers;
+  for (int64_t b = 0; b < blocks; ++b) {
+    ResidualLayer attention, dense;
+    Append(&attention.branch, {LayerNormLayer(), AttentionLayer{heads}});
+    Append(&dense.branch, {LayerNormLayer(), LinearLayer{4 * width}, GeluLayer(), LinearLayer{width}});
+    Append(&layers, {attention, dense});
+  }
+  Append(&layers, {LayerNormLayer(), GlobalAvgPoolLayer(), LinearLayer()});
+  return layers;
+}
+
+// Dosovitskiy et al., ICLR 2021, in the size of DeiT-Ti (Touvron et al., ICML 2021), without a class token.
+LayerList VitTiny(const BuiltinModel& model) {
+  constexpr int64_t kBlocks = 12, kHeads = 3;
+  const Parts parts(model);
+  const int64_t patch = parts.imagenet() ? 16 : 4, width = kHeads * parts.Scaled(64);
+  LayerList layers;
+  Append(&layers,
+         {ConvLayer{.out_channels = width, .kernel = patch, .stride = patch}, ToSequenceLayer(), PositionLayer()});
+  Append(&layers, Encoder(kBlocks, width, kHeads));
+  return layers;
+}
+
+// The encoder of Vaswani et al., NeurIPS 2017, for classes and numbers of short texts.
+LayerList TextTransformer(const BuiltinModel& model) {
+  constexpr int64_t kBlocks = 4, kHeads = 4;
+  const int64_t width = kHeads * Parts(model).Scaled(32);
+  LayerList layers;
+  Append(&layers, {EmbeddingLayer{model.vocabulary.value_or(1), width, 0}, PositionLayer()});
+  Append(&layers, Encoder(kBlocks, width, kHeads));
+  return layers;
+}
+
 struct Builtin {
   const char* name;
   LayerList (*layers)(const BuiltinModel&);
@@ -232,7 +267,9 @@ constexpr Builtin kBuiltins[] = {{"softmax_regression", Linear, false},
                                  {"wideresnet28x10", Wideresnet28x10, true},
                                  {"vgg16", Vgg16, true},
                                  {"vgg16-bn", Vgg16Bn, true},
-                                 {"densenet161", Densenet161, true}};
+                                 {"densenet161", Densenet161, true},
+                                 {"vit-tiny", VitTiny, true},
+                                 {"text-transformer", TextTransformer, false}};
 
 const Builtin* Find(const std::string& name) {
   const auto* found = std::find_if(std::begin(kBuiltins), std::end(kBuiltins),
@@ -264,6 +301,10 @@ std::vector<FieldViolation> Validate(const BuiltinModel& model) {
   }
   if (builtin != nullptr && !builtin->has_stem && model.stem != Stem::kCifar) {
     violations.push_back({"model.stem", absl::StrCat(model.name, " has one stem only: leave it out")});
+  }
+  if (model.vocabulary.has_value() != (model.name == "text-transformer")) {
+    violations.push_back(
+        {"model.vocabulary", absl::StrCat("text-transformer needs it, and only that; the model is ", model.name)});
   }
   CheckBounds(model, "model", &violations);
   return violations;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,16 +19,18 @@ inline std::initializer_list<const char*> EnumNames(Stem) {
 }
 
 // Names: softmax_regression, linear (the same layer, for other likelihoods), mlp, lenet5, cnn5, resnet18, resnet20-frn,
-// resnet50, preresnet164, wideresnet28x10, vgg16, vgg16-bn, densenet161.
+// resnet50, preresnet164, wideresnet28x10, vgg16, vgg16-bn, densenet161, vit-tiny, text-transformer.
 struct BuiltinModel {
   std::string name;
   std::vector<int64_t> hidden;  // widths of the hidden layers, mlp only; empty means 200, 200
   double width = 1;             // multiplies the channels or outputs of every hidden layer, rounded, at least 1
-  Stem stem = Stem::kCifar;     // resnets, densenet161 and vgg16 only
+  Stem stem = Stem::kCifar;     // resnets, densenet161, vgg16 and vit-tiny only
+  std::optional<int64_t> vocabulary = {};  // text-transformer only: number of indices; 0 is the padding
   static void Fields(auto& self, auto&& visit) {
     visit("hidden", self.hidden, kExtentBounds);
     visit("width", self.width, Bounds{.least = 0, .most = 64, .open_least = true});
     visit("stem", self.stem);
+    visit("vocabulary", self.vocabulary, kIndexBounds);
   }
   bool operator==(const BuiltinModel&) const = default;
 };

@@ -48,6 +48,10 @@ bool HasBatchNorm(const LayerList& layers) {
   });
 }
 
+bool TakesIndices(const LayerList& layers) {
+  return !layers.empty() && std::holds_alternative<EmbeddingLayer>(layers.front().kind);
+}
+
 std::vector<FieldViolation> Validate(const LayerList& layers, const std::string& path) {
   Violations violations;
   int64_t count = 0;

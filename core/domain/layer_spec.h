@@ -1,7 +1,8 @@
 // A network as a list of layers: plain values from a job file or from a built-in model.
 //
 // A layer describes its operation, not its inputs: shapes and parameters follow from the data set
-// (core/domain/network_shape.h). Images are [channels, height, width]; all other inputs are flat.
+// (core/domain/network_shape.h). Inputs are images [channels, height, width], sequences [length, width], or flat. Data
+// are images if they have three axes, else flat.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@ namespace chainfleet {
 inline constexpr Bounds kExtentBounds = Between(1, 65536);  // channels and outputs
 inline constexpr Bounds kWindowBounds = Between(1, 64);     // kernels, pools and strides
 inline constexpr Bounds kPaddingBounds = Between(0, 64);
+inline constexpr Bounds kIndexBounds = Between(1, 16777216);  // float32 has each of these indices
 
 // Convolves with square windows and zero padding. Tensors: weight, bias.
 struct ConvLayer {
@@ -36,7 +38,8 @@ struct ConvLayer {
   bool operator==(const ConvLayer&) const = default;
 };
 
-// Computes W x + b; flattens images first. Without `outputs`, the likelihood sets the number. Tensors: weight, bias.
+// Computes W x + b; flattens images first, and takes each position of a sequence alone. Without `outputs`, the
+// likelihood sets the number. Tensors: weight, bias.
 struct LinearLayer {
   static constexpr char kName[] = "linear";
   std::optional<int64_t> outputs;
@@ -111,7 +114,8 @@ struct LeakyReluLayer {
   bool operator==(const LeakyReluLayer&) const = default;
 };
 
-// Layer norm (Ba et al. 2016) of flat inputs: over all values of an example. Tensors: scale, shift.
+// Layer norm (Ba et al. 2016) over all values of a flat example, or of each position of a sequence. Tensors: scale,
+// shift.
 struct LayerNormLayer {
   static constexpr char kName[] = "layer_norm";
   double epsilon = 1e-5;
@@ -157,7 +161,7 @@ struct AvgPoolLayer {
   bool operator==(const AvgPoolLayer&) const = default;
 };
 
-// Maps [channels, height, width] to [channels].
+// Maps [channels, height, width] to [channels], and [length, width] to [width].
 struct GlobalAvgPoolLayer {
   static constexpr char kName[] = "global_avg_pool";
   static void Fields(auto&, auto&&) {}
@@ -176,6 +180,61 @@ struct DropoutLayer {
   double rate = 0.5;
   static void Fields(auto& self, auto&& visit) { visit("rate", self.rate, Below(0, 1)); }
   bool operator==(const DropoutLayer&) const = default;
+};
+
+// A learned vector for each index (token of a text), the first layer only. Maps [length] to [length, width]. Attention
+// and means leave out the positions of the index `padding`. Tensors: weight [count, width].
+struct EmbeddingLayer {
+  static constexpr char kName[] = "embedding";
+  int64_t count = 0, width = 0;
+  std::optional<int64_t> padding;
+  static void Fields(auto& self, auto&& visit) {
+    visit("count", self.count, kIndexBounds);
+    visit("width", self.width, kExtentBounds);
+    visit("padding", self.padding, AtLeast(0));
+  }
+  bool operator==(const EmbeddingLayer&) const = default;
+};
+
+// Reads an image as the sequence of its pixels, [height width, channels], and other inputs as vectors of `width`
+// values.
+struct ToSequenceLayer {
+  static constexpr char kName[] = "to_sequence";
+  std::optional<int64_t> width;
+  static void Fields(auto& self, auto&& visit) { visit("width", self.width, kExtentBounds); }
+  bool operator==(const ToSequenceLayer&) const = default;
+};
+
+// Adds a learned vector to each position of a sequence (Gehring et al., ICML 2017). Tensors: weight [length, width].
+struct PositionLayer {
+  static constexpr char kName[] = "position";
+  static void Fields(auto&, auto&&) {}
+  bool operator==(const PositionLayer&) const = default;
+};
+
+// Self-attention over the positions of a sequence (Vaswani et al., NeurIPS 2017), as torch.nn.MultiheadAttention.
+// Tensors: in_weight [3 width, width], in_bias, out_weight [width, width], out_bias.
+struct AttentionLayer {
+  static constexpr char kName[] = "attention";
+  int64_t heads = 1;
+  static void Fields(auto& self, auto&& visit) { visit("heads", self.heads, kExtentBounds); }
+  bool operator==(const AttentionLayer&) const = default;
+};
+
+// Convolves along the positions of a sequence, with zero padding. Tensors: weight [out_channels, width, kernel], bias.
+struct Conv1dLayer {
+  static constexpr char kName[] = "conv1d";
+  int64_t out_channels = 0;
+  int64_t kernel = 3, stride = 1, padding = 0;
+  bool bias = true;
+  static void Fields(auto& self, auto&& visit) {
+    visit("out_channels", self.out_channels, kExtentBounds);
+    visit("kernel", self.kernel, kWindowBounds);
+    visit("stride", self.stride, kWindowBounds);
+    visit("padding", self.padding, kPaddingBounds);
+    visit("bias", self.bias);
+  }
+  bool operator==(const Conv1dLayer&) const = default;
 };
 
 struct LayerSpec;
@@ -199,7 +258,8 @@ struct ConcatLayer {
 
 using LayerKind = std::variant<ConvLayer, LinearLayer, BatchNormLayer, FrnLayer, ReluLayer, MaxPoolLayer, AvgPoolLayer,
                                GlobalAvgPoolLayer, FlattenLayer, DropoutLayer, ResidualLayer, ConcatLayer, GeluLayer,
-                               SiluLayer, TanhLayer, SoftplusLayer, LeakyReluLayer, LayerNormLayer, GroupNormLayer>;
+                               SiluLayer, TanhLayer, SoftplusLayer, LeakyReluLayer, LayerNormLayer, GroupNormLayer,
+                               EmbeddingLayer, ToSequenceLayer, PositionLayer, AttentionLayer, Conv1dLayer>;
 
 struct LayerSpec {
   LayerKind kind;
@@ -222,6 +282,9 @@ std::string NameOf(const LayerKind& kind);
 
 // Returns true if any layer, at any depth, normalises by the mini-batch.
 bool HasBatchNorm(const LayerList& layers);
+
+// Returns true if the network takes indices, which it reads as they are stored.
+bool TakesIndices(const LayerList& layers);
 
 // Checks without shapes: bounds, limits::kMaxLayers and kMaxLayerDepth. Paths are below `path`, such as
 // "model.layers[3].residual.branch[0].conv.kernel".

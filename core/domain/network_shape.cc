@@ -13,7 +13,7 @@ namespace {
 
 using Shape = std::vector<int64_t>;
 
-constexpr int64_t kMaxActivation = int64_t{1} << 31;  // values of one example after a layer: far from overflow
+constexpr int64_t kMaxActivation = int64_t{1} << 31;  // values of one example in a tensor: far from overflow
 
 std::string Text(const Shape& shape) { return "[" + absl::StrJoin(shape, ", ") + "]"; }
 
@@ -39,9 +39,19 @@ class Placement {
     return Misfit(layer, "needs inputs [channels, height, width], gets " + Text(layer.input));
   }
 
-  void Parameter(const PlacedLayer& layer, const char* name, Shape shape, int64_t fan_in, float initial = 0) {
+  absl::Status NeedsSequence(const PlacedLayer& layer) const {
+    if (IsSequence(layer.input)) return absl::OkStatus();
+    return Misfit(layer, "needs a sequence [length, width], gets " + Text(layer.input) + ": put to_sequence before it");
+  }
+
+  void Parameter(const PlacedLayer& layer, const std::string& name, Shape shape, int64_t fan_in, float initial = 0) {
     const int64_t offset = NumParameters(network.parameters);
     network.parameters.push_back({layer.name + "." + name, std::move(shape), offset, fan_in, initial});
+  }
+
+  absl::Status TooWide(int64_t size, int64_t padding, const PlacedLayer& layer) const {
+    return Misfit(layer, absl::StrCat("a window of ", size, IsSequence(layer.input) ? "" : absl::StrCat(" by ", size),
+                                      " with padding ", padding, " does not fit inputs ", Text(layer.input)));
   }
 
   // Returns the output of windows over an image with the same number of channels.
@@ -50,27 +60,125 @@ class Placement {
     layer->output = layer->input;
     for (const size_t d : {1, 2}) {
       const int64_t room = layer->input[d] + 2 * padding - size;
-      if (room < 0) {
-        return Misfit(*layer, absl::StrCat("a window of ", size, " by ", size, " with padding ", padding,
-                                           " does not fit inputs ", Text(layer->input)));
-      }
+      if (room < 0) return TooWide(size, padding, *layer);
       layer->output[d] = room / stride + 1;
     }
     return absl::OkStatus();
   }
 
-  // Places a norm that scales and shifts each entry of the first dimension.
+  // Places a norm that scales and shifts each channel, or each value of a vector.
   void Normalise(const LayerKind& kind, PlacedLayer* layer) {
     layer->kind = kind;
     layer->output = layer->input;
-    Parameter(*layer, "scale", {layer->input[0]}, 0, 1);
-    Parameter(*layer, "shift", {layer->input[0]}, 0);
+    const int64_t size = IsSequence(layer->input) ? layer->input[1] : layer->input[0];
+    Parameter(*layer, "scale", {size}, 0, 1);
+    Parameter(*layer, "shift", {size}, 0);
+  }
+
+  // Counts values of one example that a layer computes.
+  void Hold(int64_t values) {
+    network.activation_floats = SaturatingAdd(network.activation_floats, values);
+    network.largest_output = std::max(network.largest_output, values);
+  }
+
+  // Adds a weight [outputs, ...] and the bias of its outputs.
+  void WeightAndBias(const PlacedLayer& layer, const std::string& prefix, Shape weight, bool bias) {
+    const int64_t outputs = weight[0], inputs = NumValues(weight) / outputs;
+    Parameter(layer, prefix + "weight", std::move(weight), inputs);
+    if (bias) Parameter(layer, prefix + "bias", {outputs}, inputs);
   }
 
   std::string path_;  // path of the current layer
 };
 
-class Inference : public Placement {
+// Adds the layers that make or take sequences.
+class SequencePlacement : public Placement {
+ protected:
+  absl::Status Infer(const EmbeddingLayer& embedding, const std::string&, PlacedLayer* layer) {
+    layer->kind = embedding;
+    if (layer->name != "embedding1" || network.activation_floats > 0 || layer->input.size() != 1) {
+      return Misfit(*layer, "must be the first layer and take flat indices, gets " + Text(layer->input));
+    }
+    if (embedding.padding.value_or(0) >= embedding.count) {
+      return Misfit(*layer, absl::StrCat("padding ", *embedding.padding, " is no index below ", embedding.count));
+    }
+    layer->output = {layer->input[0], embedding.width};
+    layer->padded = embedding.padding.has_value();
+    Parameter(*layer, "weight", {embedding.count, embedding.width}, embedding.width);
+    return absl::OkStatus();
+  }
+
+  absl::Status Infer(const ToSequenceLayer& sequence, const std::string&, PlacedLayer* layer) {
+    layer->kind = sequence;
+    const Shape& input = layer->input;
+    const bool image = input.size() == 3;
+    if (image == sequence.width.has_value() || IsSequence(input)) {
+      return Misfit(*layer, "takes images without `width` or flat inputs with `width`, gets " + Text(input));
+    }
+    const int64_t width = image ? input[0] : *sequence.width;
+    if (NumValues(input) % width != 0) {
+      return Misfit(*layer, absl::StrCat("width ", width, " must divide the values of inputs ", Text(input)));
+    }
+    layer->output = {NumValues(input) / width, width};
+    return absl::OkStatus();
+  }
+
+  absl::Status Infer(const PositionLayer& position, const std::string&, PlacedLayer* layer) {
+    layer->kind = position;
+    layer->output = layer->input;
+    CHAINFLEET_RETURN_IF_ERROR(NeedsSequence(*layer));
+    Parameter(*layer, "weight", layer->input, layer->input[1]);
+    return absl::OkStatus();
+  }
+
+  absl::Status Infer(const AttentionLayer& attention, const std::string&, PlacedLayer* layer) {
+    layer->kind = attention;
+    layer->output = layer->input;
+    CHAINFLEET_RETURN_IF_ERROR(NeedsSequence(*layer));
+    const int64_t length = layer->input[0], width = layer->input[1];
+    if (width % attention.heads != 0) {
+      return Misfit(*layer,
+                    absl::StrCat(attention.heads, " heads must divide the width of inputs ", Text(layer->input)));
+    }
+    WeightAndBias(*layer, "in_", {3 * width, width}, true);
+    WeightAndBias(*layer, "out_", {width, width}, true);
+    const int64_t weights = SaturatingMultiply(attention.heads, SaturatingMultiply(length, length));
+    for (const int64_t values : {3 * length * width, weights, weights, length * width}) Hold(values);
+    return absl::OkStatus();
+  }
+
+  absl::Status Infer(const Conv1dLayer& conv, const std::string&, PlacedLayer* layer) {
+    layer->kind = conv;
+    CHAINFLEET_RETURN_IF_ERROR(NeedsSequence(*layer));
+    if (layer->padded) return Misfit(*layer, "mixes positions with padding: leave out the embedding's `padding`");
+    const int64_t width = layer->input[1], room = layer->input[0] + 2 * conv.padding - conv.kernel;
+    if (room < 0) return TooWide(conv.kernel, conv.padding, *layer);
+    layer->output = {room / conv.stride + 1, conv.out_channels};
+    WeightAndBias(*layer, "", {conv.out_channels, width, conv.kernel}, conv.bias);
+    Hold(layer->output[0] * width * conv.kernel);
+    return absl::OkStatus();
+  }
+
+  absl::Status Infer(const LayerNormLayer& norm, const std::string&, PlacedLayer* layer) {
+    if (layer->input.size() == 3) {
+      layer->kind = norm;
+      return Misfit(*layer,
+                    "needs a sequence or flat inputs, gets " + Text(layer->input) + ": take group_norm for images");
+    }
+    Normalise(norm, layer);
+    return absl::OkStatus();
+  }
+
+  absl::Status Infer(const GlobalAvgPoolLayer& pool, const std::string&, PlacedLayer* layer) {
+    layer->kind = pool;
+    if (!IsSequence(layer->input)) CHAINFLEET_RETURN_IF_ERROR(NeedsImage(*layer));
+    layer->output = {IsSequence(layer->input) ? layer->input[1] : layer->input[0]};
+    return absl::OkStatus();
+  }
+};
+
+// Places whole lists, and with them all other layers.
+class Inference : public SequencePlacement {
  public:
   explicit Inference(int64_t num_outputs) : num_outputs_(num_outputs) {}
 
@@ -83,16 +191,18 @@ class Inference : public Placement {
       PlacedLayer layer;
       layer.name = absl::StrCat(prefix, name, ++seen[name]);
       layer.input = shape;
+      layer.padded = padded_;
       layer.parameter = network.parameters.size();
       layer.statistic = network.statistics.size();
       path_ = absl::StrCat(path, "[", i, "]");
       const std::string below = absl::StrCat(path_, ".", NameOf(layers[i].kind));
       CHAINFLEET_RETURN_IF_ERROR(
           std::visit([&](const auto& spec) { return Infer(spec, below, &layer); }, layers[i].kind));
-      if (NumValues(layer.output) > kMaxActivation)
-        return Misfit(layer, "gives too many values: " + Text(layer.output));
-      network.activation_floats = SaturatingAdd(network.activation_floats, NumValues(layer.output));
-      network.largest_output = std::max(network.largest_output, NumValues(layer.output));
+      padded_ = layer.padded && IsSequence(layer.output);
+      Hold(NumValues(layer.output));
+      if (network.largest_output > kMaxActivation) {
+        return Misfit(layer, "computes too many values to give " + Text(layer.output));
+      }
       shape = layer.output;
       placed.push_back(std::move(layer));
     }
@@ -100,6 +210,8 @@ class Inference : public Placement {
   }
 
  private:
+  using SequencePlacement::Infer;
+
   absl::Status Infer(const ConvLayer& conv, const std::string&, PlacedLayer* layer) {
     layer->kind = conv;
     CHAINFLEET_RETURN_IF_ERROR(Slide(conv.kernel, conv.stride, conv.padding, layer));
@@ -109,19 +221,16 @@ class Inference : public Placement {
                                          Text(layer->input), " and the ", conv.out_channels, " output channels"));
     }
     layer->output[0] = conv.out_channels;
-    const Shape weight = {conv.out_channels, channels / conv.groups, conv.kernel, conv.kernel};
-    const int64_t fan_in = NumValues(weight) / conv.out_channels;
-    Parameter(*layer, "weight", weight, fan_in);
-    if (conv.bias) Parameter(*layer, "bias", {conv.out_channels}, fan_in);
+    WeightAndBias(*layer, "", {conv.out_channels, channels / conv.groups, conv.kernel, conv.kernel}, conv.bias);
     return absl::OkStatus();
   }
 
   absl::Status Infer(const LinearLayer& linear, const std::string&, PlacedLayer* layer) {
     layer->kind = linear;
-    const int64_t inputs = NumValues(layer->input), outputs = linear.outputs.value_or(num_outputs_);
-    layer->output = {outputs};
-    Parameter(*layer, "weight", {outputs, inputs}, inputs);
-    if (linear.bias) Parameter(*layer, "bias", {outputs}, inputs);
+    const bool sequence = IsSequence(layer->input);
+    const int64_t outputs = linear.outputs.value_or(num_outputs_);
+    layer->output = sequence ? Shape{layer->input[0], outputs} : Shape{outputs};
+    WeightAndBias(*layer, "", {outputs, sequence ? layer->input[1] : NumValues(layer->input)}, linear.bias);
     return absl::OkStatus();
   }
 
@@ -138,15 +247,6 @@ class Inference : public Placement {
     Normalise(norm, layer);
     CHAINFLEET_RETURN_IF_ERROR(NeedsImage(*layer));
     if (norm.threshold) Parameter(*layer, "threshold", {layer->input[0]}, 0);
-    return absl::OkStatus();
-  }
-
-  absl::Status Infer(const LayerNormLayer& norm, const std::string&, PlacedLayer* layer) {
-    if (layer->input.size() != 1) {
-      layer->kind = norm;
-      return Misfit(*layer, "needs flat inputs, gets " + Text(layer->input) + ": take group_norm for images");
-    }
-    Normalise(norm, layer);
     return absl::OkStatus();
   }
 
@@ -171,13 +271,6 @@ class Inference : public Placement {
     return Slide(pool.size, pool.stride.value_or(pool.size), 0, layer);
   }
 
-  absl::Status Infer(const GlobalAvgPoolLayer& pool, const std::string&, PlacedLayer* layer) {
-    layer->kind = pool;
-    CHAINFLEET_RETURN_IF_ERROR(NeedsImage(*layer));
-    layer->output = {layer->input[0]};
-    return absl::OkStatus();
-  }
-
   absl::Status Infer(const FlattenLayer& flatten, const std::string&, PlacedLayer* layer) {
     layer->kind = flatten;
     layer->output = {NumValues(layer->input)};
@@ -196,6 +289,7 @@ class Inference : public Placement {
     layer->kind = ResidualLayer();
     const std::string here = path_;
     CHAINFLEET_RETURN_IF_ERROR(PlaceBranch(residual.branch, path, layer));
+    padded_ = layer->padded;
     CHAINFLEET_ASSIGN_OR_RETURN(layer->shortcut,
                                 Place(residual.shortcut, layer->input, path + ".shortcut", layer->name + ".shortcut."));
     path_ = here;
@@ -208,6 +302,7 @@ class Inference : public Placement {
 
   absl::Status Infer(const ConcatLayer& concat, const std::string& path, PlacedLayer* layer) {
     layer->kind = ConcatLayer();
+    if (IsSequence(layer->input)) return Misfit(*layer, "takes images and flat inputs, gets " + Text(layer->input));
     const std::string here = path_;
     CHAINFLEET_RETURN_IF_ERROR(PlaceBranch(concat.branch, path, layer));
     path_ = here;
@@ -228,6 +323,7 @@ class Inference : public Placement {
   }
 
   const int64_t num_outputs_;
+  bool padded_ = false;  // PlacedLayer::padded of the next layer
 };
 
 }  // namespace
@@ -235,7 +331,8 @@ class Inference : public Placement {
 absl::StatusOr<NetworkShape> InferNetwork(const LayerList& layers, const Shape& input_shape, int64_t num_outputs,
                                           const std::string& path) {
   Inference inference(num_outputs);
-  CHAINFLEET_ASSIGN_OR_RETURN(inference.network.layers, inference.Place(layers, input_shape, path, ""));
+  const Shape shape = input_shape.size() == 3 ? input_shape : Shape{NumValues(input_shape)};
+  CHAINFLEET_ASSIGN_OR_RETURN(inference.network.layers, inference.Place(layers, shape, path, ""));
   NetworkShape network = std::move(inference.network);
   network.input_shape = input_shape;
   network.num_outputs = num_outputs;

@@ -11,13 +11,16 @@
 
 namespace chainfleet {
 
+inline bool IsSequence(const std::vector<int64_t>& shape) { return shape.size() == 2; }
+
 // A layer at its position in a network. Shapes are those of one example.
 struct PlacedLayer {
   LayerKind kind;    // without its inner lists, which `branch` and `shortcut` hold
   std::string name;  // "residual2.branch.conv1", for its tensors and for messages
   std::vector<int64_t> input, output;
-  size_t parameter = 0;                       // index of its first parameter tensor
-  size_t statistic = 0;                       // batch_norm: index of its mean; the variance follows
+  bool padded = false;   // the sequence has positions that hold the padding of the network's embedding
+  size_t parameter = 0;  // index of its first parameter tensor
+  size_t statistic = 0;  // batch_norm: index of its mean; the variance follows
   std::vector<PlacedLayer> branch, shortcut;  // residual and concat only
 };
 
@@ -27,8 +30,8 @@ struct NetworkShape {
   std::vector<PlacedLayer> layers;         // the last one's output is [num_outputs]
   std::vector<ParameterShape> parameters;  // the sampled values, in layout order
   std::vector<ParameterShape> statistics;  // batch norm's, kept with a draw; offsets continue after the parameters
-  int64_t activation_floats = 0;           // outputs of all layers together, for one example
-  int64_t largest_output = 0;              // largest output of a layer, for one example
+  int64_t activation_floats = 0;           // values that all layers compute together, for one example
+  int64_t largest_output = 0;              // values of the largest tensor among them
 };
 
 // Names count each kind within its list: conv1, fc1 (linear), bn1 (batch_norm), frn1, residual1, concat1, ...

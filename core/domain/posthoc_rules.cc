@@ -25,15 +25,29 @@ bool IsGrouped(const LayerSpec& layer) {
 }
 
 bool HasWeights(const LayerSpec& layer) {
-  return std::holds_alternative<ConvLayer>(layer.kind) || std::holds_alternative<LinearLayer>(layer.kind);
+  return std::holds_alternative<ConvLayer>(layer.kind) || std::holds_alternative<LinearLayer>(layer.kind) ||
+         std::holds_alternative<Conv1dLayer>(layer.kind);
+}
+
+// Weights that multiply no input, or several at once.
+bool HasTables(const LayerSpec& layer) {
+  return std::holds_alternative<EmbeddingLayer>(layer.kind) || std::holds_alternative<PositionLayer>(layer.kind) ||
+         std::holds_alternative<AttentionLayer>(layer.kind);
+}
+
+// Parameters beyond one weight, and its bias, that multiplies rows of inputs.
+bool HasOtherParameters(const LayerSpec& layer) {
+  return std::holds_alternative<FrnLayer>(layer.kind) || std::holds_alternative<LayerNormLayer>(layer.kind) ||
+         std::holds_alternative<GroupNormLayer>(layer.kind) || HasTables(layer) || IsGrouped(layer);
 }
 
 Violations Validate(const McDropoutSpec&, const JobSpec& spec) {
-  int weights = 0, grouped = 0;
+  int weights = 0, grouped = 0, tables = 0;
   if (spec.model.has_layers()) {
     ForEachLayer(LayersOf(spec.model), [&](const LayerSpec& layer) {
       weights += HasWeights(layer);
       grouped += IsGrouped(layer);
+      tables += HasTables(layer);
     });
   }
   Violations violations;
@@ -42,6 +56,11 @@ Violations Validate(const McDropoutSpec&, const JobSpec& spec) {
   } else if (weights < 2) {
     violations.push_back({"sampler.mc_dropout",
                           "drops the inputs of linear and convolution layers but the first: the model has no second"});
+  }
+  if (tables > 0) {
+    violations.push_back({"sampler.mc_dropout",
+                          "drops inputs of linear and convolution layers, the model has an embedding, positions or "
+                          "attention, too: take dropout layers and another sampler"});
   }
   if (grouped > 0) {
     violations.push_back(
@@ -74,10 +93,7 @@ Violations Validate(const LaplaceSpec& laplace, const JobSpec& spec) {
   }
   if (spec.model.is_network()) {
     bool other = false;
-    ForEachLayer(LayersOf(spec.model), [&](const LayerSpec& layer) {
-      other |= std::holds_alternative<FrnLayer>(layer.kind) || std::holds_alternative<LayerNormLayer>(layer.kind) ||
-               std::holds_alternative<GroupNormLayer>(layer.kind) || IsGrouped(layer);
-    });
+    ForEachLayer(LayersOf(spec.model), [&](const LayerSpec& layer) { other |= HasOtherParameters(layer); });
     if (kronecker && other) {
       violations.push_back({"sampler.laplace.structure",
                             "kronecker knows linear and ungrouped convolution layers, the model has others with "

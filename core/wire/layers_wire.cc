@@ -9,12 +9,12 @@ namespace chainfleet {
 namespace {
 
 // Returns the list called `name` of a residual or concat layer.
-const LayersProto& ListOf(const v1::JobSpec::Layer& layer, const std::string& name) {
+const LayersProto& ListOf(const v1::Layer& layer, const std::string& name) {
   if (layer.has_concat()) return layer.concat().branch();
   return name == "branch" ? layer.residual().branch() : layer.residual().shortcut();
 }
 
-LayersProto* MutableListOf(v1::JobSpec::Layer* layer, const std::string& name) {
+LayersProto* MutableListOf(v1::Layer* layer, const std::string& name) {
   if (layer->has_concat()) return layer->mutable_concat()->mutable_branch();
   return name == "branch" ? layer->mutable_residual()->mutable_branch() : layer->mutable_residual()->mutable_shortcut();
 }
@@ -33,7 +33,7 @@ LayerList Parse(const LayersProto& proto, const FieldPath& path, int depth, int6
     violations->push_back({path.text(), absl::StrCat("has too many layers, the most is ", limits::kMaxLayers)});
     return layers;
   }
-  for (const v1::JobSpec::Layer& message : proto) {
+  for (const v1::Layer& message : proto) {
     const FieldPath at{path.above, path.name, static_cast<int>(layers.size())};
     LayerSpec& layer = layers.emplace_back();
     ChoiceFromProto(message, at, &layer.kind, violations);
@@ -50,7 +50,7 @@ LayerList Parse(const LayersProto& proto, const FieldPath& path, int depth, int6
 
 void LayersToProto(const LayerList& layers, LayersProto* proto) {
   for (const LayerSpec& layer : layers) {
-    v1::JobSpec::Layer* message = proto->Add();
+    v1::Layer* message = proto->Add();
     ChoiceToProto(layer.kind, message);
     ForEachList(layer, [message](const char* name, const LayerList& list) {
       LayersToProto(list, MutableListOf(message, name));

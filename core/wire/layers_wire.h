@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "chainfleet/v1/jobs.pb.h"
+#include "chainfleet/v1/layers.pb.h"
 #include "core/domain/layer_spec.h"
 #include "core/wire/field_wire.h"
 
 namespace chainfleet {
 
-using LayersProto = google::protobuf::RepeatedPtrField<v1::JobSpec::Layer>;
+using LayersProto = google::protobuf::RepeatedPtrField<v1::Layer>;
 
 void LayersToProto(const LayerList& layers, LayersProto* proto);
 

@@ -35,9 +35,10 @@ absl::Status OtherKind(const StoredModel& file, const std::string& path) {
   return InvalidFields({{path, absl::StrCat("model ", file.name, " is a ", kind)}});
 }
 
-bool TakesIndices(const StoredModel& network) {
+bool TakesIndices(const JobPlan& plan) {
+  if (plan.spec.model.has_layers()) return TakesIndices(LayersOf(plan.spec.model));
   const auto takes_indices = [](const TensorSignature& input) { return input.type.starts_with("int"); };
-  return network.signature && std::ranges::any_of(network.signature->inputs, takes_indices);
+  return plan.module && plan.module->signature && std::ranges::any_of(plan.module->signature->inputs, takes_indices);
 }
 
 // Leaves inputs as they are in the data set, without the x / 255 scale of images.
@@ -115,8 +116,8 @@ absl::Status Catalog::FindData(JobPlan* plan) const {
     if (!module.ok()) return Annotate(module.status(), PathOf(*stored));
     if (WordOf(*module) != EnumName(stored->format)) return OtherKind(*module, PathOf(*stored));
     plan->module = *module;
-    if (plan->dataset && TakesIndices(*module)) plan->normalisation = AsStored(plan->dataset->input_type);
   }
+  if (plan->dataset && TakesIndices(*plan)) plan->normalisation = AsStored(plan->dataset->input_type);
   plan->weights.clear();
   for (const std::string& name : plan->spec.init.weights) {
     const absl::StatusOr<StoredModel> file = models().Get(name);

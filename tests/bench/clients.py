@@ -27,7 +27,7 @@ import tritonclient.http as triton_http
 cf = python_package.chainfleet
 REPEATS = {1: 200, 64: 100, 4096: 8}
 THREADS, ROUNDS, CALLS, ROWS = 8, 5, 20, 64  # when rates are measured
-MOST_TIME, LEAST_RATE = 1.1, 0.8  # of tritonclient over gRPC
+MOST_TIME, LEAST_RATE = 1.1, 0.8  # relative to tritonclient over gRPC
 OUTPUTS = ("mean_probability", "mutual_information")
 
 

@@ -1,4 +1,4 @@
-// Steps SGLD chains of one network in turn: built in, as a .pt2 file, as a .pt2 file of which only the last layer is
+// Steps SGLD chains of one network in turn: as layers, as a .pt2 file, as a .pt2 file of which only the last layer is
 // sampled, and as TorchScript. Needs the files of stored_networks.py in the folder that CHAINFLEET_NETWORKS names.
 #include <ATen/Parallel.h>
 #include <benchmark/benchmark.h>
@@ -23,7 +23,7 @@ constexpr int64_t kExamples = 512;
 struct Network {
   const char* name;
   std::vector<int64_t> input_shape;
-  std::optional<BuiltinModel> builtin;
+  ModelSpec layers;        // the same network
   const char* last_layer;  // pattern of its parameters
 };
 
@@ -53,17 +53,29 @@ void Run(benchmark::State& state, const Network& network) {
   std::vector<Alternative> alternatives = {Stepping("pt2", {StoredNetworkModel{name}}, data, exported)};
   const ModelSpec script{StoredNetworkModel{name, ModelFormat::kTorchScript}};
   alternatives.push_back(Stepping("torchscript", script, data, FileNamed(name + ".pt")));
-  if (network.builtin) alternatives.push_back(Stepping("builtin", {*network.builtin}, data));
+  alternatives.push_back(Stepping("layers", network.layers, data));
   const ModelSpec last_layer{StoredNetworkModel{name}, {}, {network.last_layer}};
   alternatives.push_back(Stepping("last_layer", last_layer, data, exported));
   StepInTurn(state, alternatives, state.range(0) == 1 ? StepTime::kThreadCpu : StepTime::kElapsed);
 }
 
+LayerList TransformerLayers() {
+  const LayerList attend = {{LayerNormLayer{}}, {AttentionLayer{.heads = 4}}};
+  const LayerList dense = {{LayerNormLayer{}}, {LinearLayer{64}}, {GeluLayer{}}, {LinearLayer{32}}};
+  LayerList layers = {{ToSequenceLayer{.width = 16}}, {LinearLayer{32}}};
+  for (int block = 0; block < 2; ++block) {
+    layers.push_back({ResidualLayer{attend, {}}});
+    layers.push_back({ResidualLayer{dense, {}}});
+  }
+  layers.insert(layers.end(), {{GlobalAvgPoolLayer{}}, {LinearLayer{}}});
+  return layers;
+}
+
 const bool registered = [] {
-  const std::vector<Network> networks = {{"mlp", {1, 28, 28}, BuiltinModel{"mlp", {200, 200}}, "5.*"},
-                                         {"lenet5", {1, 28, 28}, BuiltinModel{"lenet5", {}}, "6.5.*"},
-                                         {"resnet20", {3, 32, 32}, BuiltinModel{"resnet20-frn", {}}, "13.*"},
-                                         {"transformer", {16, 16}, {}, "out.*"}};
+  const std::vector<Network> networks = {{"mlp", {1, 28, 28}, {BuiltinModel{"mlp", {200, 200}}}, "5.*"},
+                                         {"lenet5", {1, 28, 28}, {BuiltinModel{"lenet5", {}}}, "6.5.*"},
+                                         {"resnet20", {3, 32, 32}, {BuiltinModel{"resnet20-frn", {}}}, "13.*"},
+                                         {"transformer", {16, 16}, {LayeredModel{TransformerLayers()}}, "out.*"}};
   for (const Network& network : networks) {
     RegisterNetworkBench(std::string("stored_network_steps/") + network.name,
                          [network](benchmark::State& state) { Run(state, network); });

@@ -6,6 +6,7 @@ import re
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROTO = "proto/chainfleet/v1/job_spec.proto"
+LAYERS = "proto/chainfleet/v1/layers.proto"
 # Messages whose struct has another name than NAMESpec.
 STRUCTS = {"Until": "StopRuleSpec", "Model": "BuiltinModel"}
 # The header whose structs say by kName which of the message's kinds they are.
@@ -29,11 +30,18 @@ class Field:
         self.label, self.kind, self.name, self.words, self.oneof = label, kind, name, words, oneof
 
 
-def parse_proto(text):
-    """The message JobSpec, with those nested in it."""
+def parse_job_spec():
+    """The message JobSpec, with those nested in it, and Layer as one of them."""
+    root = parse_message(read(PROTO), "JobSpec")
+    root.messages["Layer"] = parse_message(read(LAYERS), "Layer")
+    return root
+
+
+def parse_message(text, top):
+    """A message at the top of a file, with those nested in it."""
     root = Message("")
     open_blocks, comment, oneof = [root], [], ""
-    for line in text[text.index("message JobSpec"):].splitlines():
+    for line in text[text.index(f"message {top} {{"):].splitlines():
         code, _, words = line.strip().partition("//")
         code, words = code.strip(), words.strip()
         if not code:
@@ -54,7 +62,7 @@ def parse_proto(text):
             said = words or " ".join(comment)
             next(m for m in reversed(open_blocks) if m).fields.append(Field(label, kind, name, said, oneof))
         comment = []
-    return root.messages["JobSpec"]
+    return root.messages[top]
 
 
 class Struct:
@@ -176,7 +184,7 @@ def table():
     specs = Specs()
     # A `|` would end a cell.
     lines = ["| key | type | default | allowed | meaning |", "| --- | --- | --- | --- | --- |"]
-    for key, *cells in rows(specs, parse_proto(read(PROTO)), specs.structs["JobSpec"]):
+    for key, *cells in rows(specs, parse_job_spec(), specs.structs["JobSpec"]):
         lines.append(f"| `{key}` | " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(re.sub(r" +\|", " |", line) for line in lines) + "\n"
 

@@ -12,6 +12,7 @@
 #include "tests/support/predictor_parity.h"
 #include "tests/support/regression_dataset.h"
 #include "tests/support/script_file.h"
+#include "tests/support/sequence_layers.h"
 #include "tests/support/synthetic_dataset.h"
 
 namespace chainfleet {
@@ -114,6 +115,7 @@ std::vector<Job> NetworksOfImages() {
   return {{"Frn", Layers(ImageLayers({FrnLayer{}})), data},
           {"GroupNorm", Layers(ImageLayers({GroupNormLayer{.groups = 2}})), data},
           {"LayerNorm", Layers({{LinearLayer{6}}, {LayerNormLayer{}}, {TanhLayer{}}, {LinearLayer{}}}), data},
+          {"Sequences", Layers(SequenceLayers()), data},
           {"Gelu", Layers(With({GeluLayer{}})), data, training},
           {"Silu", Layers(With({SiluLayer{}})), data, training},
           {"Softplus", Layers(With({SoftplusLayer{}})), data, training},

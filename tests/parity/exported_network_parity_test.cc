@@ -21,6 +21,7 @@
 #include "tests/support/network_fixture.h"
 #include "tests/support/regression_dataset.h"
 #include "worker/numerics/batch/start_point.h"
+#include "worker/numerics/models/eager_network.h"
 #include "worker/numerics/models/exported_steps.h"
 #include "worker/numerics/models/network_potential.h"
 
@@ -46,6 +47,52 @@ at::Tensor TensorOf(const ExportedTensor& tensor, const std::string& bytes) {
   const at::Tensor made = EmptyFor(tensor);
   std::memcpy(made.mutable_data_ptr(), bytes.data(), bytes.size());
   return made;
+}
+
+TEST(LayersOfATransformer, AreThoseOfPyTorch) {
+  const std::map<std::string, std::string> names = {
+      {"fc1", "embed"},
+      {"residual1.branch.layer_norm1", "encoder.layers.0.norm1"},
+      {"residual1.branch.attention1", "encoder.layers.0.self_attn"},
+      {"residual2.branch.layer_norm1", "encoder.layers.0.norm2"},
+      {"residual2.branch.fc1", "encoder.layers.0.linear1"},
+      {"residual2.branch.fc2", "encoder.layers.0.linear2"},
+      {"fc2", "out"},
+      {".scale", ".weight"},
+      {".shift", ".bias"},
+      {".in_", ".in_proj_"},
+      {".out_", ".out_proj."},
+  };
+  const LayerList attend = {{LayerNormLayer{}}, {AttentionLayer{.heads = 2}}};
+  const LayerList dense = {{LayerNormLayer{}}, {LinearLayer{32}}, {GeluLayer{}}, {LinearLayer{16}}};
+  const auto network = InferNetwork({{ToSequenceLayer{.width = 5}},
+                                     {LinearLayer{16}},
+                                     {ResidualLayer{attend, {}}},
+                                     {ResidualLayer{dense, {}}},
+                                     {GlobalAvgPoolLayer{}},
+                                     {LinearLayer{}}},
+                                    {7, 5}, 4, "layers");
+  ASSERT_TRUE(network.ok()) << network.status();
+  const std::string file = ReadExportedData("transformer.pt2");
+  const auto program = ReadExportedProgram(file);
+  ASSERT_TRUE(program.ok()) << program.status();
+  const auto content = ReadExportedTensors(file, *program);
+  ASSERT_TRUE(content.ok()) << content.status();
+  std::map<std::string, at::Tensor> values;
+  for (size_t i = 0; i < content->size(); ++i) {
+    values[program->tensors[i].name] = TensorOf(program->tensors[i], (*content)[i]);
+  }
+  std::vector<at::Tensor> parameters;
+  for (const ParameterShape& parameter : network->parameters) {
+    const std::string name = absl::StrReplaceAll(parameter.name, names);
+    ASSERT_TRUE(values.contains(name)) << parameter.name << " is not " << name;
+    parameters.push_back(values[name].unsqueeze(0));
+  }
+  const at::Tensor outputs = EagerLogits(*network, parameters, InputOf(program->inputs[0], 0).unsqueeze(0)).squeeze(0);
+  const nlohmann::json expected = Expected()["transformer"]["outputs"];
+  for (int64_t i = 0; i < kRows; ++i) {
+    for (int64_t k = 0; k < 4; ++k) EXPECT_NEAR(outputs[i][k].item<double>(), expected[i][k].get<double>(), 2e-6);
+  }
 }
 
 class ExportedNetworkParity : public ::testing::TestWithParam<std::string> {};

@@ -6,6 +6,7 @@
 
 #include "tests/support/network_fixture.h"
 #include "tests/support/plain_network.h"
+#include "tests/support/sequence_layers.h"
 #include "worker/numerics/arena/tensor_view.h"
 #include "worker/numerics/models/eager_network.h"
 #include "worker/numerics/models/eager_potential.h"
@@ -78,13 +79,21 @@ std::vector<at::Tensor> Leaves(const std::vector<at::Tensor>& tensors) {
 
 double LargestDifference(const at::Tensor& a, const at::Tensor& b) { return (a - b).abs().max().item<double>(); }
 
+// Whole numbers from 0 to 11, and one row that is the padding alone.
+at::Tensor SomeTokens(const std::vector<int64_t>& shape) {
+  const at::Tensor x = ((SomeInputs(shape) + 1.7) / 3.4 * 12).floor();
+  x[0][0].fill_(7);
+  return x;
+}
+
 // Compares logits and gradients of `chains` networks in one call with each alone.
 void ExpectParity(const LayerList& layers, std::vector<int64_t> input_shape, int64_t chains = 2, int64_t n = 4) {
   const auto network = InferNetwork(layers, input_shape, 10, "layers");
   ASSERT_TRUE(network.ok()) << network.status();
   const auto parameters = Leaves(SpreadParameters(*network, chains, at::kDouble));
   input_shape.insert(input_shape.begin(), {chains, n});
-  const at::Tensor x = SomeInputs(input_shape), weights = SomeInputs({chains, n, 10});
+  const at::Tensor x = TakesIndices(layers) ? SomeTokens(input_shape) : SomeInputs(input_shape);
+  const at::Tensor weights = SomeInputs({chains, n, 10});
   const at::Tensor logits = EagerLogits(*network, parameters, x);
   (logits * weights).sum().backward();
   for (int64_t c = 0; c < chains; ++c) {
@@ -105,12 +114,29 @@ void ExpectParity(const LayerList& layers, std::vector<int64_t> input_shape, int
 
 TEST(LayerParity, EveryKindOfLayerAgreesWithThePlainNetwork) { ExpectParity(AllLayers(), {2, 17, 14}, 3, 5); }
 
+TEST(LayerParity, LayersOfSequencesAgreeWithThePlainNetwork) {
+  ExpectParity(SequenceLayers(), {2, 17, 14}, 3, 5);
+  ExpectParity(TokenLayers(), {12}, 3, 5);
+  ExpectParity({{ToSequenceLayer{.width = 6}}, {AttentionLayer{}}, {FlattenLayer{}}, {LinearLayer{}}}, {4, 9});
+  ExpectParity(BuiltinLayers({.name = "text-transformer", .width = 0.125, .vocabulary = 12}), {9});
+}
+
+TEST(LayerParity, IndicesThatTheNetworkDoesNotKnowThrow) {
+  const NetworkShape network = *InferNetwork(TokenLayers(), {12}, 10, "layers");
+  const auto parameters = SpreadParameters(network, 1, at::kDouble);
+  for (const double index : {-1.0, 256.0, 0.5, std::nan("")}) {
+    const at::Tensor x = SomeTokens({1, 3, 12});
+    x[0][2][11] = index;
+    EXPECT_THROW(EagerLogits(network, parameters, x), c10::ValueError) << index;
+  }
+}
+
 class BuiltinParity : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(BuiltinParity, AgreesWithThePlainNetwork) {
   const std::string name = GetParam();
   // The deep ones on small images: the reference has no fast kernels.
-  const bool deep = name == "resnet50" || name == "wideresnet28x10" || name == "densenet161";
+  const bool deep = name == "resnet50" || name == "wideresnet28x10" || name == "densenet161" || name == "vit-tiny";
   const int64_t side = deep ? 16 : 32;
   ExpectParity(BuiltinLayers({name, {}, 0.125}), {3, side, side});
 }
@@ -118,7 +144,7 @@ TEST_P(BuiltinParity, AgreesWithThePlainNetwork) {
 INSTANTIATE_TEST_SUITE_P(AtOneEighth, BuiltinParity,
                          ::testing::Values("softmax_regression", "mlp", "lenet5", "cnn5", "resnet18", "resnet20-frn",
                                            "resnet50", "preresnet164", "wideresnet28x10", "vgg16", "vgg16-bn",
-                                           "densenet161"),
+                                           "densenet161", "vit-tiny"),
                          [](const auto& info) {
                            std::string name = info.param;
                            for (char& c : name) c = c == '-' ? '_' : c;

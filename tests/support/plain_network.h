@@ -26,7 +26,12 @@ struct PlainNetwork {
   at::Tensor BatchNorm(const BatchNormLayer& norm, const at::Tensor& h);
   at::Tensor Frn(const FrnLayer& norm, const at::Tensor& h);
   at::Tensor GroupNorm(int64_t groups, double epsilon, const at::Tensor& h);
+  at::Tensor Attention(int64_t heads, const at::Tensor& h);
+  at::Tensor Embedding(const EmbeddingLayer& embedding, const at::Tensor& h);
+  at::Tensor Conv1d(const Conv1dLayer& conv, const at::Tensor& h);
+  at::Tensor Mean(const at::Tensor& h) const;
   at::Tensor Next();
+  at::Tensor counted_;  // [n, length], 0 at padding; undefined: all positions count
   size_t next_parameter_ = 0, next_statistic_ = 0;
 };
 

@@ -344,11 +344,11 @@ void ChainBatchRunner::LeaveBatch(Part* part, Row* row) {
   row->parked.reset();
 }
 
-void ChainBatchRunner::Fail(Part* part, Row* row, const std::string& reason) {
+void ChainBatchRunner::Fail(Part* part, Row* row, const std::string& reason, ReleasedChain::Why why) {
   LeaveBatch(part, row);
   row->leaving = true;
   held_->MarkEnding(row->lease);
-  uploader_->ReleaseAfter(row->lease, ReleasedChain::Why::kFailed, reason);
+  uploader_->ReleaseAfter(row->lease, why, reason);
 }
 
 void ChainBatchRunner::FailAll(Part* part, const absl::Status& status) {
@@ -360,9 +360,11 @@ void ChainBatchRunner::FailAll(Part* part, const absl::Status& status) {
     held_->LoseDevice(std::string(status.message()));  // also hands back the chains that are not ending
     std::erase_if(part->rows, [](const auto& entry) { return !entry.second.leaving; });
   }
+  // Values of the data set that the network does not take, such as an unknown index, fail on every worker.
+  const auto why = absl::IsInvalidArgument(status) ? ReleasedChain::Why::kInvalid : ReleasedChain::Why::kFailed;
   for (auto& [index, row] : part->rows) {
     row.in_batch = false;
-    if (!row.leaving) Fail(part, &row, std::string(status.message()));
+    if (!row.leaving) Fail(part, &row, std::string(status.message()), why);
   }
   std::erase_if(part->rows, [](const auto& entry) { return !entry.second.unsent; });
 }

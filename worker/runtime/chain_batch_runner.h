@@ -99,7 +99,7 @@ class ChainBatchRunner {
   void Close(Part* part, Row* row, std::optional<ChainState> ends_as, const std::string& reason);
   bool Send(Row* row);
   void LeaveBatch(Part* part, Row* row);
-  void Fail(Part* part, Row* row, const std::string& reason);
+  void Fail(Part* part, Row* row, const std::string& reason, ReleasedChain::Why why = ReleasedChain::Why::kFailed);
   void FailAll(Part* part, const absl::Status& status);
   // Parks half of the chains in a part of their own. `why` is the error of the step.
   void Split(Part* part, const absl::Status& why);

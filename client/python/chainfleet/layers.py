@@ -41,7 +41,8 @@ class Conv(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class Linear(Layer):
-    """A dense layer; flattens images first. Without outputs, the likelihood sets the number. Tensors: weight, bias.
+    """A dense layer; flattens images first, and takes each position of a sequence alone. Without outputs, the
+    likelihood sets the number. Tensors: weight, bias.
 
     Formula: weight x + bias.
     Source: Rumelhart et al., Nature 1986.
@@ -133,9 +134,9 @@ class AvgPool(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class GlobalAvgPool(Layer):
-    """Maps [channels, height, width] to [channels].
+    """Maps [channels, height, width] to [channels], and a sequence [length, width] to [width].
 
-    Formula: y[c] = mean over pixels of x[c, i, j].
+    Formula: y[c] = mean over pixels of x[c, i, j], or over positions of x[i, c].
     Source: Lin et al., ICLR 2014.
     """
 
@@ -144,7 +145,7 @@ class GlobalAvgPool(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class Flatten(Layer):
-    """Maps [channels, height, width] to one axis.
+    """Maps [channels, height, width] to one axis; a sequence [length, width] likewise.
 
     Formula: y[(c height + i) width + j] = x[c, i, j].
     Source: definition.
@@ -243,8 +244,8 @@ class LeakyReLU(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class LayerNorm(Layer):
-    """Layer norm of flat inputs: m and v are mean and variance (divisor n) of all values of an example. Tensors:
-    scale, shift.
+    """Layer norm: m and v are mean and variance (divisor n) of all values of a flat example, or of each position of
+    a sequence. Tensors: scale, shift.
 
     Formula: scale (x - m) / sqrt(v + epsilon) + shift.
     Source: Ba et al. 2016.
@@ -271,3 +272,89 @@ class GroupNorm(Layer):
     kind: ClassVar[str] = "group_norm"
     groups: int
     epsilon: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Embedding(Layer):
+    """A learned vector for each index, such as a token of a text: the first layer only. The data set holds the
+    indices as numbers, which are not standardised. Maps [length] to [length, width]. Tensors: weight [count,
+    width].
+
+    Formula: y[i, j] = weight[x[i], j].
+    Source: Bengio et al., JMLR 2003.
+
+    count: number of indices; the largest index is count - 1; allowed: 1 to 16,777,216; required.
+    width: size of the vectors; allowed: 1 to 65,536; required.
+    padding: index that only fills up short inputs; attention and means leave its positions out; allowed: at
+      least 0; default: none.
+    """
+
+    kind: ClassVar[str] = "embedding"
+    count: int
+    width: int
+    padding: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToSequence(Layer):
+    """Reads inputs as a sequence [length, width]: the pixels of an image [channels, height, width] as vectors of
+    their channels, and other inputs cut into vectors of width values.
+
+    Formula: y[i columns + j, c] = x[c, i, j] of an image with so many columns; else y[i, j] = x[i width + j].
+    Source: Dosovitskiy et al., ICLR 2021.
+
+    width: size of the vectors; required unless the inputs are images; allowed: 1 to 65,536.
+    """
+
+    kind: ClassVar[str] = "to_sequence"
+    width: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Position(Layer):
+    """Adds a learned vector to each position of a sequence. Tensors: weight [length, width].
+
+    Formula: x + weight.
+    Source: Gehring et al., ICML 2017.
+    """
+
+    kind: ClassVar[str] = "position"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attention(Layer):
+    """Self-attention of several heads over the positions of a sequence. Tensors: in_weight [3 width, width],
+    in_bias, out_weight [width, width], out_bias; in the order of torch.nn.MultiheadAttention.
+
+    Formula: out_weight [A_1 v_1, ..., A_heads v_heads] + out_bias, A_h = softmax(q_h k_h' / sqrt(width / heads)),
+      and (q, k, v) = in_weight x + in_bias cut into heads.
+    Source: Vaswani et al., NeurIPS 2017.
+
+    heads: they divide the width; allowed: 1 to 65,536; default: 1.
+    """
+
+    kind: ClassVar[str] = "attention"
+    heads: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conv1d(Layer):
+    """Convolves along the positions of a sequence [length, width], with zeros as padding. Tensors: weight
+    [out_channels, width, kernel], bias.
+
+    Formula: y[i, o] = bias[o] + sum over c, u < kernel of weight[o, c, u] x[stride i + u - padding, c].
+    Source: Waibel et al., IEEE TASSP 1989.
+
+    out_channels: width of the output; allowed: 1 to 65,536; required.
+    kernel: positions of a window; allowed: 1 to 64; default: 3.
+    stride: positions between windows; allowed: 1 to 64; default: 1.
+    padding: zeros before and after the sequence; allowed: 0 to 64; default: 0.
+    bias: add a learned bias to each channel; default: true.
+    """
+
+    kind: ClassVar[str] = "conv1d"
+    out_channels: int
+    kernel: int | None = None
+    stride: int | None = None
+    padding: int | None = None
+    bias: bool | None = None

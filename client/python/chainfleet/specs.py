@@ -130,6 +130,8 @@ class Model(Spec):
       1.
     stem: builtin: first layers for small images (cifar) or large ones (imagenet); allowed: cifar, imagenet;
       default: cifar.
+    vocabulary: text-transformer: number of indices, such as tokens; index 0 is the padding; allowed: 1 to
+      16,777,216; default: none.
     layers: a network of your own layers; excludes builtin, potential, torchscript and exported; default none.
     """
 
@@ -140,6 +142,7 @@ class Model(Spec):
     hidden: Sequence[int] | None = None
     width: float | None = None
     stem: Literal["cifar", "imagenet"] | None = None
+    vocabulary: int | None = None
     layers: Sequence[layers.Layer] | None = None
 
 

@@ -9,7 +9,7 @@ import unittest
 import python_package  # first: it says where the next ones are
 import generate
 from chainfleet import errors, layers, likelihoods, potentials, prediction, priors, samplers, schedules, specs
-from chainfleet.v1 import job_spec_pb2, jobs_pb2, predict_pb2
+from chainfleet.v1 import job_spec_pb2, jobs_pb2, layers_pb2, predict_pb2
 
 
 def sources():
@@ -66,7 +66,7 @@ class Docstrings(unittest.TestCase):
     def test_each_alternative_of_a_choice_has_a_class(self):
         job = job_spec_pb2.JobSpec
         for module, message in ((samplers, job.Sampler), (schedules, job.Schedule), (priors, job.Prior), (likelihoods, job.Likelihood),
-                                (potentials, job.Potential), (layers, job.Layer)):
+                                (potentials, job.Potential), (layers, layers_pb2.Layer)):
             kinds = set(message.DESCRIPTOR.fields_by_name) - {"constant"}  # a plain number
             self.assertEqual({kind.kind for _, kind, _ in spec_docs(module)}, kinds, module.__name__)
 

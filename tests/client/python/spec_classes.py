@@ -144,7 +144,7 @@ def _specs_module(keys, root):
 
 def modules():
     """{file: text}, without a header."""
-    specs, root = job_file.Specs(), job_file.parse_proto(job_file.read(job_file.PROTO))
+    specs, root = job_file.Specs(), job_file.parse_job_spec()
     keys = {key: Key(*rest) for key, *rest in job_file.rows(specs, root, specs.structs["JobSpec"])}
     made = {module + ".py": _choice_module(choice, module, keys, root) for choice, module in CHOICES.items()}
     return made | {"specs.py": _specs_module(keys, root)}

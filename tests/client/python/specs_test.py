@@ -9,7 +9,7 @@ import generate
 import numpy
 from chainfleet import sampling, sources, spec
 from chainfleet.spec import fill
-from chainfleet.v1 import job_spec_pb2
+from chainfleet.v1 import job_spec_pb2, layers_pb2
 
 
 def message(**fields):
@@ -23,7 +23,8 @@ def every_part():
     parts = [cls for part in spec.Spec.__subclasses__() for cls in (part, *part.__subclasses__())]
     for kind in parts:
         if kind.kind:
-            family = getattr(job_spec_pb2.JobSpec, kind.__bases__[0].__name__)
+            name = kind.__bases__[0].__name__
+            family = layers_pb2.Layer if name == "Layer" else getattr(job_spec_pb2.JobSpec, name)
             yield lambda family=family, choice=kind.kind: getattr(family(), choice), kind
         elif not kind.__subclasses__():
             yield getattr(job_spec_pb2, kind.__name__, None) or getattr(job_spec_pb2.JobSpec, kind.__name__), kind

@@ -77,12 +77,96 @@ TEST(NetworkShape, AMisfitNamesTheLayerAndTheShapes) {
             "group_norm1: 2 groups must divide the 3 channels of inputs [3, 4, 4]");
   EXPECT_EQ(Misfit({{GroupNormLayer{}}}, {3, 4, 4}).path, "model.layers[0].group_norm.groups");
   EXPECT_EQ(Misfit({{LayerNormLayer{}}}, {3, 4, 4}).message,
-            "layer_norm1: needs flat inputs, gets [3, 4, 4]: take group_norm for images");
+            "layer_norm1: needs a sequence or flat inputs, gets [3, 4, 4]: take group_norm for images");
+}
+
+TEST(NetworkShape, PlacesLayersOfSequences) {
+  const auto network = InferNetwork({{ConvLayer{.out_channels = 6, .kernel = 4, .stride = 4}},
+                                     {ToSequenceLayer{}},
+                                     {PositionLayer{}},
+                                     {ResidualLayer{{{LayerNormLayer{}}, {AttentionLayer{.heads = 2}}}, {}}},
+                                     {LinearLayer{5}},
+                                     {Conv1dLayer{.out_channels = 3, .stride = 2, .padding = 1}},
+                                     {GlobalAvgPoolLayer{}},
+                                     {LinearLayer{}}},
+                                    {3, 32, 28}, 7, "model.layers");
+  ASSERT_TRUE(network.ok()) << network.status();
+  EXPECT_THAT(network->layers[1].output, ElementsAre(56, 6));
+  EXPECT_THAT(network->layers[3].output, ElementsAre(56, 6));
+  EXPECT_THAT(network->layers[4].output, ElementsAre(56, 5));
+  EXPECT_THAT(network->layers[5].output, ElementsAre(28, 3));
+  EXPECT_THAT(network->layers[6].output, ElementsAre(3));
+  std::map<std::string, std::vector<int64_t>> shapes;
+  for (const auto& p : network->parameters) shapes[p.name] = p.shape;
+  EXPECT_THAT(shapes["position1.weight"], ElementsAre(56, 6));
+  EXPECT_THAT(shapes["residual1.branch.layer_norm1.scale"], ElementsAre(6));
+  EXPECT_THAT(shapes["residual1.branch.attention1.in_weight"], ElementsAre(18, 6));
+  EXPECT_THAT(shapes["residual1.branch.attention1.in_bias"], ElementsAre(18));
+  EXPECT_THAT(shapes["residual1.branch.attention1.out_weight"], ElementsAre(6, 6));
+  EXPECT_THAT(shapes["residual1.branch.attention1.out_bias"], ElementsAre(6));
+  EXPECT_THAT(shapes["fc1.weight"], ElementsAre(5, 6));
+  EXPECT_THAT(shapes["conv1d1.weight"], ElementsAre(3, 5, 3));
+}
+
+TEST(NetworkShape, CountsTheValuesInsideOfAttention) {
+  const LayerList layers = {
+      {ToSequenceLayer{.width = 4}}, {AttentionLayer{.heads = 2}}, {FlattenLayer{}}, {LinearLayer{}}};
+  const auto network = InferNetwork(layers, {40}, 3, "model.layers");
+  ASSERT_TRUE(network.ok()) << network.status();
+  EXPECT_EQ(network->largest_output, 2 * 10 * 10);
+  EXPECT_EQ(network->activation_floats, 40 + (3 * 40 + 2 * 200 + 40 + 40) + 40 + 3);
+  EXPECT_EQ(Misfit(layers, {4 * 65536}).message, "attention1: computes too many values to give [65536, 4]");
+}
+
+TEST(NetworkShape, KnowsWhichPositionsMayBePadding) {
+  const LayerList again = {{FlattenLayer{}}, {ToSequenceLayer{.width = 4}}, {AttentionLayer{}}};
+  const auto network = InferNetwork({{EmbeddingLayer{.count = 9, .width = 4, .padding = 0}},
+                                     {ResidualLayer{{{AttentionLayer{}}}, again}},
+                                     {AttentionLayer{}},
+                                     {GlobalAvgPoolLayer{}},
+                                     {LinearLayer{}}},
+                                    {6}, 3, "model.layers");
+  ASSERT_TRUE(network.ok()) << network.status();
+  EXPECT_TRUE(network->layers[1].branch[0].padded);
+  EXPECT_TRUE(network->layers[1].shortcut[0].padded);
+  EXPECT_FALSE(network->layers[1].shortcut[2].padded) << "these are new positions";
+  EXPECT_TRUE(network->layers[2].padded);
+  EXPECT_TRUE(network->layers[3].padded);
+  EXPECT_FALSE(network->layers[4].padded);
+}
+
+TEST(NetworkShape, AMisfitOfASequenceNamesTheLayer) {
+  const EmbeddingLayer words{.count = 9, .width = 4, .padding = 0};
+  EXPECT_EQ(Misfit({{PositionLayer{}}}, {5}).message,
+            "position1: needs a sequence [length, width], gets [5]: put to_sequence before it");
+  EXPECT_EQ(Misfit({{ToSequenceLayer{.width = 3}}, {AttentionLayer{.heads = 2}}}, {6}).message,
+            "attention1: 2 heads must divide the width of inputs [2, 3]");
+  EXPECT_EQ(Misfit({{ToSequenceLayer{.width = 4}}}, {6}).message,
+            "to_sequence1: width 4 must divide the values of inputs [6]");
+  for (const auto& shape : {std::vector<int64_t>{3, 4, 4}, {6}}) {
+    const ToSequenceLayer other{.width = shape.size() == 3 ? std::optional<int64_t>(3) : std::nullopt};
+    EXPECT_THAT(Misfit({{other}}, shape).message,
+                HasSubstr("to_sequence1: takes images without `width` or flat inputs with `width`, gets ["));
+  }
+  EXPECT_EQ(Misfit({{ReluLayer{}}, {words}}, {6}).message,
+            "embedding1: must be the first layer and take flat indices, gets [6]");
+  EXPECT_THAT(Misfit({{ResidualLayer{{{words}, {FlattenLayer{}}}, {}}}}, {6}).message, HasSubstr("must be the first"));
+  EXPECT_EQ(Misfit({{EmbeddingLayer{.count = 9, .width = 4, .padding = 9}}}, {6}).message,
+            "embedding1: padding 9 is no index below 9");
+  EXPECT_EQ(Misfit({{words}, {Conv1dLayer{.out_channels = 2}}}, {6}).message,
+            "conv1d1: mixes positions with padding: leave out the embedding's `padding`");
+  EXPECT_EQ(Misfit({{ToSequenceLayer{.width = 3}}, {Conv1dLayer{.out_channels = 2}}}, {6}).message,
+            "conv1d1: a window of 3 with padding 0 does not fit inputs [2, 3]");
+  EXPECT_EQ(Misfit({{words}, {ConcatLayer{{{ReluLayer{}}}}}}, {6}).message,
+            "concat1: takes images and flat inputs, gets [6, 4]");
+  EXPECT_THAT(Misfit({{words}, {BatchNormLayer{}}}, {6}).message, HasSubstr("bn1: needs inputs [channels"));
+  EXPECT_EQ(Misfit({{words}, {LinearLayer{}}}, {6}).message,
+            "fc1: the last layer gives [6, 10], the likelihood takes [10]");
 }
 
 TEST(NetworkShape, RefusesExtentsThatWouldOverflow) {
   const ConvLayer wide{.out_channels = 65536, .kernel = 1, .padding = 64};
-  EXPECT_THAT(Misfit({{wide}, {wide}}, {1, 200, 200}).message, HasSubstr("gives too many values"));
+  EXPECT_THAT(Misfit({{wide}, {wide}}, {1, 200, 200}).message, HasSubstr("computes too many values to give ["));
 }
 
 TEST(LayerSpec, BoundsDepthAndCountAreChecked) {
@@ -121,6 +205,9 @@ TEST(BuiltinNetworks, HaveTheirPublishedNumbersOfParameters) {
       {{"vgg16", {}, 1, Stem::kImagenet}, imagenet, 1000, 138'357'544},
       {{"densenet161", {}}, cifar, 10, 26'482'378},
       {{"densenet161", {}, 1, Stem::kImagenet}, imagenet, 1000, 28'681'000},
+      {{"vit-tiny", {}, 1, Stem::kImagenet}, imagenet, 1000, 5'717'416 - 2 * 192},  // without a class token
+      {{"vit-tiny", {}}, cifar, 10, 9'408 + 64 * 192 + 12 * 444'864 + 384 + 1'930},
+      {{.name = "text-transformer", .vocabulary = 1000}, {20}, 2, 128'000 + 2'560 + 4 * 198'272 + 256 + 258},
   };
   for (const Published& net : all) {
     const auto network = InferNetwork({net.model}, net.input_shape, net.classes);
@@ -131,7 +218,7 @@ TEST(BuiltinNetworks, HaveTheirPublishedNumbersOfParameters) {
 
 TEST(BuiltinNetworks, EveryOneFitsCifarAtAnyWidthAndStem) {
   for (const std::string name : {"softmax_regression", "mlp", "lenet5", "cnn5", "resnet18", "resnet20-frn", "resnet50",
-                                 "preresnet164", "wideresnet28x10", "vgg16", "vgg16-bn", "densenet161"}) {
+                                 "preresnet164", "wideresnet28x10", "vgg16", "vgg16-bn", "densenet161", "vit-tiny"}) {
     SCOPED_TRACE(name);
     const auto full = InferNetwork({BuiltinModel{name, {}}}, {3, 32, 32}, 10);
     const auto narrow = InferNetwork({BuiltinModel{name, {}, 0.125}}, {3, 32, 32}, 10);
@@ -146,6 +233,8 @@ TEST(BuiltinNetworks, EveryOneFitsCifarAtAnyWidthAndStem) {
     }
   }
   EXPECT_EQ(Validate(BuiltinModel{"resnet18", {}, 0})[0].path, "model.width");
+  EXPECT_EQ(Validate(BuiltinModel{"text-transformer", {}})[0].path, "model.vocabulary");
+  EXPECT_EQ(Validate(BuiltinModel{.name = "vit-tiny", .vocabulary = 5})[0].path, "model.vocabulary");
 }
 
 TEST(BuiltinNetworks, AMisfitIsReportedAtTheBuiltin) {

@@ -53,6 +53,11 @@ TEST(PostHocRules, DropoutNeedsASecondLayerAndOnePrior) {
   EXPECT_THAT(InvalidPaths(spec), ElementsAre("sampler.mc_dropout"));
   spec.model.kind = LayeredModel{{{ConvLayer{.out_channels = 4, .groups = 2}}, {LinearLayer{}}}};
   EXPECT_THAT(InvalidPaths(spec), ElementsAre("sampler.mc_dropout"));
+  spec.model.kind = BuiltinModel{"vit-tiny", {}};
+  EXPECT_THAT(InvalidPaths(spec), ElementsAre("sampler.mc_dropout")) << "attention";
+  spec.model.kind = LayeredModel{
+      {{ToSequenceLayer{.width = 4}}, {Conv1dLayer{.out_channels = 4}}, {FlattenLayer{}}, {LinearLayer{}}}};
+  EXPECT_THAT(InvalidPaths(spec), IsEmpty());
   spec.model.kind = BuiltinModel{"lenet5", {}};
   spec.sampler.kind = McDropoutSpec{.rate = 1};
   EXPECT_THAT(InvalidPaths(spec), ElementsAre("sampler.mc_dropout.rate"));
@@ -73,6 +78,8 @@ TEST(PostHocRules, LaplaceNeedsAProperGaussianPrior) {
 TEST(PostHocRules, LaplaceNamesWhatAStructureLacks) {
   JobSpec spec = Job(LaplaceSpec{});
   spec.model.kind = BuiltinModel{"resnet20-frn", {}};
+  EXPECT_THAT(InvalidPaths(spec), ElementsAre("sampler.laplace.structure"));
+  spec.model.kind = BuiltinModel{"vit-tiny", {}};
   EXPECT_THAT(InvalidPaths(spec), ElementsAre("sampler.laplace.structure"));
   spec.sampler.kind = LaplaceSpec{.structure = CurvatureStructure::kDiagonal};
   EXPECT_THAT(InvalidPaths(spec), IsEmpty());

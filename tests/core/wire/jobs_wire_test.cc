@@ -147,7 +147,7 @@ TEST(JobSpecWire, RefusesLayersBesideABuiltinAndSettingsOfABuiltinBesideLayers) 
 TEST(JobSpecWire, StopsReadingLayersThatLieTooDeep) {
   v1::JobSpec proto = Minimal();
   proto.mutable_model()->clear_builtin();
-  v1::JobSpec::Layer* layer = proto.mutable_model()->add_layers();
+  v1::Layer* layer = proto.mutable_model()->add_layers();
   for (int depth = 0; depth < 40; ++depth) layer = layer->mutable_concat()->add_branch();
   layer->mutable_relu();
   const auto violations = FieldViolationsOf(FromProto(proto).status());

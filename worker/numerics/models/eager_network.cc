@@ -2,11 +2,14 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/addcmul.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/baddbmm.h>
 #include <ATen/ops/batch_norm.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/conv2d.h>
+#include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/group_norm.h>
@@ -54,21 +57,19 @@ void FillMask(double rate, const StepKey& step, uint32_t first_block, const at::
   }
 }
 
-// Activations are [n, C * channels, height, width] while they are images, and [C, n, features] after they are
-// flattened.
-class Pass {
+// A score whose weight rounds to 0 beside any other, and is no infinity: a text of padding alone has no NaN.
+constexpr double kHidden = -1e9;
+
+// Activations are [n, C * channels, height, width] while they are images, [C, n, length, width] while they are
+// sequences, else [C, n, features].
+//
+// The tensors of layers, and what several layers do with them.
+class Layers {
  public:
-  Pass(const std::vector<at::Tensor>& parameters, int64_t chains, const ForwardMode& mode)
+  Layers(const std::vector<at::Tensor>& parameters, int64_t chains, const ForwardMode& mode)
       : parameters_(parameters), chains_(chains), mode_(mode) {}
 
-  at::Tensor Run(const std::vector<PlacedLayer>& layers, at::Tensor h) {
-    for (const PlacedLayer& layer : layers) {
-      h = std::visit([&](const auto& kind) { return Apply(kind, layer, h); }, layer.kind);
-    }
-    return h;
-  }
-
- private:
+ protected:
   static bool IsImage(const PlacedLayer& layer) { return layer.input.size() == 3; }
 
   // Tensor `i` of a layer, flattened over all chains' channels.
@@ -82,6 +83,7 @@ class Pass {
   }
 
   at::Tensor Flat(const PlacedLayer& layer, const at::Tensor& h) const {
+    if (IsSequence(layer.input)) return h.flatten(2);
     if (!IsImage(layer)) return h;
     return h.reshape({h.size(0), chains_, -1}).transpose(0, 1);
   }
@@ -94,26 +96,14 @@ class Pass {
     return output;
   }
 
-  at::Tensor Apply(const ConvLayer& conv, const PlacedLayer& layer, const at::Tensor& h) const {
-    const at::Tensor weight = parameters_[layer.parameter].flatten(0, 1);
-    const at::Tensor bias = conv.bias ? PerChannel(layer, 1) : at::Tensor();
-    return Tapped(layer, h,
-                  Traced(layer, h, at::conv2d(h, weight, bias, conv.stride, conv.padding, 1, chains_ * conv.groups)));
-  }
-
-  at::Tensor Apply(const LinearLayer& linear, const PlacedLayer& layer, const at::Tensor& h) const {
-    const at::Tensor weight = parameters_[layer.parameter].transpose(1, 2), x = Flat(layer, h);
-    return Tapped(
-        layer, x,
-        Traced(layer, x,
-               linear.bias ? at::baddbmm(parameters_[layer.parameter + 1].unsqueeze(1), x, weight) : x.bmm(weight)));
-  }
-
-  at::Tensor Apply(const BatchNormLayer& norm, const PlacedLayer& layer, const at::Tensor& h) const {
-    // Over [n, C * channels], so that a chain never uses another chain's channels.
-    const at::Tensor x = IsImage(layer) ? h : h.transpose(0, 1).reshape({h.size(1), -1});
-    const at::Tensor y = Normalise(norm, layer, x);
-    return IsImage(layer) ? y : y.view({h.size(1), chains_, -1}).transpose(0, 1);
+  // Weight `i` of the layer, [C, outputs, ...], and the bias after it, applied to the last axis of x [C, n, features]
+  // or [C, n, length, width].
+  at::Tensor Product(const PlacedLayer& layer, size_t i, bool bias, const at::Tensor& x) const {
+    const at::Tensor weight = parameters_[layer.parameter + i].flatten(2).transpose(1, 2), rows = x.flatten(1, -2);
+    const at::Tensor y =
+        Tapped(layer, rows,
+               bias ? at::baddbmm(parameters_[layer.parameter + i + 1].unsqueeze(1), rows, weight) : rows.bmm(weight));
+    return Traced(layer, x, x.dim() == 3 ? y : y.unflatten(1, {x.size(1), x.size(2)}));
   }
 
   at::Tensor Normalise(const BatchNormLayer& norm, const PlacedLayer& layer, const at::Tensor& x) const {
@@ -145,8 +135,12 @@ class Pass {
     std::vector<at::Tensor> tensors;
     for (size_t i = 0; i < count; ++i) {
       at::Tensor beside = image ? BesideImage(layer, i) : parameters_[layer.parameter + i].unsqueeze(1);
+      // One for all positions.
+      if (h.dim() > beside.dim()) beside = beside.unsqueeze(1);
       if (mode_.traces != nullptr) {
-        beside = image ? beside.expand({h.size(0), -1, -1, -1}) : beside.expand({-1, h.size(1), -1});
+        std::vector<int64_t> sizes(beside.dim(), -1);
+        sizes[image ? 0 : 1] = h.size(image ? 0 : 1);
+        beside = beside.expand(sizes);
         beside.retain_grad();
       }
       tensors.push_back(beside);
@@ -155,9 +149,83 @@ class Pass {
     return tensors;
   }
 
+  const std::vector<at::Tensor>& parameters_;
+  const int64_t chains_;
+  const ForwardMode& mode_;
+};
+
+// Computes the layers.
+class Pass : public Layers {
+ public:
+  using Layers::Layers;
+
+  at::Tensor Run(const std::vector<PlacedLayer>& layers, at::Tensor h) {
+    for (const PlacedLayer& layer : layers) {
+      h = std::visit([&](const auto& kind) { return Apply(kind, layer, h); }, layer.kind);
+    }
+    return h;
+  }
+
+ private:
+  at::Tensor Apply(const ConvLayer& conv, const PlacedLayer& layer, const at::Tensor& h) const {
+    const at::Tensor weight = parameters_[layer.parameter].flatten(0, 1);
+    const at::Tensor bias = conv.bias ? PerChannel(layer, 1) : at::Tensor();
+    return Tapped(layer, h,
+                  Traced(layer, h, at::conv2d(h, weight, bias, conv.stride, conv.padding, 1, chains_ * conv.groups)));
+  }
+
+  at::Tensor Apply(const LinearLayer& linear, const PlacedLayer& layer, const at::Tensor& h) const {
+    return Product(layer, 0, linear.bias, IsSequence(layer.input) ? h : Flat(layer, h));
+  }
+
+  at::Tensor Apply(const EmbeddingLayer& embedding, const PlacedLayer& layer, const at::Tensor& h) {
+    const at::Tensor x = h.detach(), known = x.eq(x.round()).logical_and(x >= 0).logical_and(x < embedding.count);
+    // A GPU would finish all earlier steps to answer. There, the vector of such an index is NaN.
+    TORCH_CHECK_VALUE(h.is_cuda() || known.all().item<bool>(), "the network takes indices from 0 to ",
+                      embedding.count - 1, ", but the inputs have others");
+    const at::Tensor index = x.masked_fill(known.logical_not(), 0).to(at::kLong);
+    if (embedding.padding) padding_ = index == *embedding.padding;
+    const at::Tensor first = at::arange(chains_, index.options()).view({-1, 1, 1}) * embedding.count;
+    const at::Tensor y = at::embedding(parameters_[layer.parameter].flatten(0, 1), index + first);
+    return Traced(layer, index, h.is_cuda() ? y.masked_fill(known.logical_not().unsqueeze(3), std::nan("")) : y);
+  }
+
+  at::Tensor Apply(const ToSequenceLayer&, const PlacedLayer& layer, const at::Tensor& h) const {
+    if (!IsImage(layer)) return h.unflatten(2, layer.output);
+    return h.unflatten(1, {chains_, -1}).flatten(3).permute({1, 0, 3, 2});
+  }
+
+  at::Tensor Apply(const PositionLayer&, const PlacedLayer& layer, const at::Tensor& h) const {
+    return h + ForExamples(layer, h, 1)[0];
+  }
+
+  at::Tensor Apply(const AttentionLayer& attention, const PlacedLayer& layer, const at::Tensor& h) const {
+    // [3, C, n, heads, length, width / heads]
+    const at::Tensor parts =
+        Product(layer, 0, true, h).unflatten(3, {3, attention.heads, -1}).permute({3, 0, 1, 4, 2, 5});
+    const double scale = 1 / std::sqrt(static_cast<double>(parts.size(5)));
+    at::Tensor scores = (parts[0] * scale).matmul(parts[1].transpose(-1, -2));
+    if (layer.padded) scores = scores.masked_fill(padding_.unsqueeze(2).unsqueeze(3), kHidden);
+    return Product(layer, 2, true, scores.softmax(-1).matmul(parts[2]).transpose(2, 3).flatten(3));
+  }
+
+  // A window is a run of whole positions; the weight has its axes as [channels, positions].
+  at::Tensor Apply(const Conv1dLayer& conv, const PlacedLayer& layer, const at::Tensor& h) const {
+    const at::Tensor windows =
+        at::constant_pad_nd(h, {0, 0, conv.padding, conv.padding}).unfold(2, conv.kernel, conv.stride);
+    return Product(layer, 0, conv.bias, windows.flatten(3));
+  }
+
+  at::Tensor Apply(const BatchNormLayer& norm, const PlacedLayer& layer, const at::Tensor& h) const {
+    // Over [n, C * channels], so that a chain never uses another chain's channels.
+    const at::Tensor x = IsImage(layer) ? h : h.transpose(0, 1).reshape({h.size(1), -1});
+    const at::Tensor y = Normalise(norm, layer, x);
+    return IsImage(layer) ? y : y.view({h.size(1), chains_, -1}).transpose(0, 1);
+  }
+
   at::Tensor Apply(const LayerNormLayer& norm, const PlacedLayer& layer, const at::Tensor& h) const {
     const std::vector<at::Tensor> scale_shift = ForExamples(layer, h, 2);
-    return at::addcmul(scale_shift[1], at::layer_norm(h, layer.input, {}, {}, norm.epsilon), scale_shift[0]);
+    return at::addcmul(scale_shift[1], at::layer_norm(h, {h.size(-1)}, {}, {}, norm.epsilon), scale_shift[0]);
   }
 
   at::Tensor Apply(const GroupNormLayer& norm, const PlacedLayer& layer, const at::Tensor& h) const {
@@ -177,7 +245,12 @@ class Pass {
   requires requires(const Kind& kind, const at::Tensor& h) { Output(kind, h); }
   at::Tensor Apply(const Kind& kind, const PlacedLayer&, const at::Tensor& h) const { return Output(kind, h); }
 
-  at::Tensor Apply(const GlobalAvgPoolLayer&, const PlacedLayer&, const at::Tensor& h) const {
+  at::Tensor Apply(const GlobalAvgPoolLayer&, const PlacedLayer& layer, const at::Tensor& h) const {
+    if (layer.padded) {
+      const at::Tensor counted = padding_.logical_not().unsqueeze(3).to(h.options());
+      return (h * counted).sum(2) / counted.sum(2).clamp_min(1);
+    }
+    if (IsSequence(layer.input)) return h.mean(2);
     return h.mean({2, 3}).view({h.size(0), chains_, -1}).transpose(0, 1);
   }
 
@@ -207,9 +280,7 @@ class Pass {
     return at::cat({by_chain(h), by_chain(branch)}, 2).flatten(1, 2);
   }
 
-  const std::vector<at::Tensor>& parameters_;
-  const int64_t chains_;
-  const ForwardMode& mode_;
+  at::Tensor padding_;           // [C, n, length], true where the embedding's index is its padding
   uint32_t dropout_blocks_ = 0;  // used by the layers so far
 };
 

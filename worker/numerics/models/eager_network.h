@@ -13,8 +13,8 @@
 
 namespace chainfleet {
 
-// Input and output of a linear or convolution layer, in the layout of the pass: images as [n, C * channels, height,
-// width], else [C, n, features].
+// Input and output of a product with a weight, in the layout of the pass: images as [n, C * channels, height, width],
+// else [C, n, features], where each position of a sequence, and each window of a conv1d, is a row.
 struct LayerTap {
   const PlacedLayer* layer;
   at::Tensor input, output;
@@ -32,11 +32,11 @@ struct ForwardMode {
   // If set, every layer with parameters is appended, with the tensors from which a backward pass gives the norms of
   // each example's gradient. Not for networks with batch norm, because their examples share the normalisation.
   std::vector<LayerTrace>* traces = nullptr;
-  // If set, every linear and convolution layer is appended.
+  // If set, every linear and convolution layer is appended, and both products of an attention.
   std::vector<LayerTap>* taps = nullptr;
 };
 
-// Logits [C, n, K] for x [C, n, input_shape...] (float, standardised) and `parameters[k]` [C, shape of tensor k...], on
+// Logits [C, n, K] for x [C, n, input_shape...] (float, standardised, or indices) and `parameters[k]` [C, shape of tensor k...], on
 // one device. Differentiable by autograd in parameters that require gradients.
 at::Tensor EagerLogits(const NetworkShape& network, const std::vector<at::Tensor>& parameters, const at::Tensor& x,
                        const ForwardMode& mode = {});

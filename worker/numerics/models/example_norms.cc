@@ -15,8 +15,22 @@ namespace {
 // Sums of squares over all but the first two dimensions, in double.
 at::Tensor SquareSums(const at::Tensor& x) { return x.square().flatten(2).sum(2).to(at::kDouble); }
 
-at::Tensor Norms(const LinearLayer& linear, const LayerTrace& trace, int64_t) {
-  return SquareSums(trace.output.grad()) * (SquareSums(trace.input) + (linear.bias ? 1 : 0));
+// The gradient of an example is a product of the gradient of the output and the input, summed over positions.
+at::Tensor OfProduct(const LayerTrace& trace, bool bias) {
+  const at::Tensor gradient = trace.output.grad();
+  if (gradient.dim() == 3) return SquareSums(gradient) * (SquareSums(trace.input) + (bias ? 1 : 0));
+  const at::Tensor squares = SquareSums(gradient.transpose(2, 3).matmul(trace.input));
+  return bias ? squares + SquareSums(gradient.sum(2)) : squares;
+}
+
+at::Tensor Norms(const LinearLayer& linear, const LayerTrace& trace, int64_t) { return OfProduct(trace, linear.bias); }
+at::Tensor Norms(const Conv1dLayer& conv, const LayerTrace& trace, int64_t) { return OfProduct(trace, conv.bias); }
+at::Tensor Norms(const AttentionLayer&, const LayerTrace& trace, int64_t) { return OfProduct(trace, true); }
+
+// Positions with the same index add up in one vector of the table.
+at::Tensor Norms(const EmbeddingLayer&, const LayerTrace& trace, int64_t) {
+  const at::Tensor gradient = trace.output.grad(), same = trace.input.unsqueeze(3) == trace.input.unsqueeze(2);
+  return (gradient.matmul(gradient.transpose(2, 3)) * same).flatten(2).sum(2).to(at::kDouble);
 }
 
 // The number of examples that a GPU processes in one product, limited by the size of their windows and of the product.
@@ -52,7 +66,7 @@ at::Tensor OfParameters(const LayerTrace& trace, int64_t chains) {
   at::Tensor squares;
   for (const at::Tensor& parameter : trace.of_example) {
     at::Tensor gradient = parameter.grad();
-    if (gradient.dim() == 4) gradient = gradient.reshape({gradient.size(0), chains, -1}).transpose(0, 1);
+    if (trace.layer->input.size() == 3) gradient = gradient.reshape({gradient.size(0), chains, -1}).transpose(0, 1);
     const at::Tensor part = SquareSums(gradient);
     squares = squares.defined() ? squares + part : part;
   }

@@ -1,5 +1,7 @@
 #include "worker/numerics/models/lane_network.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <utility>
 #include <variant>
@@ -7,6 +9,7 @@
 #include "worker/numerics/kernels/dense.h"
 #include "worker/numerics/kernels/lane_conv.h"
 #include "worker/numerics/kernels/lane_layers.h"
+#include "worker/numerics/kernels/lane_sequence.h"
 #include "worker/numerics/kernels/lanes.h"
 
 namespace chainfleet {
@@ -20,6 +23,10 @@ int64_t Widest(const std::vector<PlacedLayer>& layers) {
   for (const PlacedLayer& layer : layers) {
     widest = std::max(
         {widest, NumValues(layer.input), NumValues(layer.output), Widest(layer.branch), Widest(layer.shortcut)});
+    if (std::holds_alternative<AttentionLayer>(layer.kind)) widest = std::max(widest, 3 * NumValues(layer.input));
+    if (const auto* conv = std::get_if<Conv1dLayer>(&layer.kind)) {
+      widest = std::max(widest, layer.output[0] * layer.input[1] * conv->kernel);
+    }
     const auto* conv = std::get_if<ConvLayer>(&layer.kind);
     if (conv == nullptr) continue;
     const int64_t border = 2 * conv->padding;
@@ -33,6 +40,8 @@ LanePlanes PlanesOf(const std::vector<int64_t>& shape) { return {shape[0], NumVa
 LanePool PoolOf(const PlacedLayer& layer, int64_t size, int64_t stride, int64_t padding) {
   return {layer.input[0], layer.input[1], layer.input[2], size, stride, padding};
 }
+
+LaneSequence SequenceOf(const std::vector<int64_t>& shape) { return {shape[0], shape[1]}; }
 
 int64_t GroupsOf(const LayerNormLayer&) { return 1; }
 int64_t GroupsOf(const GroupNormLayer& norm) { return norm.groups; }
@@ -50,16 +59,13 @@ void Pool(const MaxPoolLayer& pool, const PlacedLayer& layer, const float* x, fl
 void Pool(const AvgPoolLayer& pool, const PlacedLayer& layer, const float* x, float* y) {
   LaneAvgPool(PoolOf(layer, pool.size, pool.stride.value_or(pool.size), 0), x, y);
 }
-void Pool(const GlobalAvgPoolLayer&, const PlacedLayer& layer, const float* x, float* y) {
-  LaneMean(PlanesOf(layer.input), x, y);
-}
 
 }  // namespace
 
-// Computes one draw for one set of groups.
-class LaneNetwork::Pass {
+// One draw for one set of groups, and the activations of its pass.
+class LaneNetwork::Work {
  public:
-  Pass(LaneNetwork* network, const float* draw, int64_t groups) : network_(network), draw_(draw), groups_(groups) {}
+  Work(LaneNetwork* network, const float* draw, int64_t groups) : network_(network), draw_(draw), groups_(groups) {}
 
   Activation Read(const float* x) {
     Activation h = Take();
@@ -67,14 +73,7 @@ class LaneNetwork::Pass {
     return h;
   }
 
-  Activation Run(const std::vector<PlacedLayer>& layers, Activation h) {
-    for (const PlacedLayer& layer : layers) {
-      h = std::visit([&](const auto& kind) { return Apply(kind, layer, std::move(h)); }, layer.kind);
-    }
-    return h;
-  }
-
- private:
+ protected:
   const float* Parameter(const PlacedLayer& layer, size_t i) const {
     return draw_ + network_->network_.parameters[layer.parameter + i].offset;
   }
@@ -121,6 +120,41 @@ class LaneNetwork::Pass {
     return h;
   }
 
+  // Multiplies `rows` rows of each group, x[row][inputs][16], by weight `i` of the layer and adds the bias after it.
+  Activation Product(const PlacedLayer& layer, size_t i, bool bias, DenseShape shape, int64_t rows, const float* x) {
+    Activation y = Take();
+    for (int64_t row = 0; row < groups_ * rows; row += kSliceGroups) {
+      DenseForward(shape, Parameter(layer, i), bias ? Parameter(layer, i + 1) : nullptr,
+                   x + row * shape.inputs * kLanes, std::min(kSliceGroups, groups_ * rows - row), /*relu=*/false,
+                   y->data() + row * shape.outputs * kLanes);
+    }
+    return y;
+  }
+
+  // Which positions of a group count, [length][16]; null: all.
+  const float* Counted(const PlacedLayer& layer, int64_t group) const {
+    return layer.padded ? counted_->data() + group * layer.input[0] * kLanes : nullptr;
+  }
+
+  LaneNetwork* const network_;
+  const float* const draw_;
+  const int64_t groups_;
+  Activation counted_;  // [group][length][16]; null: the network's embedding has no padding
+};
+
+// Computes the layers.
+class LaneNetwork::Pass : public LaneNetwork::Work {
+ public:
+  using Work::Work;
+
+  Activation Run(const std::vector<PlacedLayer>& layers, Activation h) {
+    for (const PlacedLayer& layer : layers) {
+      h = std::visit([&](const auto& kind) { return Apply(kind, layer, std::move(h)); }, layer.kind);
+    }
+    return h;
+  }
+
+ private:
   Activation Apply(const ConvLayer& conv, const PlacedLayer& layer, Activation h) {
     const LanePool border = PoolOf(layer, 1, 1, conv.padding);
     const LaneConvShape shape{layer.input[0], conv.out_channels,   conv.groups,       conv.kernel,
@@ -136,9 +170,62 @@ class LaneNetwork::Pass {
   }
 
   Activation Apply(const LinearLayer& linear, const PlacedLayer& layer, Activation h) {
+    const int64_t inputs = IsSequence(layer.input) ? layer.input[1] : NumValues(layer.input);
+    return Product(layer, 0, linear.bias, {inputs, layer.output.back()}, NumValues(layer.input) / inputs, h->data());
+  }
+
+  Activation Apply(const EmbeddingLayer& embedding, const PlacedLayer& layer, Activation h) {
+    const LaneSequence sequence = SequenceOf(layer.output);
+    if (embedding.padding) {
+      counted_ = Map(sequence.length, sequence.length, h,
+                     [&](const float* x, float* y) { LaneCounted(sequence.length, *embedding.padding, x, y); });
+    }
+    return Map(layer, h, [&](const float* x, float* y) {
+      TORCH_CHECK_VALUE(LaneEmbed(sequence, embedding.count, Parameter(layer, 0), x, y),
+                        "the network takes indices from 0 to ", embedding.count - 1, ", but the inputs have others");
+    });
+  }
+
+  Activation Apply(const ToSequenceLayer&, const PlacedLayer& layer, Activation h) {
+    if (layer.input.size() == 1) return h;
+    return Map(layer, h, [&](const float* x, float* y) { LanePixels(SequenceOf(layer.output), x, y); });
+  }
+
+  Activation Apply(const PositionLayer&, const PlacedLayer& layer, Activation h) {
+    return InPlace(layer, std::move(h), [&](float* x) { LaneShift(SequenceOf(layer.input), Parameter(layer, 0), x); });
+  }
+
+  Activation Apply(const AttentionLayer& attention, const PlacedLayer& layer, Activation h) {
+    const LaneSequence sequence = SequenceOf(layer.input);
+    const int64_t width = sequence.width, values = NumValues(layer.input) * kLanes;
+    const Activation in = Product(layer, 0, true, {width, 3 * width}, sequence.length, h->data());
+    const Activation scores = Take(), mixed = Take();
+    for (int64_t g = 0; g < groups_; ++g) {
+      LaneAttention(sequence, attention.heads, in->data() + 3 * g * values, Counted(layer, g), scores->data(),
+                    mixed->data() + g * values);
+    }
+    return Product(layer, 2, true, {width, width}, sequence.length, mixed->data());
+  }
+
+  Activation Apply(const Conv1dLayer& conv, const PlacedLayer& layer, Activation h) {
+    const DenseShape shape{layer.input[1] * conv.kernel, conv.out_channels};
+    const Activation windows =
+        Map(NumValues(layer.input), layer.output[0] * shape.inputs, h, [&](const float* x, float* y) {
+          LaneWindows(SequenceOf(layer.input), conv.kernel, conv.stride, conv.padding, x, y);
+        });
+    return Product(layer, 0, conv.bias, shape, layer.output[0], windows->data());
+  }
+
+  Activation Apply(const GlobalAvgPoolLayer&, const PlacedLayer& layer, Activation h) {
+    if (!IsSequence(layer.input)) {
+      return Map(layer, h, [&](const float* x, float* y) { LaneMean(PlanesOf(layer.input), x, y); });
+    }
+    const LaneSequence sequence = SequenceOf(layer.input);
     Activation y = Take();
-    DenseForward({NumValues(layer.input), layer.output[0]}, Parameter(layer, 0),
-                 linear.bias ? Parameter(layer, 1) : nullptr, h->data(), groups_, /*relu=*/false, y->data());
+    for (int64_t g = 0; g < groups_; ++g) {
+      LanePositionMean(sequence, Counted(layer, g), h->data() + g * NumValues(layer.input) * kLanes,
+                       y->data() + g * sequence.width * kLanes);
+    }
     return y;
   }
 
@@ -159,8 +246,12 @@ class LaneNetwork::Pass {
   template <typename Norm>
   requires requires(const Norm& norm) { GroupsOf(norm); }
   Activation Apply(const Norm& norm, const PlacedLayer& layer, Activation h) {
+    const bool sequence = IsSequence(layer.input);
+    const LanePlanes planes = sequence ? LanePlanes{layer.input[1], 1} : PlanesOf(layer.input);
     return InPlace(layer, std::move(h), [&](float* x) {
-      LaneGroupNorm(PlanesOf(layer.input), GroupsOf(norm), norm.epsilon, Parameter(layer, 0), Parameter(layer, 1), x);
+      for (int64_t p = 0; p < (sequence ? layer.input[0] : 1); ++p, x += planes.channels * planes.size * kLanes) {
+        LaneGroupNorm(planes, GroupsOf(norm), norm.epsilon, Parameter(layer, 0), Parameter(layer, 1), x);
+      }
     });
   }
 
@@ -199,10 +290,6 @@ class LaneNetwork::Pass {
     }
     return y;
   }
-
-  LaneNetwork* const network_;
-  const float* const draw_;
-  const int64_t groups_;
 };
 
 LaneNetwork::LaneNetwork(NetworkShape network) : network_(std::move(network)), largest_(Widest(network_.layers)) {}

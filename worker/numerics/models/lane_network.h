@@ -23,6 +23,7 @@ class LaneNetwork {
   void Forward(const float* draw, int64_t groups, const float* x, float* y);
 
  private:
+  class Work;
   class Pass;
 
   const NetworkShape network_;

@@ -1,3 +1,4 @@
+from chainfleet.v1 import layers_pb2 as _layers_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -50,134 +51,6 @@ class JobSpec(_message.Message):
         theta: _containers.RepeatedScalarFieldContainer[float]
         weights: _containers.RepeatedScalarFieldContainer[str]
         def __init__(self, theta: _Optional[_Iterable[float]] = ..., perturb: _Optional[float] = ..., model: bool = ..., weights: _Optional[_Iterable[str]] = ...) -> None: ...
-    class Layer(_message.Message):
-        __slots__ = ["avg_pool", "batch_norm", "concat", "conv", "dropout", "flatten", "frn", "gelu", "global_avg_pool", "group_norm", "layer_norm", "leaky_relu", "linear", "max_pool", "relu", "residual", "silu", "softplus", "tanh"]
-        class AvgPool(_message.Message):
-            __slots__ = ["size", "stride"]
-            SIZE_FIELD_NUMBER: _ClassVar[int]
-            STRIDE_FIELD_NUMBER: _ClassVar[int]
-            size: int
-            stride: int
-            def __init__(self, size: _Optional[int] = ..., stride: _Optional[int] = ...) -> None: ...
-        class BatchNorm(_message.Message):
-            __slots__ = ["epsilon"]
-            EPSILON_FIELD_NUMBER: _ClassVar[int]
-            epsilon: float
-            def __init__(self, epsilon: _Optional[float] = ...) -> None: ...
-        class Concat(_message.Message):
-            __slots__ = ["branch"]
-            BRANCH_FIELD_NUMBER: _ClassVar[int]
-            branch: _containers.RepeatedCompositeFieldContainer[JobSpec.Layer]
-            def __init__(self, branch: _Optional[_Iterable[_Union[JobSpec.Layer, _Mapping]]] = ...) -> None: ...
-        class Conv(_message.Message):
-            __slots__ = ["bias", "groups", "kernel", "out_channels", "padding", "stride"]
-            BIAS_FIELD_NUMBER: _ClassVar[int]
-            GROUPS_FIELD_NUMBER: _ClassVar[int]
-            KERNEL_FIELD_NUMBER: _ClassVar[int]
-            OUT_CHANNELS_FIELD_NUMBER: _ClassVar[int]
-            PADDING_FIELD_NUMBER: _ClassVar[int]
-            STRIDE_FIELD_NUMBER: _ClassVar[int]
-            bias: bool
-            groups: int
-            kernel: int
-            out_channels: int
-            padding: int
-            stride: int
-            def __init__(self, out_channels: _Optional[int] = ..., kernel: _Optional[int] = ..., stride: _Optional[int] = ..., padding: _Optional[int] = ..., groups: _Optional[int] = ..., bias: bool = ...) -> None: ...
-        class Dropout(_message.Message):
-            __slots__ = ["rate"]
-            RATE_FIELD_NUMBER: _ClassVar[int]
-            rate: float
-            def __init__(self, rate: _Optional[float] = ...) -> None: ...
-        class Empty(_message.Message):
-            __slots__ = []
-            def __init__(self) -> None: ...
-        class Frn(_message.Message):
-            __slots__ = ["epsilon", "threshold"]
-            EPSILON_FIELD_NUMBER: _ClassVar[int]
-            THRESHOLD_FIELD_NUMBER: _ClassVar[int]
-            epsilon: float
-            threshold: bool
-            def __init__(self, epsilon: _Optional[float] = ..., threshold: bool = ...) -> None: ...
-        class GroupNorm(_message.Message):
-            __slots__ = ["epsilon", "groups"]
-            EPSILON_FIELD_NUMBER: _ClassVar[int]
-            GROUPS_FIELD_NUMBER: _ClassVar[int]
-            epsilon: float
-            groups: int
-            def __init__(self, groups: _Optional[int] = ..., epsilon: _Optional[float] = ...) -> None: ...
-        class LayerNorm(_message.Message):
-            __slots__ = ["epsilon"]
-            EPSILON_FIELD_NUMBER: _ClassVar[int]
-            epsilon: float
-            def __init__(self, epsilon: _Optional[float] = ...) -> None: ...
-        class LeakyRelu(_message.Message):
-            __slots__ = ["slope"]
-            SLOPE_FIELD_NUMBER: _ClassVar[int]
-            slope: float
-            def __init__(self, slope: _Optional[float] = ...) -> None: ...
-        class Linear(_message.Message):
-            __slots__ = ["bias", "outputs"]
-            BIAS_FIELD_NUMBER: _ClassVar[int]
-            OUTPUTS_FIELD_NUMBER: _ClassVar[int]
-            bias: bool
-            outputs: int
-            def __init__(self, outputs: _Optional[int] = ..., bias: bool = ...) -> None: ...
-        class MaxPool(_message.Message):
-            __slots__ = ["padding", "size", "stride"]
-            PADDING_FIELD_NUMBER: _ClassVar[int]
-            SIZE_FIELD_NUMBER: _ClassVar[int]
-            STRIDE_FIELD_NUMBER: _ClassVar[int]
-            padding: int
-            size: int
-            stride: int
-            def __init__(self, size: _Optional[int] = ..., stride: _Optional[int] = ..., padding: _Optional[int] = ...) -> None: ...
-        class Residual(_message.Message):
-            __slots__ = ["branch", "shortcut"]
-            BRANCH_FIELD_NUMBER: _ClassVar[int]
-            SHORTCUT_FIELD_NUMBER: _ClassVar[int]
-            branch: _containers.RepeatedCompositeFieldContainer[JobSpec.Layer]
-            shortcut: _containers.RepeatedCompositeFieldContainer[JobSpec.Layer]
-            def __init__(self, branch: _Optional[_Iterable[_Union[JobSpec.Layer, _Mapping]]] = ..., shortcut: _Optional[_Iterable[_Union[JobSpec.Layer, _Mapping]]] = ...) -> None: ...
-        AVG_POOL_FIELD_NUMBER: _ClassVar[int]
-        BATCH_NORM_FIELD_NUMBER: _ClassVar[int]
-        CONCAT_FIELD_NUMBER: _ClassVar[int]
-        CONV_FIELD_NUMBER: _ClassVar[int]
-        DROPOUT_FIELD_NUMBER: _ClassVar[int]
-        FLATTEN_FIELD_NUMBER: _ClassVar[int]
-        FRN_FIELD_NUMBER: _ClassVar[int]
-        GELU_FIELD_NUMBER: _ClassVar[int]
-        GLOBAL_AVG_POOL_FIELD_NUMBER: _ClassVar[int]
-        GROUP_NORM_FIELD_NUMBER: _ClassVar[int]
-        LAYER_NORM_FIELD_NUMBER: _ClassVar[int]
-        LEAKY_RELU_FIELD_NUMBER: _ClassVar[int]
-        LINEAR_FIELD_NUMBER: _ClassVar[int]
-        MAX_POOL_FIELD_NUMBER: _ClassVar[int]
-        RELU_FIELD_NUMBER: _ClassVar[int]
-        RESIDUAL_FIELD_NUMBER: _ClassVar[int]
-        SILU_FIELD_NUMBER: _ClassVar[int]
-        SOFTPLUS_FIELD_NUMBER: _ClassVar[int]
-        TANH_FIELD_NUMBER: _ClassVar[int]
-        avg_pool: JobSpec.Layer.AvgPool
-        batch_norm: JobSpec.Layer.BatchNorm
-        concat: JobSpec.Layer.Concat
-        conv: JobSpec.Layer.Conv
-        dropout: JobSpec.Layer.Dropout
-        flatten: JobSpec.Layer.Empty
-        frn: JobSpec.Layer.Frn
-        gelu: JobSpec.Layer.Empty
-        global_avg_pool: JobSpec.Layer.Empty
-        group_norm: JobSpec.Layer.GroupNorm
-        layer_norm: JobSpec.Layer.LayerNorm
-        leaky_relu: JobSpec.Layer.LeakyRelu
-        linear: JobSpec.Layer.Linear
-        max_pool: JobSpec.Layer.MaxPool
-        relu: JobSpec.Layer.Empty
-        residual: JobSpec.Layer.Residual
-        silu: JobSpec.Layer.Empty
-        softplus: JobSpec.Layer.Empty
-        tanh: JobSpec.Layer.Empty
-        def __init__(self, conv: _Optional[_Union[JobSpec.Layer.Conv, _Mapping]] = ..., linear: _Optional[_Union[JobSpec.Layer.Linear, _Mapping]] = ..., batch_norm: _Optional[_Union[JobSpec.Layer.BatchNorm, _Mapping]] = ..., frn: _Optional[_Union[JobSpec.Layer.Frn, _Mapping]] = ..., relu: _Optional[_Union[JobSpec.Layer.Empty, _Mapping]] = ..., max_pool: _Optional[_Union[JobSpec.Layer.MaxPool, _Mapping]] = ..., avg_pool: _Optional[_Union[JobSpec.Layer.AvgPool, _Mapping]] = ..., global_avg_pool: _Optional[_Union[JobSpec.Layer.Empty, _Mapping]] = ..., flatten: _Optional[_Union[JobSpec.Layer.Empty, _Mapping]] = ..., dropout: _Optional[_Union[JobSpec.Layer.Dropout, _Mapping]] = ..., residual: _Optional[_Union[JobSpec.Layer.Residual, _Mapping]] = ..., concat: _Optional[_Union[JobSpec.Layer.Concat, _Mapping]] = ..., gelu: _Optional[_Union[JobSpec.Layer.Empty, _Mapping]] = ..., silu: _Optional[_Union[JobSpec.Layer.Empty, _Mapping]] = ..., tanh: _Optional[_Union[JobSpec.Layer.Empty, _Mapping]] = ..., softplus: _Optional[_Union[JobSpec.Layer.Empty, _Mapping]] = ..., leaky_relu: _Optional[_Union[JobSpec.Layer.LeakyRelu, _Mapping]] = ..., layer_norm: _Optional[_Union[JobSpec.Layer.LayerNorm, _Mapping]] = ..., group_norm: _Optional[_Union[JobSpec.Layer.GroupNorm, _Mapping]] = ...) -> None: ...
     class Likelihood(_message.Message):
         __slots__ = ["bernoulli", "categorical", "gaussian", "heteroscedastic_gaussian"]
         class Empty(_message.Message):
@@ -200,7 +73,7 @@ class JobSpec(_message.Message):
         heteroscedastic_gaussian: JobSpec.Likelihood.Empty
         def __init__(self, categorical: _Optional[_Union[JobSpec.Likelihood.Empty, _Mapping]] = ..., gaussian: _Optional[_Union[JobSpec.Likelihood.Gaussian, _Mapping]] = ..., heteroscedastic_gaussian: _Optional[_Union[JobSpec.Likelihood.Empty, _Mapping]] = ..., bernoulli: _Optional[_Union[JobSpec.Likelihood.Empty, _Mapping]] = ...) -> None: ...
     class Model(_message.Message):
-        __slots__ = ["builtin", "exported", "hidden", "layers", "potential", "stem", "torchscript", "width"]
+        __slots__ = ["builtin", "exported", "hidden", "layers", "potential", "stem", "torchscript", "vocabulary", "width"]
         BUILTIN_FIELD_NUMBER: _ClassVar[int]
         EXPORTED_FIELD_NUMBER: _ClassVar[int]
         HIDDEN_FIELD_NUMBER: _ClassVar[int]
@@ -208,16 +81,18 @@ class JobSpec(_message.Message):
         POTENTIAL_FIELD_NUMBER: _ClassVar[int]
         STEM_FIELD_NUMBER: _ClassVar[int]
         TORCHSCRIPT_FIELD_NUMBER: _ClassVar[int]
+        VOCABULARY_FIELD_NUMBER: _ClassVar[int]
         WIDTH_FIELD_NUMBER: _ClassVar[int]
         builtin: str
         exported: str
         hidden: _containers.RepeatedScalarFieldContainer[int]
-        layers: _containers.RepeatedCompositeFieldContainer[JobSpec.Layer]
+        layers: _containers.RepeatedCompositeFieldContainer[_layers_pb2.Layer]
         potential: JobSpec.Potential
         stem: str
         torchscript: str
+        vocabulary: int
         width: float
-        def __init__(self, builtin: _Optional[str] = ..., potential: _Optional[_Union[JobSpec.Potential, _Mapping]] = ..., torchscript: _Optional[str] = ..., exported: _Optional[str] = ..., hidden: _Optional[_Iterable[int]] = ..., width: _Optional[float] = ..., stem: _Optional[str] = ..., layers: _Optional[_Iterable[_Union[JobSpec.Layer, _Mapping]]] = ...) -> None: ...
+        def __init__(self, builtin: _Optional[str] = ..., potential: _Optional[_Union[JobSpec.Potential, _Mapping]] = ..., torchscript: _Optional[str] = ..., exported: _Optional[str] = ..., hidden: _Optional[_Iterable[int]] = ..., width: _Optional[float] = ..., stem: _Optional[str] = ..., vocabulary: _Optional[int] = ..., layers: _Optional[_Iterable[_Union[_layers_pb2.Layer, _Mapping]]] = ...) -> None: ...
     class Potential(_message.Message):
         __slots__ = ["gaussian", "gaussian_mixture", "linear_regression", "logistic_regression"]
         class Gaussian(_message.Message):

@@ -13,6 +13,7 @@
 #include "tests/support/exported_files.h"
 #include "tests/support/network_fixture.h"
 #include "tests/support/script_file.h"
+#include "tests/support/sequence_layers.h"
 #include "worker/numerics/kernels/lanes.h"
 #include "worker/numerics/models/eager_network.h"
 #include "worker/numerics/models/scripted_network.h"
@@ -104,20 +105,31 @@ class BlockNetworkTest : public ::testing::TestWithParam<std::string> {
     return outputs;
   }
 
-  static bool IsSmall() { return GetParam() == "mlp" || GetParam() == "lenet5" || GetParam() == "every layer"; }
+  static bool IsSmall() {
+    const std::string& name = GetParam();
+    return name == "mlp" || name == "lenet5" || name == "every layer" || name == "sequences" || name == "tokens";
+  }
+
+  static std::vector<int64_t> InputShape() {
+    if (GetParam() == "tokens") return {12};
+    if (GetParam() == "every layer" || GetParam() == "sequences") return {2, 9, 10};
+    return IsSmall() ? std::vector<int64_t>{1, 28, 28} : std::vector<int64_t>{3, 32, 32};
+  }
+
+  static ModelSpec Model() {
+    if (GetParam() == "every layer") return {LayeredModel{EveryLayer()}};
+    if (GetParam() == "sequences") return {LayeredModel{SequenceLayers()}};
+    if (GetParam() == "tokens") return {LayeredModel{TokenLayers()}};
+    return {BuiltinModel{GetParam(), {}}};
+  }
 
   const int64_t block_ = IsSmall() ? kMaxBlockRows : kLanes + 1;
-  const std::shared_ptr<const ResidentDataset> data_ =
-      SyntheticImages(80, GetParam() == "every layer" ? std::vector<int64_t>{2, 9, 10}
-                          : IsSmall()                 ? std::vector<int64_t>{1, 28, 28}
-                                                      : std::vector<int64_t>{3, 32, 32});
+  const std::shared_ptr<const ResidentDataset> data_ = SyntheticImages(80, InputShape());
   const Dataset& description_ = data_->description();
-  const NetworkShape network_ = GetParam() == "every layer"
-                                    ? *InferNetwork(EveryLayer(), description_.input_shape, kClasses, "layers")
-                                    : *InferNetwork({BuiltinModel{GetParam(), {}}}, description_.input_shape, kClasses);
+  const NetworkShape network_ = *InferNetwork(Model(), description_.input_shape, kClasses);
   std::vector<float> draw_;
   const InputRows rows_{description_.input_type, data_->input_bytes().data(), description_.input_shape,
-                        description_.normalisation};
+                        GetParam() == "tokens" ? Normalisation{{0}, {1.0 / 255}} : description_.normalisation};
 };
 
 TEST_P(BlockNetworkTest, AgreesWithTheNetworkInDouble) {
@@ -163,13 +175,31 @@ TEST_P(BlockNetworkTest, GivesAnImageTheSameNumbersInEveryBlock) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, BlockNetworkTest,
-                         ::testing::Values("mlp", "lenet5", "every layer", "cnn5", "resnet20-frn", "resnet18"),
+                         ::testing::Values("mlp", "lenet5", "every layer", "sequences", "tokens", "cnn5",
+                                           "resnet20-frn", "resnet18"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace_if(
                                name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
                            return name;
                          });
+
+TEST(LaneBlock, RefusesIndicesThatTheNetworkDoesNotKnow) {
+  const NetworkShape network = *InferNetwork(
+      {{EmbeddingLayer{.count = 4, .width = 2}}, {FlattenLayer{}}, {LinearLayer{}}}, {1}, kClasses, "layers");
+  const std::vector<float> draw(NumParameters(network.parameters), 0.5f), values = {0, 3, 4, -1, 1.5f, NAN};
+  const InputRows rows(InputType::kFloat32, reinterpret_cast<const char*>(values.data()), std::vector<int64_t>{1},
+                       Normalisation());
+  const auto block = MakeBlockNetwork(network);
+  for (size_t i = 0; i < values.size(); ++i) {
+    block->Read(rows, static_cast<int64_t>(i), 1);
+    if (i < 2) {
+      EXPECT_NO_THROW(block->Outputs(draw.data())) << values[i];
+    } else {
+      EXPECT_THROW(block->Outputs(draw.data()), c10::ValueError) << values[i];
+    }
+  }
+}
 
 // Outputs of a row in blocks that end with it, of any number of rows, are those of the row alone, up to rounding those
 // of Logits.

@@ -10,6 +10,7 @@
 
 #include "core/domain/model_spec.h"
 #include "tests/support/network_fixture.h"
+#include "tests/support/sequence_layers.h"
 #include "worker/numerics/models/eager_potential.h"
 
 namespace chainfleet {
@@ -39,17 +40,20 @@ struct Case {
   std::string name;
   ModelSpec model;
   ChainBatching batching;
-  int64_t side = 11;  // side of the images
+  int64_t side = 11;  // side of the images; 0: rows of 12 bytes, as they are stored
 };
 
 class ExampleNorms : public ::testing::TestWithParam<Case> {};
 
 TEST_P(ExampleNorms, MatchBatchesOfOne) {
-  const std::vector<int64_t> shape = {3, GetParam().side, GetParam().side};
+  const int64_t side = GetParam().side;
+  const std::vector<int64_t> shape = side > 0 ? std::vector<int64_t>{3, side, side} : std::vector<int64_t>{12};
   const auto data = SyntheticImages(kExamples, shape);
   NetworkShape network = *InferNetwork(GetParam().model, shape, 10);
   const auto layout = std::make_shared<const Layout>(network.parameters);
-  const NetworkSettings settings = {{{0.5, 0.4, 0.6}, {0.29, 0.3, 0.2}}, {}, /*prior_precision=*/0};
+  const Normalisation normalisation =
+      side > 0 ? Normalisation{{0.5, 0.4, 0.6}, {0.29, 0.3, 0.2}} : Normalisation{{0}, {1.0 / 255}};
+  const NetworkSettings settings = {normalisation, {}, /*prior_precision=*/0};
   const auto potential = MakeEagerPotential(std::move(network), layout, data, settings, Device{}, GetParam().batching);
   const ThetaArena theta = RandomTheta(layout, kRows);
   const std::vector<int64_t> ids = SomeIds(kRows, kImages, kExamples);
@@ -78,6 +82,9 @@ INSTANTIATE_TEST_SUITE_P(
     Networks, ExampleNorms,
     ::testing::Values(Case{"layers_apart", {LayeredModel{EveryLayer()}}, ChainBatching::kApart},
                       Case{"layers_together", {LayeredModel{EveryLayer()}}, ChainBatching::kTogether},
+                      Case{"sequences_apart", {LayeredModel{SequenceLayers()}}, ChainBatching::kApart},
+                      Case{"sequences_together", {LayeredModel{SequenceLayers()}}, ChainBatching::kTogether},
+                      Case{"tokens", {LayeredModel{TokenLayers()}}, ChainBatching::kTogether, 0},
                       Case{"resnet20_frn", {BuiltinModel{"resnet20-frn", {}, 0.125}}, ChainBatching::kTogether},
                       Case{"cnn5", {BuiltinModel{"cnn5", {}, 0.125}}, ChainBatching::kApart, 28},
                       Case{"vgg16", {BuiltinModel{"vgg16", {}, 0.125}}, ChainBatching::kApart, 32}),

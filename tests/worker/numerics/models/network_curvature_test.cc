@@ -8,6 +8,7 @@
 #include "tests/support/network_fixture.h"
 #include "tests/support/plain_network.h"
 #include "tests/support/regression_dataset.h"
+#include "tests/support/sequence_layers.h"
 #include "worker/numerics/arena/tensor_view.h"
 #include "worker/numerics/models/eager_potential.h"
 #include "worker/numerics/potentials/curvature.h"
@@ -72,14 +73,8 @@ void ExpectClose(const at::Tensor& found, const at::Tensor& wanted) {
   EXPECT_LT((found - wanted).abs().max().item<double>(), 1e-5 * wanted.abs().max().item<double>());
 }
 
-TEST(NetworkCurvature, FullAndDiagonalAreSumsOfSquaredGradients) {
-  Fixture network({{ConvLayer{.out_channels = 3, .padding = 1}},
-                   {FrnLayer{}},
-                   {MaxPoolLayer{2}},
-                   {GroupNormLayer{.groups = 1}},
-                   {GeluLayer{}},
-                   {ResidualLayer{{{ConvLayer{.out_channels = 3, .kernel = 1, .bias = false}}, {ReluLayer{}}}, {}}},
-                   {LinearLayer{}}});
+void ExpectSquaredGradients(const LayerList& layers) {
+  Fixture network(layers);
   const int64_t size = network.layout->num_parameters();
   at::Tensor wanted = at::zeros({size, size}, at::kDouble);
   for (int64_t i = 0; i < kExamples; ++i) {
@@ -96,6 +91,18 @@ TEST(NetworkCurvature, FullAndDiagonalAreSumsOfSquaredGradients) {
   }
   ExpectClose(network.Sum(CurvatureStructure::kFull).full, wanted);
   ExpectClose(network.Sum(CurvatureStructure::kDiagonal).diagonal, wanted.diag());
+}
+
+TEST(NetworkCurvature, FullAndDiagonalAreSumsOfSquaredGradients) {
+  ExpectSquaredGradients(SequenceLayers());
+  ExpectSquaredGradients(
+      {{ConvLayer{.out_channels = 3, .padding = 1}},
+       {FrnLayer{}},
+       {MaxPoolLayer{2}},
+       {GroupNormLayer{.groups = 1}},
+       {GeluLayer{}},
+       {ResidualLayer{{{ConvLayer{.out_channels = 3, .kernel = 1, .bias = false}}, {ReluLayer{}}}, {}}},
+       {LinearLayer{}}});
 }
 
 TEST(NetworkCurvature, KroneckerFactorsMatchEveryLayer) {
@@ -134,6 +141,42 @@ TEST(NetworkCurvature, KroneckerFactorsMatchEveryLayer) {
     EXPECT_EQ(sum.layers[l].weight, static_cast<int64_t>(2 * l));
     EXPECT_EQ(sum.layers[l].bias, l < 2);
     EXPECT_EQ(sum.layers[l].positions, l == 0 ? 9 * kExamples : kExamples);
+    ExpectClose(sum.layers[l].inputs, inputs[l]);
+    ExpectClose(sum.layers[l].outputs, outputs[l]);
+  }
+}
+
+// Every position of a sequence and every window is a row of its layer.
+TEST(NetworkCurvature, KroneckerFactorsMatchLayersOfSequences) {
+  Fixture network({{ToSequenceLayer{}},
+                   {LinearLayer{.outputs = 3}},
+                   {TanhLayer{}},
+                   {Conv1dLayer{.out_channels = 2, .kernel = 2}},
+                   {FlattenLayer{}},
+                   {LinearLayer{.bias = false}}});
+  std::vector<at::Tensor> inputs(2), outputs(2);
+  const auto add = [](at::Tensor* sum, const at::Tensor& rows) { AddTo(sum, rows.t().matmul(rows)); };
+  for (int64_t i = 0; i < kExamples; ++i) {
+    const auto w = network.Leaves();
+    const at::Tensor x = network.Image(i).flatten(2).squeeze(0).t();
+    const at::Tensor y1 = x.matmul(w[0].t()) + w[1], windows = y1.tanh().unfold(0, 2, 1).flatten(1);
+    const at::Tensor y2 = windows.matmul(w[2].flatten(1).t()) + w[3],
+                     logits = y2.flatten().unsqueeze(0).matmul(w[4].t());
+    add(&inputs[0], at::cat({x, at::ones({36, 1}, at::kDouble)}, 1));
+    add(&inputs[1], at::cat({windows, at::ones({35, 1}, at::kDouble)}, 1).detach());
+    for (const at::Tensor& y : {y1, y2}) y.retain_grad();
+    for (int64_t k = 0; k < kClasses; ++k) {
+      for (const at::Tensor& y : {y1, y2}) y.mutable_grad() = at::Tensor();
+      (logits.squeeze(0) * Root(logits)[k]).sum().backward({}, /*retain_graph=*/true);
+      add(&outputs[0], y1.grad());
+      add(&outputs[1], y2.grad());
+    }
+  }
+  const Curvature sum = network.Sum(CurvatureStructure::kKronecker);
+  ASSERT_EQ(sum.layers.size(), 3u);
+  for (size_t l = 0; l < 2; ++l) {
+    EXPECT_TRUE(sum.layers[l].bias);
+    EXPECT_EQ(sum.layers[l].positions, (l == 0 ? 36 : 35) * kExamples);
     ExpectClose(sum.layers[l].inputs, inputs[l]);
     ExpectClose(sum.layers[l].outputs, outputs[l]);
   }

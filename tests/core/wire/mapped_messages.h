@@ -76,6 +76,7 @@ inline void FixModel(v1::JobSpec::Model* model, RandomMessage* random) {
   model->clear_hidden();
   model->clear_width();
   model->clear_stem();
+  model->clear_vocabulary();
 }
 
 inline void Fix(v1::JobSpec* spec, RandomMessage* random) {

@@ -18,12 +18,16 @@ namespace {
 class FullSizeNetworks : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(FullSizeNetworks, StartAChainInARowOfTheirOwnSize) {
-  const auto data = SyntheticImages(8, {3, 32, 32});
+  const bool texts = GetParam() == "text-transformer";
+  const std::vector<int64_t> input_shape = texts ? std::vector<int64_t>{20} : std::vector<int64_t>{3, 32, 32};
+  const auto data = SyntheticImages(8, input_shape);
   auto plan = std::make_shared<JobPlan>();
   plan->job = "full-aaaaaa";
   JobSpec& spec = plan->spec;
   spec.name = "full";
-  spec.model.kind = BuiltinModel{GetParam(), {}};
+  BuiltinModel model{GetParam(), {}};
+  if (texts) model.vocabulary = 256;
+  spec.model.kind = model;
   spec.dataset = "synthetic";
   spec.sampler.kind = SgldSpec{};
   spec.schedule.kind = ConstantSchedule{0.1};
@@ -31,7 +35,7 @@ TEST_P(FullSizeNetworks, StartAChainInARowOfTheirOwnSize) {
   spec.num_epochs = 1;
   plan->dataset = data->description();
   plan->normalisation = data->description().normalisation;
-  const NetworkShape network = *InferNetwork(spec.model, {3, 32, 32}, 10);
+  const NetworkShape network = *InferNetwork(spec.model, input_shape, 10);
   const int64_t parameters = NumParameters(network.parameters);
   const auto potential = MakeNetworkPotential(*plan, data, Device());
   ASSERT_TRUE(potential.ok()) << potential.status();

@@ -239,7 +239,8 @@ LayerList VitTiny(const BuiltinModel& model) {
   return layers;
 }
 
-// The encoder of Vaswani et al., NeurIPS 2017, for classes and numbers of short texts.
+// An encoder (Vaswani et al., NeurIPS 2017) with norms before the branches, gelu and learned positions, for short
+// texts.
 LayerList TextTransformer(const BuiltinModel& model) {
   constexpr int64_t kBlocks = 4, kHeads = 4;
   const int64_t width = kHeads * Parts(model).Scaled(32);

@@ -289,10 +289,13 @@ class Inference : public SequencePlacement {
     layer->kind = ResidualLayer();
     const std::string here = path_;
     CHAINFLEET_RETURN_IF_ERROR(PlaceBranch(residual.branch, path, layer));
+    const bool branch_padded = padded_;
     padded_ = layer->padded;
     CHAINFLEET_ASSIGN_OR_RETURN(layer->shortcut,
                                 Place(residual.shortcut, layer->input, path + ".shortcut", layer->name + ".shortcut."));
     path_ = here;
+    // Both lists may have made new positions. Otherwise theirs are those of the input, since the shapes agree.
+    layer->padded = branch_padded || padded_;
     const Shape& shortcut = layer->shortcut.empty() ? layer->input : layer->shortcut.back().output;
     if (shortcut != layer->output) {
       return Misfit(*layer, absl::StrCat("the branch gives ", Text(layer->output), ", the shortcut ", Text(shortcut)));

@@ -360,7 +360,7 @@ void ChainBatchRunner::FailAll(Part* part, const absl::Status& status) {
     held_->LoseDevice(std::string(status.message()));  // also hands back the chains that are not ending
     std::erase_if(part->rows, [](const auto& entry) { return !entry.second.leaving; });
   }
-  // Values of the data set that the network does not take, such as an unknown index, fail on every worker.
+  // LibTorch refused values, such as an index that the network does not know: they fail on every worker.
   const auto why = absl::IsInvalidArgument(status) ? ReleasedChain::Why::kInvalid : ReleasedChain::Why::kFailed;
   for (auto& [index, row] : part->rows) {
     row.in_batch = false;

@@ -133,6 +133,15 @@ TEST(NetworkShape, KnowsWhichPositionsMayBePadding) {
   EXPECT_TRUE(network->layers[2].padded);
   EXPECT_TRUE(network->layers[3].padded);
   EXPECT_FALSE(network->layers[4].padded);
+  const LayerList narrow = {{FlattenLayer{}}, {ToSequenceLayer{.width = 2}}};
+  const auto new_positions = InferNetwork({{EmbeddingLayer{.count = 9, .width = 4, .padding = 0}},
+                                           {ResidualLayer{narrow, narrow}},
+                                           {AttentionLayer{}},
+                                           {GlobalAvgPoolLayer{}},
+                                           {LinearLayer{}}},
+                                          {6}, 3, "model.layers");
+  ASSERT_TRUE(new_positions.ok()) << new_positions.status();
+  EXPECT_FALSE(new_positions->layers[2].padded) << "both lists made new positions";
 }
 
 TEST(NetworkShape, AMisfitOfASequenceNamesTheLayer) {

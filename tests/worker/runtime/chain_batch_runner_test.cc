@@ -316,6 +316,14 @@ TEST_F(ChainBatchRunnerTest, ReleasesTheChainsOfABatchThatFails) {
   EXPECT_TRUE(worker_->held.quiet());
 }
 
+TEST_F(ChainBatchRunnerTest, RejectsAJobWhoseValuesTheNetworkDoesNotTake) {
+  script_.step_status = absl::InvalidArgumentError("an unknown index");
+  Start(Plan(2));
+  Run(absl::Seconds(30));
+  ASSERT_THAT(server_.released, SizeIs(2)) << "no worker tries again";
+  for (const ReleasedChain& released : server_.released) EXPECT_EQ(released.why, ReleasedChain::Why::kInvalid);
+}
+
 TEST_F(ChainBatchRunnerTest, ALostDeviceGivesEveryChainBackAndEndsTheProcess) {
   server_.AddChains(AnalyticPlan("job-b", 2), 2);
   Start(Plan(3));

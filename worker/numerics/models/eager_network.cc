@@ -24,6 +24,9 @@
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "worker/numerics/arena/tensor_view.h"
 
 namespace chainfleet {

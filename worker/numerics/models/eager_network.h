@@ -36,8 +36,9 @@ struct ForwardMode {
   std::vector<LayerTap>* taps = nullptr;
 };
 
-// Logits [C, n, K] for x [C, n, input_shape...] (float, standardised, or indices) and `parameters[k]` [C, shape of tensor k...], on
-// one device. Differentiable by autograd in parameters that require gradients.
+// Logits [C, n, K] for x [C, n, input_shape...] (float, standardised, or indices) and `parameters[k]` [C, shape of
+// tensor k...], on one device. Throws c10::ValueError for an index that the network does not know; on a GPU the index
+// has a vector of NaN. Differentiable by autograd in parameters that require gradients.
 at::Tensor EagerLogits(const NetworkShape& network, const std::vector<at::Tensor>& parameters, const at::Tensor& x,
                        const ForwardMode& mode = {});
 

@@ -15,11 +15,22 @@ namespace {
 // Sums of squares over all but the first two dimensions, in double.
 at::Tensor SquareSums(const at::Tensor& x) { return x.square().flatten(2).sum(2).to(at::kDouble); }
 
+// Sums d_p . d_q inner[p, q] over pairs of positions, d the gradient [C, n, length, outputs].
+at::Tensor SumOfPairs(const at::Tensor& gradient, const at::Tensor& inner) {
+  return (gradient.matmul(gradient.transpose(2, 3)) * inner).flatten(2).sum(2).to(at::kDouble);
+}
+
 // The gradient of an example is a product of the gradient of the output and the input, summed over positions.
 at::Tensor OfProduct(const LayerTrace& trace, bool bias) {
   const at::Tensor gradient = trace.output.grad();
   if (gradient.dim() == 3) return SquareSums(gradient) * (SquareSums(trace.input) + (bias ? 1 : 0));
-  const at::Tensor squares = SquareSums(gradient.transpose(2, 3).matmul(trace.input));
+  const at::Tensor& input = trace.input;  // [C, n, length, inputs]
+  const int64_t length = input.size(2);
+  if (length * length < input.size(3) * gradient.size(3)) {  // smaller than the product
+    const at::Tensor inner = input.matmul(input.transpose(2, 3)) + static_cast<int>(bias);
+    return SumOfPairs(gradient, inner);
+  }
+  const at::Tensor squares = SquareSums(gradient.transpose(2, 3).matmul(input));
   return bias ? squares + SquareSums(gradient.sum(2)) : squares;
 }
 
@@ -29,8 +40,7 @@ at::Tensor Norms(const AttentionLayer&, const LayerTrace& trace, int64_t) { retu
 
 // Positions with the same index add up in one vector of the table.
 at::Tensor Norms(const EmbeddingLayer&, const LayerTrace& trace, int64_t) {
-  const at::Tensor gradient = trace.output.grad(), same = trace.input.unsqueeze(3) == trace.input.unsqueeze(2);
-  return (gradient.matmul(gradient.transpose(2, 3)) * same).flatten(2).sum(2).to(at::kDouble);
+  return SumOfPairs(trace.output.grad(), trace.input.unsqueeze(3) == trace.input.unsqueeze(2));
 }
 
 // The number of examples that a GPU processes in one product, limited by the size of their windows and of the product.

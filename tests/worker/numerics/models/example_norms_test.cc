@@ -85,6 +85,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"sequences_apart", {LayeredModel{SequenceLayers()}}, ChainBatching::kApart},
                       Case{"sequences_together", {LayeredModel{SequenceLayers()}}, ChainBatching::kTogether},
                       Case{"tokens", {LayeredModel{TokenLayers()}}, ChainBatching::kTogether, 0},
+                      Case{"apart_tokens", {LayeredModel{TokenLayers()}}, ChainBatching::kApart, 0},
                       Case{"resnet20_frn", {BuiltinModel{"resnet20-frn", {}, 0.125}}, ChainBatching::kTogether},
                       Case{"cnn5", {BuiltinModel{"cnn5", {}, 0.125}}, ChainBatching::kApart, 28},
                       Case{"vgg16", {BuiltinModel{"vgg16", {}, 0.125}}, ChainBatching::kApart, 32}),

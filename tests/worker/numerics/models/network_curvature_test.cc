@@ -21,11 +21,11 @@ constexpr int64_t kExamples = 6, kClasses = 4;
 // A network with a job's own layers over small images; the chain under test is row 1 of two.
 struct Fixture {
   explicit Fixture(const LayerList& layers) : layers(layers) {
-    const auto shape = InferNetwork({LayeredModel{layers}}, {2, 6, 6}, kClasses);
+    const auto shape = InferNetwork({LayeredModel{layers}}, data->description().input_shape, kClasses);
     CHAINFLEET_CHECK(shape.ok()) << shape.status().ToString();
     layout = std::make_shared<const Layout>(shape->parameters);
-    potential = MakeEagerPotential(*shape, layout, data, {data->description().normalisation, {}, 1}, Device(),
-                                   ChainBatching::kApart);
+    const Normalisation normalisation = tokens ? Normalisation{{0}, {1.0 / 255}} : data->description().normalisation;
+    potential = MakeEagerPotential(*shape, layout, data, {normalisation, {}, 1}, Device(), ChainBatching::kApart);
     theta = std::make_unique<ThetaArena>(RandomTheta(layout, 2));
   }
 
@@ -47,16 +47,23 @@ struct Fixture {
     return leaves;
   }
 
+  // An image, or 12 bytes as they are stored.
   at::Tensor Image(int64_t i) const {
     std::vector<double> x;
-    for (int64_t f = 0; f < 72; ++f) {
-      x.push_back((static_cast<uint8_t>(data->input_bytes()[i * 72 + f]) / 255.0 - 0.5) / 0.29);
+    const int64_t size = data->row_size();
+    for (int64_t f = 0; f < size; ++f) {
+      const double byte = static_cast<uint8_t>(data->input_bytes()[i * size + f]);
+      x.push_back(tokens ? byte : (byte / 255.0 - 0.5) / 0.29);
     }
-    return at::tensor(x, at::kDouble).view({1, 2, 6, 6});
+    std::vector<int64_t> shape = data->description().input_shape;
+    shape.insert(shape.begin(), 1);
+    return at::tensor(x, at::kDouble).view(shape);
   }
 
   const LayerList layers;
-  const std::shared_ptr<const ResidentDataset> data = SyntheticImages(kExamples, {2, 6, 6}, kClasses);
+  const bool tokens = TakesIndices(layers);
+  const std::shared_ptr<const ResidentDataset> data =
+      SyntheticImages(kExamples, tokens ? std::vector<int64_t>{12} : std::vector<int64_t>{2, 6, 6}, kClasses);
   std::shared_ptr<const Layout> layout;
   std::unique_ptr<Potential> potential;
   std::unique_ptr<ThetaArena> theta;
@@ -95,6 +102,7 @@ void ExpectSquaredGradients(const LayerList& layers) {
 
 TEST(NetworkCurvature, FullAndDiagonalAreSumsOfSquaredGradients) {
   ExpectSquaredGradients(SequenceLayers());
+  ExpectSquaredGradients(TokenLayers());
   ExpectSquaredGradients(
       {{ConvLayer{.out_channels = 3, .padding = 1}},
        {FrnLayer{}},

@@ -24,21 +24,19 @@ bool IsGrouped(const LayerSpec& layer) {
   return conv != nullptr && conv->groups != 1;
 }
 
-bool HasWeights(const LayerSpec& layer) {
-  return std::holds_alternative<ConvLayer>(layer.kind) || std::holds_alternative<LinearLayer>(layer.kind) ||
-         std::holds_alternative<Conv1dLayer>(layer.kind);
+template <typename... Kinds>
+bool IsAny(const LayerSpec& layer) {
+  return (std::holds_alternative<Kinds>(layer.kind) || ...);
 }
 
+bool HasWeights(const LayerSpec& layer) { return IsAny<ConvLayer, LinearLayer, Conv1dLayer>(layer); }
+
 // Weights that multiply no input, or several at once.
-bool HasTables(const LayerSpec& layer) {
-  return std::holds_alternative<EmbeddingLayer>(layer.kind) || std::holds_alternative<PositionLayer>(layer.kind) ||
-         std::holds_alternative<AttentionLayer>(layer.kind);
-}
+bool HasTables(const LayerSpec& layer) { return IsAny<EmbeddingLayer, PositionLayer, AttentionLayer>(layer); }
 
 // Parameters beyond one weight, and its bias, that multiplies rows of inputs.
 bool HasOtherParameters(const LayerSpec& layer) {
-  return std::holds_alternative<FrnLayer>(layer.kind) || std::holds_alternative<LayerNormLayer>(layer.kind) ||
-         std::holds_alternative<GroupNormLayer>(layer.kind) || HasTables(layer) || IsGrouped(layer);
+  return IsAny<FrnLayer, LayerNormLayer, GroupNormLayer>(layer) || HasTables(layer) || IsGrouped(layer);
 }
 
 Violations Validate(const McDropoutSpec&, const JobSpec& spec) {

@@ -11,6 +11,7 @@
 #include "tests/bench/in_turn.h"
 #include "tests/bench/network_bench.h"
 #include "tests/support/model_files.h"
+#include "tests/support/sequence_layers.h"
 #include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/batch/chain_batch.h"
 
@@ -60,13 +61,9 @@ void Run(benchmark::State& state, const Network& network) {
 }
 
 LayerList TransformerLayers() {
-  const LayerList attend = {{LayerNormLayer{}}, {AttentionLayer{.heads = 4}}};
-  const LayerList dense = {{LayerNormLayer{}}, {LinearLayer{64}}, {GeluLayer{}}, {LinearLayer{32}}};
+  const LayerList block = EncoderBlock(32, 4, 64);
   LayerList layers = {{ToSequenceLayer{.width = 16}}, {LinearLayer{32}}};
-  for (int block = 0; block < 2; ++block) {
-    layers.push_back({ResidualLayer{attend, {}}});
-    layers.push_back({ResidualLayer{dense, {}}});
-  }
+  for (int i = 0; i < 2; ++i) layers.insert(layers.end(), block.begin(), block.end());
   layers.insert(layers.end(), {{GlobalAvgPoolLayer{}}, {LinearLayer{}}});
   return layers;
 }

@@ -20,6 +20,7 @@
 #include "tests/support/network_chains.h"
 #include "tests/support/network_fixture.h"
 #include "tests/support/regression_dataset.h"
+#include "tests/support/sequence_layers.h"
 #include "worker/numerics/batch/start_point.h"
 #include "worker/numerics/models/eager_network.h"
 #include "worker/numerics/models/exported_steps.h"
@@ -63,15 +64,10 @@ TEST(LayersOfATransformer, AreThoseOfPyTorch) {
       {".in_", ".in_proj_"},
       {".out_", ".out_proj."},
   };
-  const LayerList attend = {{LayerNormLayer{}}, {AttentionLayer{.heads = 2}}};
-  const LayerList dense = {{LayerNormLayer{}}, {LinearLayer{32}}, {GeluLayer{}}, {LinearLayer{16}}};
-  const auto network = InferNetwork({{ToSequenceLayer{.width = 5}},
-                                     {LinearLayer{16}},
-                                     {ResidualLayer{attend, {}}},
-                                     {ResidualLayer{dense, {}}},
-                                     {GlobalAvgPoolLayer{}},
-                                     {LinearLayer{}}},
-                                    {7, 5}, 4, "layers");
+  const LayerList block = EncoderBlock(16, 2, 32);
+  const auto network = InferNetwork(
+      {{ToSequenceLayer{.width = 5}}, {LinearLayer{16}}, block[0], block[1], {GlobalAvgPoolLayer{}}, {LinearLayer{}}},
+      {7, 5}, 4, "layers");
   ASSERT_TRUE(network.ok()) << network.status();
   const std::string file = ReadExportedData("transformer.pt2");
   const auto program = ReadExportedProgram(file);

@@ -5,6 +5,12 @@
 
 namespace chainfleet {
 
+// A block of torch.nn.TransformerEncoderLayer with norm_first and gelu.
+inline LayerList EncoderBlock(int64_t width, int64_t heads, int64_t hidden) {
+  return {{ResidualLayer{{{LayerNormLayer{}}, {AttentionLayer{.heads = heads}}}, {}}},
+          {ResidualLayer{{{LayerNormLayer{}}, {LinearLayer{hidden}}, {GeluLayer{}}, {LinearLayer{width}}}, {}}}};
+}
+
 // For images of at least 6 by 6 pixels.
 inline LayerList SequenceLayers() {
   const LayerList attend = {{LayerNormLayer{}}, {AttentionLayer{.heads = 3}}};

@@ -8,9 +8,6 @@
 namespace chainfleet {
 namespace {
 
-// The score of a key that does not count: its weight is 0 beside any key that does.
-constexpr float kHidden = -1e9f;
-
 // scores[j][16] <- exp(scores[j] - largest) / sum over j.
 void Softmax(int64_t length, float* scores) {
   float largest[kLanes], sum[kLanes] = {};
@@ -79,7 +76,7 @@ void LaneAttention(LaneSequence sequence, int64_t heads, const float* in, const 
     for (int64_t i = 0; i < length; ++i) {
       Scores(length, size, stride, query + i * stride * kLanes, key, scores);
       for (int64_t j = 0; counted != nullptr && j < length * kLanes; ++j) {
-        scores[j] = counted[j] == 0 ? kHidden : scores[j];
+        scores[j] = counted[j] == 0 ? kHiddenScore : scores[j];
       }
       Softmax(length, scores);
       float* const out = y + (i * width + h * size) * kLanes;

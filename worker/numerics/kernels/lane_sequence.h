@@ -8,6 +8,10 @@
 
 namespace chainfleet {
 
+// The score of a key that does not count: its weight rounds to 0 beside any key that does, and it is no infinity, so a
+// sequence in which none counts has no NaN.
+inline constexpr float kHiddenScore = -1e9f;
+
 // `length` vectors of `width` values.
 struct LaneSequence {
   int64_t length = 0, width = 0;

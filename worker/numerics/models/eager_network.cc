@@ -28,6 +28,7 @@
 #include <cmath>
 
 #include "worker/numerics/arena/tensor_view.h"
+#include "worker/numerics/kernels/lane_sequence.h"
 
 namespace chainfleet {
 namespace {
@@ -59,9 +60,6 @@ void FillMask(double rate, const StepKey& step, uint32_t first_block, const at::
     }
   }
 }
-
-// A score whose weight rounds to 0 beside any other, and is no infinity: a text of padding alone has no NaN.
-constexpr double kHidden = -1e9;
 
 // Activations are [n, C * channels, height, width] while they are images, [C, n, length, width] while they are
 // sequences, else [C, n, features].
@@ -208,7 +206,7 @@ class Pass : public Layers {
         Product(layer, 0, true, h).unflatten(3, {3, attention.heads, -1}).permute({3, 0, 1, 4, 2, 5});
     const double scale = 1 / std::sqrt(static_cast<double>(parts.size(5)));
     at::Tensor scores = (parts[0] * scale).matmul(parts[1].transpose(-1, -2));
-    if (layer.padded) scores = scores.masked_fill(padding_.unsqueeze(2).unsqueeze(3), kHidden);
+    if (layer.padded) scores = scores.masked_fill(padding_.unsqueeze(2).unsqueeze(3), kHiddenScore);
     return Product(layer, 2, true, scores.softmax(-1).matmul(parts[2]).transpose(2, 3).flatten(3));
   }
 

@@ -47,10 +47,12 @@ at::Tensor InputsOf(const LayerTap& tap, bool bias) {
 }
 
 bool HasBias(const PlacedLayer& layer) {
-  const auto* conv = std::get_if<ConvLayer>(&layer.kind);
-  const auto* conv1d = std::get_if<Conv1dLayer>(&layer.kind);
-  if (conv1d != nullptr) return conv1d->bias;
-  return conv != nullptr ? conv->bias : std::get<LinearLayer>(layer.kind).bias;
+  return std::visit(
+      [](const auto& kind) {
+        if constexpr (requires { kind.bias; }) return kind.bias;
+        return false;
+      },
+      layer.kind);
 }
 
 void AddKronecker(const NetworkShape& network, const Likelihood& likelihood, const std::vector<at::Tensor>& parameters,

@@ -37,7 +37,8 @@ constexpr int kLargeBufferBytes = 4 << 20;
 
 constexpr char kFooter[] =
     "CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE: callers must send it as a bearer token. The file may have several "
-    "lines TOKEN [TENANT] [predictor|reader|operator] [models], and TOKEN worker. CHAINFLEET_WORKER_TOKEN or "
+    "lines TOKEN [TENANT] [admin|operator|writer|reader|predictor] [models], and TOKEN worker; an admin makes and revokes "
+    "others with `chainfleet token` while the server runs. CHAINFLEET_WORKER_TOKEN or "
     "CHAINFLEET_WORKER_TOKEN_FILE: workers must send it. Without --tls-cert tokens travel unencrypted.\n\n"
     "Examples:\n"
     "  CHAINFLEET_TOKEN_FILE=/etc/tokens chainfleet-server --data-dir /srv/chainfleet --listen 0.0.0.0:7400 \\\n"
@@ -105,7 +106,7 @@ void AddAccessFlags(CLI::App* app, Flags* flags) {
   app->add_option("--tls-client-ca", flags->server.tls.authorities,
                   "PEM certificates that sign those of clients and workers; each of these must then present one");
   app->add_flag("--allow-modules", flags->server.access.allow_modules,
-                "Accept TorchScript models, which workers run as programs, from operators and tokens marked `models`");
+                "Accept TorchScript models, which workers run as programs, from operators, admins and tokens marked `models`");
   app->add_option("--tenant-jobs", flags->server.tenant_limits.jobs,
                   "Limit on the jobs of a tenant; deleted jobs do not count")
       ->check(CLI::Range(1, 1 << 30))
@@ -354,7 +355,7 @@ void LogAccess(const TokenTable& tokens, const std::string& listen) {
   }
   const auto is_worker = [](const auto& entry) { return entry.second.may(kWork); };
   if (!tokens.empty() && std::ranges::none_of(tokens, is_worker)) {
-    Log(LogLevel::kWarning, "no worker's token: no worker can join; set CHAINFLEET_WORKER_TOKEN");
+    Log(LogLevel::kWarning, "no worker's token: workers need CHAINFLEET_WORKER_TOKEN, or one of `chainfleet token create --role worker`");
   }
 }
 

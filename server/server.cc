@@ -114,7 +114,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     server->lead_ = std::make_unique<LeadKeeper>(std::move(lead->leader), kLeaderTerm, &server->clock_,
                                                  server->lead_thread_.get(), on_store_lost);
   }
-  server->auth_ = std::make_unique<Authenticator>(options.tokens);
   CHAINFLEET_RETURN_IF_ERROR(server->OpenStores(options));
   CHAINFLEET_RETURN_IF_ERROR(server->Compose(options, std::move(on_store_lost)));
   return server;
@@ -266,12 +265,14 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   coordinator_ = std::make_unique<Coordinator>(
       &clock_, threads_.get(), state_.get(), std::move(stored),
       OptionsOf(options, &control_metrics_, traces_.get(), findings_.get(), std::move(on_store_lost)));
+  auth_ = std::make_unique<Authenticator>(options.tokens, &coordinator_->tokens(), &clock_);
   SignUploads(options);
   const ServiceParts parts{.clock = &clock_,
                            .executor = store_calls_.get(),
                            .state = state_.get(),
                            .blobs = blobs_.get(),
                            .writer = &coordinator_->writer(),
+                           .tokens = &coordinator_->tokens(),
                            .catalog = &coordinator_->catalog(),
                            .versions = &coordinator_->versions(),
                            .dispatcher = &coordinator_->dispatcher(),

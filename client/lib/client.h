@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "chainfleet/v1/access.grpc.pb.h"
 #include "chainfleet/v1/jobs.grpc.pb.h"
 #include "chainfleet/v1/predict.grpc.pb.h"
 #include "client/lib/client_options.h"
@@ -98,6 +99,12 @@ class Client {
                                            const std::function<void(int64_t)>& on_sent);
   absl::StatusOr<std::vector<v1::StoredModel>> ListModels();
   absl::Status DeleteModel(const std::string& name);
+
+  // For admins. A request with the same SHA-256 again returns the token that the first one made.
+  absl::StatusOr<v1::Token> CreateToken(const v1::CreateTokenRequest& request);
+  // All pages, by id, with expired ones.
+  absl::StatusOr<std::vector<v1::Token>> ListTokens();
+  absl::Status RevokeToken(const std::string& id);
 
   absl::StatusOr<v1::PredictResponse> Predict(const v1::PredictRequest& request);
 

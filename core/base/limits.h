@@ -63,6 +63,7 @@ inline constexpr int kMaxLayerDepth = 8;     // nesting of layer lists
 inline constexpr int kMaxPageSize = 1000;
 inline constexpr int64_t kVerifyBytes = 256 * kMiB;                  // draws marked corrupt that one pass reads again
 inline constexpr int kMaxAliases = 1000;                             // aliases of one tenant
+inline constexpr int kMaxTokens = 2000;                               // tokens in the state store, with expired ones
 inline constexpr int64_t kKeptVersions = 1000;                       // versions of a job that no alias names
 inline constexpr absl::Duration kUpkeepInterval = absl::Seconds(5);  // time between two retention passes
 inline constexpr int kRetentionBatch = 64;                           // segments that become tombstones in one change

@@ -12,6 +12,7 @@ absl::Status NoSuch(std::string_view kind, const std::string& name) {
       std::map<std::string_view, const char*>{
           {"job", "JOB_NOT_FOUND"},     {"dataset", "DATASET_NOT_FOUND"}, {"model", "MODEL_NOT_FOUND"},
           {"alias", "ALIAS_NOT_FOUND"}, {"worker", "WORKER_NOT_FOUND"},   {"evaluation", "EVALUATION_NOT_FOUND"},
+          {"token", "TOKEN_NOT_FOUND"},
       }
           .at(kind);
   const std::string word(kind), noun = kind == "dataset" ? "data set" : word;

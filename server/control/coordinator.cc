@@ -21,6 +21,7 @@ std::function<void(const absl::Status&)> Lost(std::function<void(const absl::Sta
 Coordinator::Coordinator(const Clock* clock, Executor* executor, StateStore* store, StoredState state,
                          const DispatcherOptions& options)
     : writer_(clock, executor, store, Lost(options.on_store_lost)),
+      tokens_(executor, &writer_, state),
       catalog_(&writer_, *store, state, Fold(options.id_key, 0)),
       versions_(clock, executor, &writer_, store, state),
       events_(std::make_shared<EventLog>(clock, store->generation())),

@@ -6,6 +6,7 @@
 #include "core/base/clock.h"
 #include "core/base/executor.h"
 #include "core/store/state_store/state_store.h"
+#include "server/control/access_tokens.h"
 #include "server/control/catalog.h"
 #include "server/control/dispatcher.h"
 #include "server/control/event_log.h"
@@ -23,6 +24,7 @@ class Coordinator {
   ~Coordinator() { writer_.Close(); }
 
   StateWriter& writer() { return writer_; }
+  AccessTokens& tokens() { return tokens_; }
   Catalog& catalog() { return catalog_; }
   Versions& versions() { return versions_; }
   Dispatcher& dispatcher() { return dispatcher_; }
@@ -31,6 +33,7 @@ class Coordinator {
 
  private:
   StateWriter writer_;
+  AccessTokens tokens_;
   Catalog catalog_;
   Versions versions_;
   const std::shared_ptr<EventLog> events_;

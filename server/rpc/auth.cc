@@ -1,7 +1,6 @@
 #include "server/rpc/auth.h"
 
 #include <algorithm>
-#include <map>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -10,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/ids.h"
+#include "core/domain/fields.h"
+#include "core/store/draw_codec/sha256.h"
 #include "core/store/state_store/state_change.h"
 
 namespace chainfleet {
@@ -23,6 +24,9 @@ const std::unordered_map<std::string_view, unsigned>& Needs() {
   static const auto* const needs = new std::unordered_map<std::string_view, unsigned>{
       {"/grpc.health.v1.Health/Check", kNoToken},
       {"/grpc.health.v1.Health/Watch", kNoToken},
+      {"/chainfleet.v1.AccessService/CreateToken", kAdminister},
+      {"/chainfleet.v1.AccessService/ListTokens", kAdminister},
+      {"/chainfleet.v1.AccessService/RevokeToken", kAdminister},
       {"/chainfleet.v1.JobService/CreateJob", kWrite},
       {"/chainfleet.v1.JobService/GetJob", kRead},
       {"/chainfleet.v1.JobService/ListJobs", kRead},
@@ -80,16 +84,6 @@ std::optional<unsigned> NeededBy(std::string_view method) {
   return found == Needs().end() ? std::nullopt : std::optional(found->second);
 }
 
-// Compares in constant time, so that the response time does not tell how much of a guess was right.
-bool SameSecret(const grpc::string_ref& given, const std::string& wanted) {
-  if (given.size() != wanted.size()) return false;
-  unsigned difference = 0;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    difference |= static_cast<unsigned char>(given.data()[i]) ^ static_cast<unsigned char>(wanted[i]);
-  }
-  return difference == 0;
-}
-
 absl::Status Unauthenticated(unsigned needed, bool given) {
   const char* variable = needed == kWork ? "CHAINFLEET_WORKER_TOKEN" : "CHAINFLEET_TOKEN";
   return WithReason(
@@ -103,8 +97,9 @@ absl::Status NotAllowed(std::string_view method, unsigned needed) {
   const char* why = "no token allows this method";
   if (needed == kPredict) why = "a worker's token allows the calls of a worker and no others";
   if (needed == kRead) why = "it needs a token that may read: neither a predictor's nor a worker's";
-  if (needed == kWrite) why = "it needs a token that may write, without the word `reader` or `predictor`";
-  if (needed == kOperate) why = "it needs an operator's token";
+  if (needed == kWrite) why = "it needs a token that may write, neither a reader's nor a predictor's";
+  if (needed == kOperate) why = "it needs an operator's or an admin's token";
+  if (needed == kAdminister) why = "it needs an admin's token";
   if (needed == kWork) why = "it needs a worker's token: set CHAINFLEET_WORKER_TOKEN";
   return WithReason(
       absl::PermissionDeniedError(absl::StrCat("the token does not allow ", std::string(method), ": ", why)),
@@ -116,33 +111,30 @@ bool IsStrong(const std::string& token) {
   return token.size() >= (hex ? kFewestHexDigits : kFewestCharacters);
 }
 
-const std::map<std::string, unsigned> kRoles = {
-    {"predictor", kPredict}, {"reader", kReaderRights}, {"operator", kOperatorRights}, {"worker", kWork}};
-
 // Parses the words after a token. INVALID_ARGUMENT.
 absl::StatusOr<Principal> ReadRights(const std::vector<std::string>& words) {
-  Principal principal;
-  std::string role;
+  std::string tenant;
+  std::optional<Role> role;
   unsigned more = 0;
   for (size_t i = 1; i < words.size(); ++i) {
+    const std::optional<Role> named = EnumFromName<Role>(words[i]);
     if (words[i] == "models") {
       more = kPutModels;
-    } else if (const auto known = kRoles.find(words[i]); known != kRoles.end() && role.empty()) {
-      role = known->first;
-      principal.rights = known->second;
-    } else if (known != kRoles.end() || !principal.tenant.empty()) {
-      return absl::InvalidArgumentError("give TOKEN [TENANT] [predictor|reader|operator] [models], or TOKEN worker");
+    } else if (named && !role) {
+      role = named;
+    } else if (named || !tenant.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("give TOKEN [TENANT] [ROLE] [models], with a role of ", AllEnumNames<Role>()));
     } else {
       CHAINFLEET_RETURN_IF_ERROR(CheckName("tenant", words[i]));
-      principal.tenant = words[i];
+      tenant = words[i];
     }
   }
-  if (role == "worker" && words.size() > 2) {
+  if (role == Role::kWorker && words.size() > 2) {
     return absl::InvalidArgumentError("a worker's token has neither tenant nor rights");
   }
-  principal.rights |= more;
-  if (principal.tenant.empty()) principal.tenant = kDefaultTenant;
-  return principal;
+  return Principal{TokenId(Sha256Hex(words[0])), tenant.empty() ? kDefaultTenant : tenant,
+                   RightsOf(role.value_or(Role::kWriter)) | more};
 }
 
 absl::Status AddToken(const std::string& token, Principal principal, TokenTable* tokens) {
@@ -151,7 +143,7 @@ absl::Status AddToken(const std::string& token, Principal principal, TokenTable*
                                                    " characters or more, or ", kFewestHexDigits,
                                                    " hexadecimal digits, as `openssl rand -hex 16` makes them"));
   }
-  if (!tokens->emplace(token, std::move(principal)).second) {
+  if (!tokens->emplace(Sha256Hex(token), std::move(principal)).second) {
     return absl::InvalidArgumentError("this token was given before");
   }
   return absl::OkStatus();
@@ -184,32 +176,61 @@ absl::StatusOr<TokenTable> ParseTokens(const std::optional<std::string>& callers
   }
   if (callers_given == 1) {
     Principal& caller = std::ranges::find_if(tokens, is_caller)->second;
-    if (caller.may(kWrite)) caller.rights = kOperatorRights;
+    if (caller.may(kWrite)) caller.rights = RightsOf(Role::kAdmin);
   }
   if (!workers) return tokens;
   const std::vector<std::string> words = WordsOf(*workers);
   if (words.empty()) return absl::InvalidArgumentError("CHAINFLEET_WORKER_TOKEN: is empty");
   for (const std::string& word : words) {
-    CHAINFLEET_RETURN_IF_ERROR(Annotate(AddToken(word, {kDefaultTenant, kWork}, &tokens), "CHAINFLEET_WORKER_TOKEN"));
+    CHAINFLEET_RETURN_IF_ERROR(Annotate(AddToken(word, {TokenId(Sha256Hex(word)), kDefaultTenant, kWork}, &tokens),
+                                        "CHAINFLEET_WORKER_TOKEN"));
   }
   return tokens;
 }
 
-// Compares with every token, so that the response time does not tell which one nearly matched.
+unsigned RightsOf(Role role) {
+  constexpr unsigned kReader = kPredict | kRead, kWriter = kReader | kWrite,
+                     kOperator = kWriter | kOperate | kPutModels;
+  switch (role) {
+    case Role::kWriter:
+      return kWriter;
+    case Role::kReader:
+      return kReader;
+    case Role::kPredictor:
+      return kPredict;
+    case Role::kOperator:
+      return kOperator;
+    case Role::kAdmin:
+      return kOperator | kAdminister;
+    case Role::kWorker:
+      return kWork;
+  }
+  return 0;
+}
+
+// Looks up a digest, so that the response time tells nothing about the tokens.
+std::optional<Principal> Authenticator::Find(const std::string& token) const {
+  const std::string sha256 = Sha256Hex(token);
+  if (const auto found = fixed_.find(sha256); found != fixed_.end()) return found->second;
+  const std::optional<AccessToken> stored = stored_->Find(sha256);
+  if (!stored || clock_->Wall() >= stored->expires_at) return std::nullopt;
+  return Principal{TokenId(sha256), stored->tenant, RightsOf(stored->role) | (stored->puts_models ? kPutModels : 0u)};
+}
+
 absl::StatusOr<Principal> Authenticator::Authorize(std::string_view method, const CallMetadata& metadata) const {
   const std::optional<unsigned> needed = NeededBy(method);
   if (ending_ && needed != kNoToken) return absl::UnavailableError("the server is ending: repeat the call");
-  if (tokens_.empty()) return Principal{kDefaultTenant, kOperatorRights | kWork};
-  if (needed == kNoToken) return Principal{kDefaultTenant, kNoToken};
-  const Principal* caller = nullptr;
+  if (!wants_tokens_) return Principal{"", kDefaultTenant, RightsOf(Role::kAdmin) | kWork};
+  if (needed == kNoToken) return Principal{"", kDefaultTenant, kNoToken};
+  constexpr std::string_view kScheme = "Bearer ";
   const auto [begin, end] = metadata.equal_range("authorization");
-  for (auto it = begin; it != end; ++it) {
-    for (const auto& [token, principal] : tokens_) {
-      if (SameSecret(it->second, "Bearer " + token)) caller = &principal;
-    }
+  std::optional<Principal> caller;
+  for (auto it = begin; it != end && !caller; ++it) {
+    const std::string_view given(it->second.data(), it->second.size());
+    if (given.starts_with(kScheme)) caller = Find(std::string(given.substr(kScheme.size())));
   }
-  if (caller == nullptr) return Unauthenticated(needed.value_or(kPredict), begin != end);
-  if (needed && (caller->rights & *needed) != 0) return *caller;
+  if (!caller) return Unauthenticated(needed.value_or(kPredict), begin != end);
+  if (needed && caller->may(static_cast<Right>(*needed))) return *std::move(caller);
   return NotAllowed(method, needed.value_or(kNoToken));
 }
 

@@ -12,26 +12,30 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/clock.h"
 #include "core/base/status.h"
+#include "server/control/access_tokens.h"
 #include "server/rpc/request_id.h"
 
 namespace chainfleet {
 
-// The rights of a token: bits of Principal::rights. All but kOperate and kWork are for the caller's tenant.
+// The rights of a token: bits of Principal::rights. kPredict, kRead and kWrite are for the caller's tenant.
 enum Right : unsigned {
-  kPredict = 1,     // predictions, and what a client of the Open Inference Protocol asks before
-  kRead = 2,        // jobs, draws, data sets, evaluations
-  kWrite = 4,       // create, change and delete these
-  kOperate = 8,     // drain workers, delete data sets and models of other tenants
-  kPutModels = 16,  // store TorchScript files, which are programs
-  kWork = 32,       // WorkerService
+  kPredict = 1,      // predictions, and what a client of the Open Inference Protocol asks before
+  kRead = 2,         // jobs, draws, data sets, evaluations
+  kWrite = 4,        // create, change and delete these
+  kOperate = 8,      // drain workers, delete data sets and models of other tenants
+  kPutModels = 16,   // store TorchScript files, which are programs
+  kWork = 32,        // WorkerService
+  kAdminister = 64,  // make, list and revoke tokens
 };
-inline constexpr unsigned kReaderRights = kPredict | kRead, kWriterRights = kReaderRights | kWrite,
-                          kOperatorRights = kWriterRights | kOperate | kPutModels;
+unsigned RightsOf(Role role);
 
+// Who makes a call.
 struct Principal {
+  std::string id;  // of the caller's token (TokenId); empty on a server without tokens
   std::string tenant;
-  unsigned rights = kWriterRights;
+  unsigned rights = 0;
   bool may(Right right) const { return (rights & right) != 0; }
 };
 
@@ -41,29 +45,31 @@ struct AccessOptions {
   int64_t tenant_calls = std::numeric_limits<int64_t>::max();  // calls of one tenant in flight at a time
 };
 
-// Principals by token.
+// Principals by the SHA-256 of their tokens.
 using TokenTable = std::map<std::string, Principal>;
 
-// `callers` has one line for each token: TOKEN [TENANT] [ROLE] [models], or TOKEN worker, where ROLE is predictor,
-// reader or operator; without one the caller may write. A token without a tenant belongs to kDefaultTenant. If there is
-// only one caller token, and it may write, it is an operator's. `workers` is a list of worker tokens, separated by
-// whitespace. nullopt means that the variable is not set; if neither is set, the table is empty and every call is
-// allowed. INVALID_ARGUMENT, naming the line and never the token: no token for callers, a token that is given twice or
-// has fewer than 128 bits (22 characters, or 32 if all are hexadecimal digits), or an unknown word.
+// `callers` has one line for each token: TOKEN [TENANT] [ROLE] [models], where ROLE is a name of a Role, writer if
+// there is none. A token without a tenant belongs to kDefaultTenant. If there is only one caller token, and it may
+// write, it is an admin's. `workers` is a list of worker tokens, separated by whitespace. nullopt means that the
+// variable is not set; if neither is set, the table is empty and every call is allowed. INVALID_ARGUMENT, naming the
+// line and never the token: no token for callers, a token that is given twice or has fewer than 128 bits (22
+// characters, or 32 if all are hexadecimal digits), or an unknown word.
 absl::StatusOr<TokenTable> ParseTokens(const std::optional<std::string>& callers,
                                        const std::optional<std::string>& workers = std::nullopt);
 
 // Thread-safe.
 class Authenticator {
  public:
-  // With an empty table, every call is allowed, as an operator of kDefaultTenant.
-  explicit Authenticator(TokenTable tokens) : tokens_(std::move(tokens)) {}
+  // Knows `fixed` and the tokens that `stored` has during a call. If both are empty now, every call is allowed, as an
+  // admin of kDefaultTenant. The pointers outlive the authenticator.
+  Authenticator(TokenTable fixed, const AccessTokens* stored, const Clock* clock)
+      : fixed_(std::move(fixed)), stored_(stored), clock_(clock), wants_tokens_(!fixed_.empty() || !stored->empty()) {}
 
-  bool wants_tokens() const { return !tokens_.empty(); }
+  bool wants_tokens() const { return wants_tokens_; }
 
   // Returns the caller of `method` ("/chainfleet.v1.JobService/GetJob") by the token in "authorization: Bearer TOKEN".
-  // Needs only the metadata. UNAUTHENTICATED: no known token. PERMISSION_DENIED / NOT_ALLOWED: the token lacks the
-  // right that the method needs. UNAVAILABLE after RefuseAll.
+  // Needs only the metadata. UNAUTHENTICATED: no known token, or one that has expired. PERMISSION_DENIED / NOT_ALLOWED:
+  // the token lacks the right that the method needs. UNAVAILABLE after RefuseAll.
   absl::StatusOr<Principal> Authorize(std::string_view method, const CallMetadata& metadata) const;
 
   // As Authorize, for a call that is being served. REQUIRES: a CallRecord (call_record.h), which records the method in
@@ -76,7 +82,12 @@ class Authenticator {
   void RefuseAll() { ending_ = true; }
 
  private:
-  const TokenTable tokens_;
+  std::optional<Principal> Find(const std::string& token) const;
+
+  const TokenTable fixed_;
+  const AccessTokens* const stored_;
+  const Clock* const clock_;
+  const bool wants_tokens_;
   std::atomic<bool> ending_ = false;
 };
 

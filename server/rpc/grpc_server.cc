@@ -14,10 +14,12 @@ GrpcServer::GrpcServer(const ServiceParts& parts, ShardStreams* shards, Batcher*
                        EvaluationOperations* evaluations, ServerMetrics* metrics)
     : shards_(shards),
       gate_(parts.clock, parts.executor, parts.auth, metrics, [this] { return listening_.door.get(); }),
+      access_(parts),
       jobs_(parts, shards),
       workers_(parts, shards),
       predictions_(parts, batcher, evaluations),
       inference_(parts, batcher, shards, gate_.bytes()) {
+  guarded_.push_back(gate_.Guard(&access_, v1::AccessService::service_full_name()));
   guarded_.push_back(gate_.Guard(&jobs_, v1::JobService::service_full_name()));
   guarded_.push_back(gate_.Guard(&workers_, v1::WorkerService::service_full_name()));
   guarded_.push_back(gate_.Guard(&predictions_, v1::PredictService::service_full_name()));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "server/rpc/access_service.h"
 #include "server/rpc/call_gate.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/inference_service.h"
@@ -41,6 +42,7 @@ class GrpcServer {
 
   ShardStreams* const shards_;
   CallGate gate_;
+  AccessService access_;
   JobService jobs_;
   WorkerService workers_;
   PredictService predictions_;

@@ -13,6 +13,7 @@
 #include "core/store/blob_store/blob_store.h"
 #include "core/store/state_store/state_store.h"
 #include "server/adapters/dispatcher_draw_catalog.h"
+#include "server/control/access_tokens.h"
 #include "server/control/dispatcher.h"
 #include "server/control/trace_table.h"
 #include "server/control/upload_signer.h"
@@ -33,6 +34,7 @@ struct ServiceParts {
   StateStore* state = nullptr;
   BlobStore* blobs = nullptr;
   StateWriter* writer = nullptr;
+  AccessTokens* tokens = nullptr;
   Catalog* catalog = nullptr;
   Versions* versions = nullptr;
   Dispatcher* dispatcher = nullptr;

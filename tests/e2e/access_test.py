@@ -113,6 +113,37 @@ class Access(unittest.TestCase):
             deleted = self.run_as(token, "delete", "dataset", "own", "--yes")
             self.assertEqual(deleted.returncode, 0, deleted.stderr)
 
+    def test_an_admin_makes_tokens_that_outlive_the_server_and_revokes_them(self):
+        fleet = started_fleet.StartedFleet()
+        self.addCleanup(fleet.close)
+        server = {"CHAINFLEET_TOKEN": CALLER}
+        fleet.environment = dict(server)
+        fleet.start_server(environment=server)
+        fleet.wait_until_served()
+        made = fleet.run("token", "create", "--role", "reader", "--tenant", "vision", "--note", "a <b>notebook</b>", check=True)
+        token = made.stdout.strip()
+        self.assertRegex(token, "^cf_[0-9a-f]{64}$")
+        self.assertNotIn(token, made.stderr)
+        worker = fleet.run("token", "create", "--role", "worker", "--ttl", "1h", check=True).stdout.strip()
+        fleet.start_worker(0, environment={"CHAINFLEET_TOKEN": "", "CHAINFLEET_WORKER_TOKEN": worker})
+        fleet.run("wait", fleet.submit(JOB), "--timeout", "60s", check=True)
+        self.assertEqual(fleet.run("get", "jobs", env={"CHAINFLEET_TOKEN": token}).returncode, 0)
+        self.assertEqual(fleet.run("token", "list", env={"CHAINFLEET_TOKEN": token}).returncode, 4)
+        fleet.start_server(environment={"CHAINFLEET_TOKEN": "Another-token-of-an-admin"})
+        fleet.environment = {"CHAINFLEET_TOKEN": "Another-token-of-an-admin"}
+        fleet.wait_until_served()
+        self.assertEqual(fleet.run("get", "jobs", env={"CHAINFLEET_TOKEN": CALLER}).returncode, 4)
+        self.assertEqual(fleet.run("get", "jobs", env={"CHAINFLEET_TOKEN": token}).returncode, 0)
+        [reader] = [found for found in fleet.json("get", "tokens")["tokens"] if found["role"] == "READER"]
+        self.assertEqual((reader["tenant"], reader["note"]), ("vision", "a <b>notebook</b>"))
+        self.assertNotIn(token, fleet.run("get", "tokens", "-o", "yaml", check=True).stdout)
+        fleet.run("token", "revoke", reader["id"], check=True)
+        refused = fleet.run("get", "jobs", env={"CHAINFLEET_TOKEN": token})
+        self.assertEqual(refused.returncode, 4, refused.stderr)
+        self.assertEqual(fleet.run("token", "revoke", reader["id"]).returncode, 3)
+        with open(os.path.join(fleet.data(0), "state.db"), "rb") as f:
+            self.assertNotIn(token.encode(), f.read())
+
     def test_programs_are_not_taken_unless_the_server_was_told_to(self):
         module = self.fleet.path("module.pt")
         with zipfile.ZipFile(module, "w") as archive:  # as far as the server looks

@@ -305,6 +305,19 @@ class MemoryRows final : public StateRows {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<std::optional<AccessToken>> FindToken(const std::string& sha256) override {
+    return Find(tokens, sha256);
+  }
+  absl::StatusOr<int64_t> CountTokens() override { return static_cast<int64_t>(tokens.size()); }
+  absl::Status InsertToken(const AccessToken& token) override {
+    tokens[token.sha256] = token;
+    return absl::OkStatus();
+  }
+  absl::Status DeleteToken(const std::string& sha256) override {
+    tokens.erase(sha256);
+    return absl::OkStatus();
+  }
+
   absl::Status QueueSweep(const ChainId& chain) override {
     std::erase_if(sweeps, [&](const auto& entry) { return entry.second == chain; });
     sweeps.emplace(++last_ticket, chain);
@@ -338,6 +351,7 @@ class MemoryRows final : public StateRows {
   std::map<std::pair<std::string, std::string>, std::string> findings;  // by job and part
   std::map<int64_t, EvaluationRow> evaluations;                         // by sequence
   int64_t last_evaluation = 0;
+  std::map<std::string, AccessToken> tokens;  // by SHA-256
 };
 
 }  // namespace
@@ -389,6 +403,7 @@ absl::StatusOr<StoredState> RowsInMemoryStore::Load() {
   std::ranges::sort(state.jobs, {}, [](const StoredJob& job) { return job.row.sequence; });
   CHAINFLEET_ASSIGN_OR_RETURN(state.datasets, t.rows.ListDatasets());
   CHAINFLEET_ASSIGN_OR_RETURN(state.models, t.rows.ListModels());
+  for (const auto& [sha256, token] : t.rows.tokens) state.tokens.push_back(token);
   for (const auto& [key, alias] : t.rows.aliases) {
     state.aliases.push_back({alias, t.rows.jobs.at(alias.job).versions.at(alias.number)});
   }

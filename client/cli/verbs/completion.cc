@@ -54,6 +54,7 @@ std::vector<std::string> NamesFor(Invocation* run, const CLI::App& verb, const s
   if (about("worker") || about("drain")) return NamesOf(client->ListWorkers());
   if (about("dataset") || about("--ood") || about("--calibrate")) return NamesOf(client->ListDatasets());
   if (about("model")) return NamesOf(client->ListModels());
+  if (about("token")) return NamesOf(client->ListTokens());
   if (about("evaluation")) return NamesOf(client->ListEvaluations(""));
   std::vector<std::string> names = about("alias") ? NamesOf(client->ListAliases()) : std::vector<std::string>();
   if (!takes("JOB") || about("describe alias")) return names;

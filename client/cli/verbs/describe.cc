@@ -50,9 +50,10 @@ absl::Status Describe(Invocation* run, const std::vector<std::string>& words) {
   if (about("models")) return DescribeNamed(run, "model", &Client::ListModels, words[1]);
   if (about("aliases")) return DescribeNamed(run, "alias", &Client::ListAliases, words[1]);
   if (about("workers")) return DescribeNamed(run, "worker", &Client::ListWorkers, words[1]);
+  if (about("tokens")) return DescribeNamed(run, "token", &Client::ListTokens, words[1]);
   if (about("evaluations")) return DescribeEvaluation(run, words[1]);
   return WithReason(absl::InvalidArgumentError(absl::StrCat(
-                        "\"", words[0], "\" is not one of job, dataset, model, alias, worker, evaluation")),
+                        "\"", words[0], "\" is not one of job, dataset, model, alias, worker, evaluation, token")),
                     kUsageReason);
 }
 
@@ -68,7 +69,7 @@ void AddDescribe(CLI::App* program, Invocation* run) {
                            [=] { return Describe(run, *words); });
   verb->add_option("JOB", *words,
                    "Job id, name (the newest job of that name), or @latest; or KIND NAME, where KIND is job, dataset, "
-                   "model, alias, worker or evaluation")
+                   "model, alias, worker, evaluation or token")
       ->required()
       ->expected(1, 2)
       ->type_name("");

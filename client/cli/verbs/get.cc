@@ -135,6 +135,7 @@ void AddNamedKinds(CLI::App* get, Invocation* run, const SharedOptions& options)
   add("models", "Stored networks", ModelTable, &Client::ListModels);
   add("aliases", "Names of versions", AliasTable, &Client::ListAliases);
   add("workers", "The fleet", WorkerTable, &Client::ListWorkers);
+  add("tokens", "Tokens of callers and workers, for admins", TokenTable, &Client::ListTokens);
 }
 
 // Kinds that belong to a job.
@@ -164,8 +165,8 @@ void AddKindsOfJob(CLI::App* get, Invocation* run, const SharedOptions& options)
 void AddGet(CLI::App* program, Invocation* run) {
   const auto options = std::make_shared<GetOptions>();
   CLI::App* get = AddGroup(program, "get",
-                           "List jobs, chains, draws, versions, traces, evaluations, data sets, models, aliases or "
-                           "workers");
+                           "List jobs, chains, draws, versions, traces, evaluations, data sets, models, aliases, "
+                           "workers or tokens");
   CLI::App* jobs = AddKind(get, run, options, "jobs", "All jobs, newest first, or one",
                            "  chainfleet get jobs --state RUNNING\n"
                            "  chainfleet get jobs fashion-emcmc -o json\n"

@@ -31,6 +31,7 @@ void AddDrain(CLI::App* program, Invocation* run);
 void AddDoctor(CLI::App* program, Invocation* run);
 void AddContext(CLI::App* program, Invocation* run);
 void AddPki(CLI::App* program, Invocation* run);
+void AddToken(CLI::App* program, Invocation* run);
 void AddCompletion(CLI::App* program, Invocation* run);
 
 // Adds all verbs.

@@ -1,5 +1,6 @@
 #include "client/cli/views/resource_view.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/views/job_view.h"
@@ -59,6 +60,18 @@ Table WorkerTable(const std::vector<v1::Worker>& workers) {
     table.AddRow({worker.id(), worker.host(), worker.device(), absl::StrCat(worker.chains()),
                   absl::StrCat(worker.chain_slots()), absl::StrCat(Fixed(worker.seconds_since_sync(), 1), "s"),
                   worker.serving() ? "yes" : "no", worker.draining() ? "yes" : "no"});
+  }
+  return table;
+}
+
+Table TokenTable(const std::vector<v1::Token>& tokens) {
+  Table table({"TOKEN", "TENANT", "=ROLE", "=EXPIRES", "NOTE", "+CREATED BY"});
+  for (const v1::Token& token : tokens) {
+    const std::string role =
+        absl::StrCat(absl::AsciiStrToLower(v1::Role_Name(token.role())), token.puts_models() ? " models" : "");
+    table.AddRow({token.id(), token.role() == v1::WORKER ? "" : token.tenant(), role,
+                  absl::FormatTime("%Y-%m-%d %H:%MZ", FromProto(token.expires_at()), absl::UTCTimeZone()), token.note(),
+                  token.created_by()});
   }
   return table;
 }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import math
 import os
+import secrets
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,11 +18,20 @@ import numpy as np
 from . import modules, text, uploads
 from .arrays import Array, Data, check_data
 from .connection import Connection
-from .errors import ChainfleetError, DeadlineExceeded, InvalidArgument, JobFailed, NotFound, Unavailable, class_of
+from .errors import (
+    ChainfleetError,
+    DeadlineExceeded,
+    InvalidArgument,
+    JobFailed,
+    NotFound,
+    Unavailable,
+    class_of,
+    invalid_field,
+)
 from .evaluation import Evaluation
 from .sources import Files, is_uri, source_of
 from .spec import build
-from .v1 import jobs_pb2, predict_pb2, types_pb2
+from .v1 import access_pb2, jobs_pb2, predict_pb2, types_pb2
 from .weights import weights_file
 
 if TYPE_CHECKING:
@@ -150,6 +161,40 @@ class Resources:
         """Has a worker hand its chains back within `deadline` seconds, before maintenance."""
         request = build(jobs_pb2.DrainWorkerRequest, worker=worker, deadline_seconds=deadline)
         return self.connection.call("JobService/DrainWorker", request, jobs_pb2.Worker)
+
+    def create_token(
+        self, role: str, *, tenant: str = "", lifetime: float = 0.0, note: str = "", puts_models: bool = False
+    ) -> str:
+        """Makes a token, for admins, and returns it: the server keeps its SHA-256 only, so nothing shows it again.
+
+        role: "predictor", "reader", "writer", "operator" or "admin", each may do more than the one before; or "worker".
+        tenant: of its holder; "": yours. lifetime: seconds until it expires; 0: 90 days. puts_models: a writer may also
+        put TorchScript models, which are programs. Raises InvalidArgument, TokensOff.
+        """
+        if role.upper() not in access_pb2.Role.keys()[1:]:
+            raise invalid_field("role", f"is {role!r}", "create_token explains the roles")
+        token = "cf_" + secrets.token_hex(32)
+        request = build(
+            access_pb2.CreateTokenRequest,
+            sha256=hashlib.sha256(token.encode()).hexdigest(),
+            tenant=tenant,
+            role=access_pb2.Role.Value(role.upper()),
+            lifetime_seconds=round(lifetime),
+            note=note,
+            puts_models=puts_models,
+        )
+        self.connection.call("AccessService/CreateToken", request, access_pb2.Token)
+        return token
+
+    def tokens(self) -> list[access_pb2.Token]:
+        """The tokens by id, without their secrets, for admins; expired ones too."""
+        request = access_pb2.ListTokensRequest()
+        return self.connection.pages("AccessService/ListTokens", request, access_pb2.ListTokensResponse, "tokens")
+
+    def revoke_token(self, token_id: str) -> None:
+        """Deletes a token: calls with it are refused from now on. Raises TokenNotFound."""
+        request = build(access_pb2.RevokeTokenRequest, id=token_id)
+        self.connection.call("AccessService/RevokeToken", request, access_pb2.RevokeTokenResponse)
 
     def evaluations(self) -> list[predict_pb2.EvaluationOperation]:
         """The newest evaluations of all jobs, without results."""

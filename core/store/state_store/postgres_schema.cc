@@ -91,6 +91,11 @@ ALTER TABLE store ADD COLUMN objects_in TEXT NOT NULL DEFAULT '';
     R"sql(
 CREATE TABLE findings (
   job TEXT COLLATE "C" NOT NULL, part TEXT COLLATE "C" NOT NULL, body BYTEA NOT NULL, PRIMARY KEY (job, part));
+)sql",
+    R"sql(
+CREATE TABLE tokens (
+  sha256 TEXT COLLATE "C" PRIMARY KEY, tenant TEXT NOT NULL, role BIGINT NOT NULL, puts_models BIGINT NOT NULL,
+  note TEXT NOT NULL, created_by TEXT NOT NULL, created_ns BIGINT NOT NULL, expires_ns BIGINT NOT NULL);
 )sql"};
 
 // 0 if there are no tables yet.

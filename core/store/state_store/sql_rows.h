@@ -73,6 +73,10 @@ class SqlRows : public StateRows {
   absl::StatusOr<std::vector<EvaluationRow>> EvaluationsUnderWay(const std::string& job) override;
   absl::Status DropOldEvaluations(const std::string& job, int32_t kept) override;
   absl::Status PutFinding(const std::string& job, const std::string& part, const std::string& body) override;
+  absl::StatusOr<std::optional<AccessToken>> FindToken(const std::string& sha256) override;
+  absl::StatusOr<int64_t> CountTokens() override;
+  absl::Status InsertToken(const AccessToken& token) override;
+  absl::Status DeleteToken(const std::string& sha256) override;
   absl::Status QueueSweep(const ChainId& chain) override;
   absl::Status RemoveSweep(int64_t ticket) override;
 
@@ -83,6 +87,7 @@ class SqlRows : public StateRows {
   absl::StatusOr<std::vector<Version>> ListVersions(const std::string& job, int64_t after, int32_t limit);
   absl::StatusOr<std::vector<StoredAlias>> ListAliases();
   absl::StatusOr<std::vector<RetiredName>> ListRetiredNames();
+  absl::StatusOr<std::vector<AccessToken>> ListTokens();
   absl::StatusOr<std::vector<ExpiredObject>> ListExpired(int64_t last, int32_t limit);
   absl::StatusOr<int64_t> LastExpired();
   absl::StatusOr<std::vector<SegmentRecord>> ListCorrupt(const StateStore::SegmentCursor& after, int32_t limit);

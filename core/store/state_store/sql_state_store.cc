@@ -101,6 +101,7 @@ absl::StatusOr<StoredState> SqlStateStore::Load() {
     CHAINFLEET_ASSIGN_OR_RETURN(state.datasets, rows->ListDatasets());
     CHAINFLEET_ASSIGN_OR_RETURN(state.models, rows->ListModels());
     CHAINFLEET_ASSIGN_OR_RETURN(state.aliases, rows->ListAliases());
+    CHAINFLEET_ASSIGN_OR_RETURN(state.tokens, rows->ListTokens());
     return state;
   });
 }

@@ -102,6 +102,11 @@ ALTER TABLE store ADD COLUMN objects_in TEXT NOT NULL DEFAULT '';
     R"sql(
 CREATE TABLE findings (
   job TEXT NOT NULL, part TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (job, part));
+)sql",
+    R"sql(
+CREATE TABLE tokens (
+  sha256 TEXT PRIMARY KEY, tenant TEXT NOT NULL, role INTEGER NOT NULL, puts_models INTEGER NOT NULL, note TEXT NOT NULL,
+  created_by TEXT NOT NULL, created_ns INTEGER NOT NULL, expires_ns INTEGER NOT NULL) WITHOUT ROWID;
 )sql"};
 
 absl::Status Migrate(const std::string& fresh_incarnation, Opening opening, const ObjectHome& home,

@@ -13,6 +13,7 @@
 
 #include "absl/time/time.h"
 #include "core/base/limits.h"
+#include "core/domain/access_token.h"
 #include "core/domain/version.h"
 #include "core/domain/worker_protocol.h"
 #include "core/store/state_store/evaluation_row.h"
@@ -282,6 +283,17 @@ struct EndEvaluation {
   absl::Status error;
 };
 
+// Adds a token. The same SHA-256 again with the same contents is replayed, with others ALREADY_EXISTS / TOKEN_EXISTS.
+// RESOURCE_EXHAUSTED / TOO_MANY_TOKENS. The result has the token.
+struct AddToken {
+  AccessToken token;
+};
+
+// Deletes the token. NOT_FOUND.
+struct RevokeToken {
+  std::string sha256;
+};
+
 // Keeps the findings of an ended job, by part name, as opaque bytes. Replaces a part of the same name. NOT_FOUND: the
 // job is purged or to be deleted.
 struct KeepFindings {
@@ -298,12 +310,12 @@ using StateChange =
                  change::PurgeJob, change::BeginUpload, change::EndUpload, change::PutDataset, change::DeleteDataset,
                  change::PutModel, change::DeleteModel, change::NameGarbage, change::ForgetGarbage, change::QueueSweep,
                  change::EndSweep, change::CreateEvaluation, change::EndEvaluation, change::StopPoint, change::ScaleJob,
-                 change::KeepFindings>;
+                 change::KeepFindings, change::AddToken, change::RevokeToken>;
 
 // The outcome of one change. Rows are as the change left them; caches copy them and decide nothing themselves.
 struct ApplyResult {
   absl::Status status;
-  bool replayed = false;         // a CommitProgress, CreateEvaluation or EndEvaluation that was made before
+  bool replayed = false;         // a CommitProgress, CreateEvaluation, EndEvaluation or AddToken that was made before
   std::vector<ChainRow> chains;  // chains that changed
   std::optional<JobRow> job;     // if it changed
   std::optional<Version> version;
@@ -312,6 +324,7 @@ struct ApplyResult {
   std::optional<StoredModel> model;         // set by PutModel
   std::vector<std::string> objects;         // set by ExpireSegments
   std::optional<EvaluationRow> evaluation;  // set by CreateEvaluation and EndEvaluation
+  std::optional<AccessToken> token;         // set by AddToken
   std::optional<change::PurgeJob> purge;    // set by PurgeJob: the next page
 };
 

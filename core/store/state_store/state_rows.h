@@ -112,6 +112,11 @@ class StateRows {
   // Replaces the job's part of this name.
   virtual absl::Status PutFinding(const std::string& job, const std::string& part, const std::string& body) = 0;
 
+  virtual absl::StatusOr<std::optional<AccessToken>> FindToken(const std::string& sha256) = 0;
+  virtual absl::StatusOr<int64_t> CountTokens() = 0;
+  virtual absl::Status InsertToken(const AccessToken& token) = 0;
+  virtual absl::Status DeleteToken(const std::string& sha256) = 0;
+
   // Queues the chain under a ticket above all earlier ones, replacing its old ticket.
   virtual absl::Status QueueSweep(const ChainId& chain) = 0;
   virtual absl::Status RemoveSweep(int64_t ticket) = 0;

@@ -58,6 +58,7 @@ struct StoredState {
   std::vector<Dataset> datasets;
   std::vector<StoredModel> models;
   std::vector<StoredAlias> aliases;  // by tenant and name
+  std::vector<AccessToken> tokens;   // by SHA-256, with expired ones
 };
 
 // The facts about a chain that garbage collection needs, from one read.

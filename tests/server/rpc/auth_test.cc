@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
+#include "chainfleet/v1/access.pb.h"
 #include "chainfleet/v1/jobs.pb.h"
 #include "chainfleet/v1/predict.pb.h"
 #include "chainfleet/v1/worker.pb.h"
@@ -12,6 +13,8 @@
 #include "google/protobuf/descriptor.h"
 #include "gtest/gtest.h"
 #include "inference/grpc_service.pb.h"
+#include "tests/server/rpc/given_tokens.h"
+#include "tests/support/fake_clock.h"
 
 namespace chainfleet {
 namespace {
@@ -27,34 +30,37 @@ constexpr char kOne[] = "The-first-of-all-tokens", kTwo[] = "The-second-of-all-t
 std::string Lines(const std::vector<std::string>& lines) { return absl::StrJoin(lines, "\n"); }
 std::string Line(const char* token, const std::string& words) { return std::string(token) + " " + words; }
 
+const Principal& At(const TokenTable& tokens, const std::string& token) { return tokens.at(Sha256Hex(token)); }
+
 TEST(ParseTokens, ATokenHasATenantAndRights) {
   const TokenTable tokens =
       *ParseTokens(Lines({"", Line(kOne, ""), Line(kTwo, "\tvision  operator\r"), Line(kThree, "models speech")}));
   EXPECT_EQ(tokens.size(), 3u);
-  EXPECT_EQ(tokens.at(kOne).tenant, "default");
-  EXPECT_EQ(tokens.at(kOne).rights, kWriterRights);
-  EXPECT_EQ(tokens.at(kTwo).tenant, "vision");
-  EXPECT_EQ(tokens.at(kTwo).rights, kOperatorRights);
-  EXPECT_EQ(tokens.at(kThree).tenant, "speech");
-  EXPECT_EQ(tokens.at(kThree).rights, kWriterRights | kPutModels);
+  EXPECT_EQ(At(tokens, kOne).id, Sha256Hex(kOne).substr(0, 12));
+  EXPECT_EQ(At(tokens, kOne).tenant, "default");
+  EXPECT_EQ(At(tokens, kOne).rights, RightsOf(Role::kWriter));
+  EXPECT_EQ(At(tokens, kTwo).tenant, "vision");
+  EXPECT_EQ(At(tokens, kTwo).rights, RightsOf(Role::kOperator));
+  EXPECT_EQ(At(tokens, kThree).tenant, "speech");
+  EXPECT_EQ(At(tokens, kThree).rights, RightsOf(Role::kWriter) | kPutModels);
 }
 
 TEST(ParseTokens, ALineHasAtMostOneRole) {
   const TokenTable tokens =
       *ParseTokens(Lines({kOne, Line(kTwo, "vision predictor"), Line(kThree, "models reader speech")}));
-  EXPECT_EQ(tokens.at(kTwo).rights, kPredict);
-  EXPECT_EQ(tokens.at(kTwo).tenant, "vision");
-  EXPECT_EQ(tokens.at(kThree).rights, kReaderRights | kPutModels);
-  EXPECT_EQ(tokens.at(kThree).tenant, "speech");
+  EXPECT_EQ(At(tokens, kTwo).rights, kPredict);
+  EXPECT_EQ(At(tokens, kTwo).tenant, "vision");
+  EXPECT_EQ(At(tokens, kThree).rights, RightsOf(Role::kReader) | kPutModels);
+  EXPECT_EQ(At(tokens, kThree).tenant, "speech");
   EXPECT_TRUE(absl::IsInvalidArgument(ParseTokens(Line(kOne, "reader operator")).status()));
-  EXPECT_EQ(ParseTokens(Line(kOne, "predictor"))->at(kOne).rights, kPredict) << "alone, and no operator for that";
+  EXPECT_EQ(At(*ParseTokens(Line(kOne, "predictor")), kOne).rights, kPredict) << "alone, and no admin for that";
 }
 
 TEST(ParseTokens, AWorkersTokenIsMarkedOrStandsApart) {
   for (const auto& tokens : {ParseTokens(Lines({kOne, Line(kTwo, "worker")})), ParseTokens(kOne, kTwo)}) {
     ASSERT_TRUE(tokens.ok()) << tokens.status();
-    EXPECT_EQ(tokens->at(kTwo).rights, kWork);
-    EXPECT_EQ(tokens->at(kOne).rights, kOperatorRights) << "the only caller is its own operator";
+    EXPECT_EQ(At(*tokens, kTwo).rights, kWork);
+    EXPECT_EQ(At(*tokens, kOne).rights, RightsOf(Role::kAdmin)) << "the only caller is its own admin";
   }
 }
 
@@ -102,12 +108,16 @@ class AuthorizeTest : public testing::Test {
     return methods;
   }
 
-  const Authenticator auth_{{{"predictor", {"vision", kPredict}},
-                             {"reader", {"vision", kReaderRights}},
-                             {"user", {"vision"}},
-                             {"modeller", {"speech", kWriterRights | kPutModels}},
-                             {"operator", {"default", kOperatorRights}},
-                             {"worker", {"default", kWork}}}};
+  const FakeClock clock_;
+  const AccessTokens none_{nullptr, nullptr, StoredState()};
+  const Authenticator auth_{TableOf({{"predictor", "vision", Role::kPredictor},
+                                     {"reader", "vision", Role::kReader},
+                                     {"user", "vision"},
+                                     {"modeller", "speech", Role::kWriter, kPutModels},
+                                     {"operator", "default", Role::kOperator},
+                                     {"admin", "default", Role::kAdmin},
+                                     {"worker", "default", Role::kWorker}}),
+                            &none_, &clock_};
 };
 
 // The verbs with which the names of methods begin say which role may call them; the exceptions are listed.
@@ -116,6 +126,7 @@ std::string LeastRole(const std::string& method) {
                                                                  {"ModelStatistics", "reader"},
                                                                  {"RepositoryIndex", "reader"},
                                                                  {"DrainWorker", "operator"}};
+  if (method.find("AccessService") != std::string::npos) return "admin";
   const std::string name = method.substr(method.rfind('/') + 1);
   if (const auto exception = kExceptions.find(name); exception != kExceptions.end()) return exception->second;
   for (const char* verb : {"Predict", "Model", "Server"}) {
@@ -129,9 +140,10 @@ std::string LeastRole(const std::string& method) {
 
 // The matrix of every role and every method of every service.
 TEST_F(AuthorizeTest, EachRoleMayCallTheMethodsOfTheRolesBelow) {
-  const std::vector<std::string> roles = {"predictor", "reader", "user", "modeller", "operator"};
+  const std::vector<std::string> roles = {"predictor", "reader", "user", "modeller", "operator", "admin"};
   for (const char* service :
-       {"chainfleet.v1.JobService", "chainfleet.v1.PredictService", "inference.GRPCInferenceService"}) {
+       {"chainfleet.v1.AccessService", "chainfleet.v1.JobService", "chainfleet.v1.PredictService",
+        "inference.GRPCInferenceService"}) {
     for (const std::string& method : MethodsOf(service)) {
       EXPECT_EQ(ReasonOf(With("worker", method).status()), "NOT_ALLOWED") << method;
       bool may = false;
@@ -148,7 +160,7 @@ TEST_F(AuthorizeTest, EachRoleMayCallTheMethodsOfTheRolesBelow) {
 TEST_F(AuthorizeTest, OnlyWorkersMayCallWhatWorkersCall) {
   for (const std::string& method : MethodsOf("chainfleet.v1.WorkerService")) {
     EXPECT_TRUE(With("worker", method).ok()) << method;
-    for (const char* caller : {"predictor", "reader", "user", "modeller", "operator"}) {
+    for (const char* caller : {"predictor", "reader", "user", "modeller", "operator", "admin"}) {
       EXPECT_EQ(ReasonOf(With(caller, method).status()), "NOT_ALLOWED") << caller << method;
     }
   }
@@ -164,14 +176,45 @@ TEST_F(AuthorizeTest, ReturnsTheTenantAndRefusesUnknownTokensAndMethods) {
 
 TEST_F(AuthorizeTest, HealthNeedsNoTokenAndAServerWithoutTokensNeedsNone) {
   EXPECT_TRUE(auth_.Authorize("/grpc.health.v1.Health/Check", {}).ok());
-  const Authenticator open({});
+  const Authenticator open({}, &none_, &clock_);
   EXPECT_TRUE(open.Authorize("/chainfleet.v1.WorkerService/Synchronize", {})->may(kWork));
   EXPECT_TRUE(open.Authorize("/chainfleet.v1.JobService/DrainWorker", {})->may(kOperate));
 }
 
+TEST(Authenticator, KnowsStoredTokensUntilTheyExpire) {
+  FakeClock clock;
+  StoredState state;
+  state.tokens = {{.sha256 = Sha256Hex("reads"),
+                   .tenant = "vision",
+                   .role = Role::kReader,
+                   .expires_at = clock.Wall() + absl::Hours(1)},
+                  {.sha256 = Sha256Hex("models"),
+                   .tenant = "speech",
+                   .puts_models = true,
+                   .expires_at = clock.Wall() + absl::Hours(2)}};
+  const AccessTokens stored(nullptr, nullptr, state);
+  const Authenticator auth({}, &stored, &clock);
+  EXPECT_TRUE(auth.wants_tokens()) << "a server that has tokens is not open";
+  EXPECT_TRUE(absl::IsUnauthenticated(auth.Authorize("/chainfleet.v1.JobService/GetJob", {}).status()));
+  const auto with = [&](const std::string& token) {
+    const std::string value = "Bearer " + token;
+    return auth.Authorize("/chainfleet.v1.JobService/GetJob", {{"authorization", value}});
+  };
+  EXPECT_EQ(with("reads")->tenant, "vision");
+  EXPECT_EQ(with("reads")->id, Sha256Hex("reads").substr(0, 12));
+  EXPECT_EQ(with("reads")->rights, RightsOf(Role::kReader));
+  EXPECT_EQ(with("models")->rights, RightsOf(Role::kWriter) | kPutModels);
+  EXPECT_TRUE(absl::IsUnauthenticated(with(Sha256Hex("reads")).status())) << "the digest is no token";
+  clock.Advance(absl::Hours(1));
+  EXPECT_TRUE(absl::IsUnauthenticated(with("reads").status()));
+  EXPECT_TRUE(with("models").ok());
+}
+
 // An ending server returns UNAVAILABLE, so that clients of every kind repeat the call at the next server.
 TEST(Authenticator, RefusesAllButHealthChecksAtTheEnd) {
-  Authenticator open({}), guarded(TokenTable{{"token", {"vision"}}});
+  const FakeClock clock;
+  const AccessTokens none(nullptr, nullptr, StoredState());
+  Authenticator open({}, &none, &clock), guarded(TableOf({{"token", "vision"}}), &none, &clock);
   for (Authenticator* auth : {&open, &guarded}) {
     auth->RefuseAll();
     EXPECT_TRUE(absl::IsUnavailable(auth->Authorize("/chainfleet.v1.JobService/GetJob", {}).status()));

@@ -188,7 +188,7 @@ TEST_F(CallGateTest, RefusesCompressedRequests) {
 
 class CallGateTokenTest : public RunningServer {
  protected:
-  CallGateTokenTest() : RunningServer({{"secret", {"default"}}}) {}
+  CallGateTokenTest() : RunningServer(GivenTokens{{"secret", "default"}}) {}
 };
 
 TEST_F(CallGateTokenTest, CountsRefusedTokens) {

@@ -22,7 +22,7 @@ constexpr char kTrace[] = "4bf92f3577b34da6a3ce929d0e0e4736";
 
 class CallRecordTest : public RunningServer {
  protected:
-  CallRecordTest() : RunningServer({{"secret-token", {"default", kWriterRights | kWork}}}) {}
+  CallRecordTest() : RunningServer({{"secret-token", "default", Role::kWriter, kWork}}) {}
   ~CallRecordTest() override { spdlog::set_default_logger(before_); }
 
   struct Answer {

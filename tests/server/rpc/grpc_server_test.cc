@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 class GrpcServerTest : public RunningServer {
  protected:
-  explicit GrpcServerTest(TokenTable tokens = {}) : RunningServer(std::move(tokens)) {}
+  explicit GrpcServerTest(GivenTokens tokens = {}) : RunningServer(std::move(tokens)) {}
   // Makes a unary call of any method with any bytes, and returns the reply's bytes. Enough protobuf for health and
   // reflection.
   absl::StatusOr<std::string> CallRaw(const std::string& method, const std::string& bytes) {
@@ -64,7 +64,7 @@ TEST_F(GrpcServerTest, DescribesItsServicesByReflection) {
 
 class GrpcServerWithTokens : public GrpcServerTest {
  protected:
-  GrpcServerWithTokens() : GrpcServerTest({{"operator", {"default", kOperatorRights}}}) {}
+  GrpcServerWithTokens() : GrpcServerTest({{"operator", "default", Role::kOperator}}) {}
 };
 
 // The library's reflection service cannot ask for a token.

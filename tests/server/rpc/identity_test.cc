@@ -21,10 +21,10 @@ v1::WorkerSession Session(const std::string& worker, const std::string& incarnat
 class IdentityTest : public OneWorker {
  protected:
   IdentityTest()
-      : OneWorker({{"vision", {"vision"}},
-                   {"speech", {"speech"}},
-                   {"operator", {"default", kOperatorRights}},
-                   {"worker", {"default", kWork}}}) {}
+      : OneWorker({{"vision", "vision"},
+                   {"speech", "speech"},
+                   {"operator", "default", Role::kOperator},
+                   {"worker", "default", Role::kWorker}}) {}
 
   // A chain of vision's, leased to worker w1 in its incarnation "life".
   Grant LeaseOfVision(const v1::JobSpec& spec = GaussianJob("walk")) {
@@ -169,7 +169,7 @@ TEST_F(IdentityTest, AClientCannotNameAnotherMethod) {
 
 class CallQuotaTest : public RunningServer {
  protected:
-  CallQuotaTest() : RunningServer({{"vision", {"vision"}}, {"speech", {"speech"}}}, true, 1) {}
+  CallQuotaTest() : RunningServer(GivenTokens{{"vision", "vision"}, {"speech", "speech"}}, true, 1) {}
 };
 
 // One tenant's calls leave room for another's, and count until they end.

@@ -328,7 +328,7 @@ TEST_F(JobServiceTest, ReportsServerInfo) {
 
 class TokenTest : public RunningServer {
  protected:
-  TokenTest() : RunningServer({{"secret", {"default"}}, {"other", {"vision"}}}) {}
+  TokenTest() : RunningServer(GivenTokens{{"secret", "default"}, {"other", "vision"}}) {}
   grpc::StatusCode CodeWith(const std::string& authorization) {
     grpc::ClientContext context;
     SetDeadline(&context);

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 class ModelTest : public RunningServer {
  protected:
-  explicit ModelTest(bool allow_modules = true, TokenTable tokens = {})
+  explicit ModelTest(bool allow_modules = true, GivenTokens tokens = {})
       : RunningServer(std::move(tokens), allow_modules) {}
   absl::StatusOr<v1::StoredModel> Put(const std::string& name, const std::string& bytes, int64_t announced = -1) {
     std::vector<v1::PutModelRequest> messages(2);
@@ -125,7 +125,7 @@ TEST_F(ModulesOff, AFileOfWeightsIsStoredWithItsTensors) {
 
 class WriterWithoutModels : public ModelTest {
  protected:
-  WriterWithoutModels() : ModelTest(true, {{"secret", {"vision", kWriterRights}}}) { token_ = "secret"; }
+  WriterWithoutModels() : ModelTest(true, GivenTokens{{"secret", "vision"}}) { token_ = "secret"; }
 };
 
 TEST_F(WriterWithoutModels, StoresNoTorchScript) {

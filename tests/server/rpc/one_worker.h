@@ -15,7 +15,7 @@ namespace chainfleet {
 // One worker and one chain that it leases.
 class OneWorker : public RunningServer {
  protected:
-  explicit OneWorker(TokenTable tokens = {}) : RunningServer(std::move(tokens)) {}
+  explicit OneWorker(GivenTokens tokens = {}) : RunningServer(std::move(tokens)) {}
 
   absl::StatusOr<SynchronizeReply> Synchronize(int32_t protocol_version = kProtocolVersion) {
     SynchronizeRequest request;

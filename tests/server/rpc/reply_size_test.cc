@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 
+#include "chainfleet/v1/access.pb.h"
 #include "chainfleet/v1/predict.pb.h"
 #include "chainfleet/v1/worker.pb.h"
 #include "core/base/content_limits.h"
@@ -149,6 +150,9 @@ std::map<std::string, Size> Replies() {
   const Size job = SizeOf(&WholeJob), evaluation = SizeOf(&LargestEvaluation);
   const auto page = [](auto item) { return Size([item] { return PageOf(item()); }); };
   return {
+      {"AccessService.CreateToken", kFixed},
+      {"AccessService.ListTokens", kFixed},
+      {"AccessService.RevokeToken", kFixed},
       {"JobService.CreateJob", job},
       {"JobService.GetJob", job},
       {"JobService.ListJobs", page([] { return RenderJob(LargestJob(), false); })},
@@ -204,8 +208,8 @@ std::map<std::string, Size> Replies() {
 
 TEST(ReplySize, TheLargestReplyOfEveryMethodFitsAMessage) {
   std::map<std::string, Size> replies = Replies();
-  for (const char* service : {"chainfleet.v1.JobService", "chainfleet.v1.PredictService", "chainfleet.v1.WorkerService",
-                              "inference.GRPCInferenceService"}) {
+  for (const char* service : {"chainfleet.v1.AccessService", "chainfleet.v1.JobService", "chainfleet.v1.PredictService",
+                              "chainfleet.v1.WorkerService", "inference.GRPCInferenceService"}) {
     const auto* descriptor = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(service);
     ASSERT_NE(descriptor, nullptr) << service;
     for (int i = 0; i < descriptor->method_count(); ++i) {

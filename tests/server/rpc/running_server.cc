@@ -20,15 +20,16 @@ DispatcherOptions Options(FinalFindings* findings, const TenantLimits& tenant_li
 
 }  // namespace
 
-RunningServer::RunningServer(TokenTable tokens, bool allow_modules, int64_t tenant_calls,
+RunningServer::RunningServer(GivenTokens tokens, bool allow_modules, int64_t tenant_calls,
                              const TenantLimits& tenant_limits)
-    : auth_(std::move(tokens)),
-      coordinator_(&clock_, threads_.get(), state_.get(), state_->Load().value(), Options(&findings_, tenant_limits)),
+    : coordinator_(&clock_, threads_.get(), state_.get(), state_->Load().value(), Options(&findings_, tenant_limits)),
+      auth_(TableOf(tokens), &coordinator_.tokens(), &clock_),
       parts_{.clock = &clock_,
              .executor = threads_.get(),
              .state = state_.get(),
              .blobs = &blobs_,
              .writer = &coordinator_.writer(),
+             .tokens = &coordinator_.tokens(),
              .catalog = &content_,
              .versions = &versions_,
              .dispatcher = &dispatcher_,

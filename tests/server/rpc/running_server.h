@@ -24,6 +24,7 @@
 #include "server/rpc/grpc_server.h"
 #include "server/rpc/held_reply.h"
 #include "server/rpc/selection_query.h"
+#include "tests/server/rpc/given_tokens.h"
 #include "tests/support/memory_blob_store.h"
 #include "tests/support/recording_store.h"
 
@@ -62,7 +63,7 @@ class Waited {
 
 class RunningServer : public ::testing::Test {
  protected:
-  explicit RunningServer(TokenTable tokens = {}, bool allow_modules = true, int64_t tenant_calls = 4096,
+  explicit RunningServer(GivenTokens tokens = {}, bool allow_modules = true, int64_t tenant_calls = 4096,
                          const TenantLimits& tenant_limits = {});
   ~RunningServer() override;
 
@@ -117,7 +118,6 @@ class RunningServer : public ::testing::Test {
   std::unique_ptr<ThreadPool> threads_ = std::make_unique<ThreadPool>(4);
   const std::unique_ptr<RecordingStore> state_ = std::make_unique<RecordingStore>(MemoryDatabase("store").Open());
   MemoryBlobStore blobs_;
-  Authenticator auth_;
   MetricsRegistry registry_{"server"};
   ServerMetrics metrics_{&registry_};
   InferenceStatistics statistics_;
@@ -130,6 +130,7 @@ class RunningServer : public ::testing::Test {
   TraceTable traces_{&computing_};
   FinalFindings findings_{threads_.get(), state_.get(), &traces_};
   Coordinator coordinator_;
+  Authenticator auth_;
   Catalog& content_ = coordinator_.catalog();
   Versions& versions_ = coordinator_.versions();
   Dispatcher& dispatcher_ = coordinator_.dispatcher();

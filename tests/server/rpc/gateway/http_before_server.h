@@ -18,7 +18,7 @@ using nlohmann::json;
 
 class HttpBeforeServer : public RunningServer {
  protected:
-  explicit HttpBeforeServer(const TokenTable& tokens = {}) : RunningServer(tokens) {
+  explicit HttpBeforeServer(const GivenTokens& tokens = {}) : RunningServer(tokens) {
     const auto authorize = [this](const std::string& method, const std::string& authorization) {
       return auth_.Authorize(method, {{"authorization", authorization}}).status();
     };

@@ -1,0 +1,23 @@
+// The methods of Client for tokens.
+#include "client/lib/client_calls.h"
+
+namespace chainfleet {
+
+absl::StatusOr<v1::Token> Client::CreateToken(const v1::CreateTokenRequest& request) {
+  return Call<v1::AccessService>(&v1::AccessService::Stub::CreateToken, request);
+}
+
+absl::StatusOr<std::vector<v1::Token>> Client::ListTokens() {
+  return AllPages<v1::Token>(
+      v1::ListTokensRequest(),
+      [&](const auto& page) { return Call<v1::AccessService>(&v1::AccessService::Stub::ListTokens, page); },
+      [](auto& reply) { return reply.mutable_tokens(); });
+}
+
+absl::Status Client::RevokeToken(const std::string& id) {
+  v1::RevokeTokenRequest request;
+  request.set_id(id);
+  return Call<v1::AccessService>(&v1::AccessService::Stub::RevokeToken, request).status();
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,45 @@
+// Tokens by which callers prove who they are, as the state store keeps them: without their secrets.
+#pragma once
+
+#include <cstddef>
+#include <initializer_list>
+#include <string>
+
+#include "absl/time/time.h"
+
+namespace chainfleet {
+
+// What the holder of a token may do (server/rpc/auth.h). The values are stored: append, never renumber.
+enum class Role { kWriter, kReader, kPredictor, kOperator, kAdmin, kWorker };
+inline std::initializer_list<const char*> EnumNames(Role) {
+  static constexpr std::initializer_list<const char*> kNames = {"writer",   "reader", "predictor",
+                                                                "operator", "admin",  "worker"};
+  return kNames;
+}
+
+struct AccessToken {
+  std::string sha256;  // of the whole token, 64 lower-case hex digits
+  std::string tenant;  // to which the holder belongs
+  Role role = Role::kWriter;
+  bool puts_models = false;  // the holder may also store TorchScript files, which are programs
+  std::string note;          // says what the token is for
+  std::string created_by;    // id of the caller who created it
+  absl::Time created_at;
+  absl::Time expires_at;  // from then on, the token is refused
+  static void Fields(auto& self, auto&& visit) {
+    visit("sha256", self.sha256);
+    visit("tenant", self.tenant);
+    visit("role", self.role);
+    visit("puts_models", self.puts_models);
+    visit("note", self.note);
+    visit("created_by", self.created_by);
+    visit("created", self.created_at);
+    visit("expires", self.expires_at);
+  }
+  bool operator==(const AccessToken&) const = default;
+};
+
+// Names a token without telling anything that would help to guess it: the first digits of its SHA-256.
+inline std::string TokenId(const std::string& sha256) { return sha256.substr(0, 12); }
+
+}  // namespace chainfleet

@@ -1,0 +1,93 @@
+#include "server/control/access_tokens.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "core/base/ids.h"
+#include "core/domain/no_such.h"
+#include "server/control/page_token.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr size_t kSha256Digits = 64, kLongestNote = 200;
+
+absl::Status CheckToken(const AccessToken& token) {
+  std::vector<FieldViolation> wrong;
+  const bool is_hex = std::ranges::all_of(
+      token.sha256, [](unsigned char c) { return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f'); });
+  if (token.sha256.size() != kSha256Digits || !is_hex) {
+    wrong.push_back({"sha256", "give the 64 lower-case hex digits of the token's SHA-256"});
+  }
+  const bool is_text = std::ranges::none_of(token.note, [](unsigned char c) { return absl::ascii_iscntrl(c); });
+  if (token.note.size() > kLongestNote || !is_text) {
+    wrong.push_back({"note", "give up to 200 bytes of text in one line"});
+  }
+  if (token.puts_models && token.role != Role::kWriter) {
+    wrong.push_back({"puts_models", "is for writers: operators and admins may put models anyway, others never"});
+  }
+  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(wrong));
+  return CheckName("tenant", token.tenant, "tenant");
+}
+
+}  // namespace
+
+AccessTokens::AccessTokens(Executor* executor, StateWriter* writer, const StoredState& state)
+    : executor_(executor), writer_(writer) {
+  MutexLock lock(&table_->mutex);
+  for (const AccessToken& token : state.tokens) table_->by_sha256[token.sha256] = token;
+}
+
+void AccessTokens::Add(const AccessToken& token, const Reply<AccessToken>& done) {
+  if (const absl::Status valid = CheckToken(token); !valid.ok()) return Send<AccessToken>(executor_, done, valid);
+  writer_->Write<AccessToken>(change::AddToken{token}, done, [table = table_](const ApplyResult& result) {
+    MutexLock lock(&table->mutex);
+    // A repeated call may end after a call that revoked the token.
+    if (!result.replayed) table->by_sha256[result.token->sha256] = *result.token;
+    return *result.token;
+  });
+}
+
+void AccessTokens::Revoke(const std::string& id, const Reply<bool>& done) {
+  std::string sha256;
+  {
+    MutexLock lock(&table_->mutex);
+    const auto found = table_->by_sha256.lower_bound(id);
+    if (found != table_->by_sha256.end() && TokenId(found->first) == id) sha256 = found->first;
+  }
+  if (sha256.empty()) return Send<bool>(executor_, done, NoSuch("token", id));
+  writer_->Write<bool>(change::RevokeToken{sha256}, done, [table = table_, sha256](const ApplyResult&) {
+    MutexLock lock(&table->mutex);
+    return table->by_sha256.erase(sha256) > 0;
+  });
+}
+
+std::optional<AccessToken> AccessTokens::Find(const std::string& sha256) const {
+  MutexLock lock(&table_->mutex);
+  const auto found = table_->by_sha256.find(sha256);
+  return found == table_->by_sha256.end() ? std::nullopt : std::optional(found->second);
+}
+
+absl::StatusOr<Page<AccessToken>> AccessTokens::List(int32_t page_size, const std::string& page_token) const {
+  const std::string arguments = "tokens";
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string after, CursorOf(arguments, page_token));
+  const auto size = static_cast<size_t>(ClampPageSize(page_size));
+  Page<AccessToken> page;
+  MutexLock lock(&table_->mutex);
+  for (auto i = table_->by_sha256.upper_bound(after); i != table_->by_sha256.end(); ++i) {
+    if (page.items.size() == size) {
+      page.next_page_token = MakePageToken(arguments, page.items.back().sha256);
+      break;
+    }
+    page.items.push_back(i->second);
+  }
+  return page;
+}
+
+bool AccessTokens::empty() const {
+  MutexLock lock(&table_->mutex);
+  return table_->by_sha256.empty();
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,48 @@
+// The tokens of the state store, which admins make and revoke while the server runs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/base/mutex.h"
+#include "core/domain/access_token.h"
+#include "core/store/state_store/state_store.h"
+#include "server/control/reply.h"
+#include "server/control/state_writer.h"
+#include "server/control/views.h"
+
+namespace chainfleet {
+
+// Thread-safe.
+class AccessTokens {
+ public:
+  // `state` is the state that the store loaded. The pointers outlive the executor's last task.
+  AccessTokens(Executor* executor, StateWriter* writer, const StoredState& state);
+
+  // Stores a token, which is known when `done` runs; its created_at is set. INVALID_ARGUMENT naming
+  // the fields; ALREADY_EXISTS / TOKEN_EXISTS; RESOURCE_EXHAUSTED / TOO_MANY_TOKENS.
+  void Add(const AccessToken& token, const Reply<AccessToken>& done);
+  // Deletes the token with this id, which is unknown when `done` runs. NOT_FOUND / TOKEN_NOT_FOUND.
+  void Revoke(const std::string& id, const Reply<bool>& done);
+
+  // Also finds expired tokens.
+  std::optional<AccessToken> Find(const std::string& sha256) const;
+  // By id, with expired ones. INVALID_ARGUMENT / BAD_PAGE_TOKEN.
+  absl::StatusOr<Page<AccessToken>> List(int32_t page_size, const std::string& page_token) const;
+  bool empty() const;
+
+ private:
+  struct Table {
+    mutable Mutex mutex;
+    std::map<std::string, AccessToken> by_sha256 CHAINFLEET_GUARDED_BY(mutex);
+  };
+
+  Executor* const executor_;
+  StateWriter* const writer_;
+  const std::shared_ptr<Table> table_ = std::make_shared<Table>();  // shared with the changes under way
+};
+
+}  // namespace chainfleet

@@ -1,0 +1,91 @@
+#include "server/rpc/access_service.h"
+
+#include "core/wire/types_wire.h"
+#include "server/rpc/unary_call.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr absl::Duration kUsualLifetime = absl::Hours(90 * 24), kLongestLifetime = absl::Hours(10 * 365 * 24);
+
+v1::Token RenderToken(const AccessToken& token) {
+  v1::Token message;
+  message.set_id(TokenId(token.sha256));
+  message.set_tenant(token.tenant);
+  message.set_role(static_cast<v1::Role>(static_cast<int>(token.role) + 1));  // 0 is "unspecified"
+  message.set_puts_models(token.puts_models);
+  message.set_note(token.note);
+  message.set_created_by(token.created_by);
+  *message.mutable_created_at() = ToProto(token.created_at);
+  *message.mutable_expires_at() = ToProto(token.expires_at);
+  return message;
+}
+
+absl::StatusOr<AccessToken> ParseToken(const v1::CreateTokenRequest& request, const Principal& caller, absl::Time now) {
+  if (request.role() == v1::ROLE_UNSPECIFIED || !v1::Role_IsValid(request.role())) {
+    return InvalidFields({{"role", "give one of " + AllEnumNames<Role>()}});
+  }
+  const absl::Duration lifetime =
+      request.lifetime_seconds() == 0 ? kUsualLifetime : absl::Seconds(request.lifetime_seconds());
+  if (lifetime <= absl::ZeroDuration() || lifetime > kLongestLifetime) {
+    return InvalidFields({{"lifetime_seconds", "give 1 second to 10 years, or 0 for 90 days"}});
+  }
+  const Role role = static_cast<Role>(request.role() - 1);
+  if (role == Role::kWorker && !request.tenant().empty()) {
+    return InvalidFields({{"tenant", "leave it out: a worker belongs to no tenant"}});
+  }
+  return AccessToken{.sha256 = request.sha256(),
+                     .tenant = role == Role::kWorker      ? kDefaultTenant
+                               : request.tenant().empty() ? caller.tenant
+                                                          : request.tenant(),
+                     .role = role,
+                     .puts_models = request.puts_models(),
+                     .note = request.note(),
+                     .created_by = caller.id,
+                     .expires_at = now + lifetime};
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* AccessService::CreateToken(Context* context, const v1::CreateTokenRequest* request,
+                                                     v1::Token* response) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
+    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+    if (!caller.ok()) return answer->Fail(caller.status());
+    if (!parts_.auth->wants_tokens()) {
+      return answer->Fail(WithReason(
+          absl::FailedPreconditionError("this server was started without tokens, so everyone may call it: start it "
+                                        "with CHAINFLEET_TOKEN, whose holder may then make others"),
+          "TOKENS_OFF"));
+    }
+    const absl::StatusOr<AccessToken> token = ParseToken(*request, *caller, parts_.clock->Wall());
+    if (!token.ok()) return answer->Fail(token.status());
+    parts_.tokens->Add(*token,
+                       [answer](const absl::StatusOr<AccessToken>& added) { answer->Answer(added, RenderToken); });
+  });
+}
+
+grpc::ServerUnaryReactor* AccessService::ListTokens(Context* context, const v1::ListTokensRequest* request,
+                                                    v1::ListTokensResponse* response) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    answer->Answer(parts_.tokens->List(request->page_size(), request->page_token()), [](const Page<AccessToken>& page) {
+      v1::ListTokensResponse list;
+      for (const AccessToken& token : page.items) *list.add_tokens() = RenderToken(token);
+      list.set_next_page_token(page.next_page_token);
+      return list;
+    });
+  });
+}
+
+grpc::ServerUnaryReactor* AccessService::RevokeToken(Context* context, const v1::RevokeTokenRequest* request,
+                                                     v1::RevokeTokenResponse* response) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    parts_.tokens->Revoke(request->id(), [answer](const absl::StatusOr<bool>& revoked) {
+      answer->Answer(revoked, [](bool) { return v1::RevokeTokenResponse(); });
+    });
+  });
+}
+
+}  // namespace chainfleet

@@ -1,0 +1,72 @@
+// The contract of every StateStore for tokens.
+#include "core/base/limits.h"
+#include "tests/core/state_store/state_store_fixture.h"
+
+namespace chainfleet {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class TokenRows : public StateStoreTest {
+ protected:
+  static AccessToken Token(const std::string& sha256) {
+    return {.sha256 = sha256,
+            .tenant = "vision",
+            .role = Role::kAdmin,
+            .puts_models = true,
+            .note = "for \xc3\xa9l\xc3\xa8ves 'and' others",
+            .created_by = "4f1a9c02d7e8",
+            .expires_at = absl::FromUnixSeconds(2'000'000'000) + absl::Nanoseconds(7)};
+  }
+  std::vector<AccessToken> Tokens() { return store_->Load().value().tokens; }
+};
+
+TEST_P(TokenRows, AreKeptAndLoadedInOrder) {
+  const AccessToken second = Token(DigestOf(2)), first = Token(DigestOf(1));
+  for (const AccessToken& token : {second, first}) {
+    const ApplyResult added = Apply(change::AddToken{token});
+    ASSERT_TRUE(added.status.ok()) << added.status;
+    EXPECT_EQ(added.token->created_at, wall_);
+  }
+  store_ = harness_->Open();
+  const std::vector<AccessToken> tokens = Tokens();
+  ASSERT_EQ(tokens.size(), 2u);
+  EXPECT_LT(tokens[0].sha256, tokens[1].sha256);
+  AccessToken wanted = first.sha256 < second.sha256 ? first : second;
+  wanted.created_at = tokens[0].created_at;
+  EXPECT_EQ(tokens[0], wanted);
+}
+
+TEST_P(TokenRows, ARepeatedAddReturnsTheFirstAndAnotherTokenOfThatDigestIsRefused) {
+  const AccessToken token = Token(DigestOf(1));
+  const ApplyResult first = Apply(change::AddToken{token});
+  AccessToken later = token;
+  later.expires_at += absl::Hours(1);
+  const ApplyResult again = Apply(change::AddToken{later});
+  EXPECT_TRUE(again.replayed);
+  EXPECT_EQ(again.token, first.token);
+  later.role = Role::kReader;
+  EXPECT_EQ(ReasonOf(Apply(change::AddToken{later}).status), "TOKEN_EXISTS");
+  EXPECT_THAT(Tokens(), ElementsAre(*first.token));
+}
+
+TEST_P(TokenRows, ARevokedTokenIsGone) {
+  ASSERT_TRUE(Apply(change::AddToken{Token(DigestOf(1))}).status.ok());
+  ASSERT_TRUE(Apply(change::RevokeToken{DigestOf(1)}).status.ok());
+  EXPECT_THAT(Tokens(), IsEmpty());
+  EXPECT_EQ(ReasonOf(Apply(change::RevokeToken{DigestOf(1)}).status), "TOKEN_NOT_FOUND");
+}
+
+TEST_P(TokenRows, AreBounded) {
+  std::vector<StateChange> changes;
+  for (int i = 0; i < limits::kMaxTokens; ++i) changes.push_back(change::AddToken{Token(DigestOf(100 + i))});
+  const auto added = store_->Apply(changes, wall_);
+  ASSERT_TRUE(added.ok() && added->back().status.ok());
+  EXPECT_EQ(ReasonOf(Apply(change::AddToken{Token(DigestOf(1))}).status), "TOO_MANY_TOKENS");
+}
+
+INSTANTIATE_TEST_SUITE_P(AllStores, TokenRows, testing::ValuesIn(StoreKinds()), StoreKindName);
+
+}  // namespace
+}  // namespace chainfleet

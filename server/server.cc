@@ -265,6 +265,8 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   coordinator_ = std::make_unique<Coordinator>(
       &clock_, threads_.get(), state_.get(), std::move(stored),
       OptionsOf(options, &control_metrics_, traces_.get(), findings_.get(), std::move(on_store_lost)));
+  CHAINFLEET_ASSIGN_OR_RETURN(audit_, AuditLog::Open(options.data_directory + "/audit", &clock_,
+                                                     {.on_failure = [this] { metrics_.CountLostAuditLine(); }}));
   auth_ = std::make_unique<Authenticator>(options.tokens, &coordinator_->tokens(), &clock_);
   SignUploads(options);
   const ServiceParts parts{.clock = &clock_,
@@ -281,6 +283,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
                            .traces = traces_.get(),
                            .findings = findings_.get(),
                            .auth = auth_.get(),
+                           .audit = audit_.get(),
                            .metrics = &metrics_,
                            .statistics = &statistics_,
                            .dataset_roots = &dataset_roots_,

@@ -125,6 +125,7 @@ class Server {
   DatasetRoots dataset_roots_;
   const ByteBudget upload_budget_{limits::kMaxUploadsBytes};
   const ByteBudget reply_budget_{kMaxHeldReplyBytes};
+  std::unique_ptr<AuditLog> audit_;
   std::unique_ptr<Authenticator> auth_;
   MetricsRegistry registry_{"server"};
   ServerMetrics metrics_{&registry_};

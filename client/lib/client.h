@@ -105,6 +105,8 @@ class Client {
   // All pages, by id, with expired ones.
   absl::StatusOr<std::vector<v1::Token>> ListTokens();
   absl::Status RevokeToken(const std::string& id);
+  // Calls `on_line` with each line of the audit log, oldest first, until it fails.
+  absl::Status ReadAudit(const std::function<absl::Status(const std::string& line)>& on_line);
 
   absl::StatusOr<v1::PredictResponse> Predict(const v1::PredictRequest& request);
 

@@ -88,4 +88,19 @@ grpc::ServerUnaryReactor* AccessService::RevokeToken(Context* context, const v1:
   });
 }
 
+grpc::ServerUnaryReactor* AccessService::ListAudit(Context* context, const v1::ListAuditRequest* request,
+                                                   v1::ListAuditResponse* response) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    parts_.executor->Schedule([answer, audit = parts_.audit, from = request->page_token()] {
+      answer->Answer(audit->Read(from), [](const AuditLog::Page& page) {
+        v1::ListAuditResponse list;
+        list.mutable_lines()->Assign(page.lines.begin(), page.lines.end());
+        list.set_next_page_token(page.next);
+        return list;
+      });
+    });
+  });
+}
+
 }  // namespace chainfleet

@@ -19,6 +19,8 @@ class AccessService final : public v1::AccessService::CallbackService {
                                        v1::ListTokensResponse* response) override;
   grpc::ServerUnaryReactor* RevokeToken(Context* context, const v1::RevokeTokenRequest* request,
                                         v1::RevokeTokenResponse* response) override;
+  grpc::ServerUnaryReactor* ListAudit(Context* context, const v1::ListAuditRequest* request,
+                                      v1::ListAuditResponse* response) override;
 
  private:
   const ServiceParts parts_;

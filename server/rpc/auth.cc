@@ -27,6 +27,7 @@ const std::unordered_map<std::string_view, unsigned>& Needs() {
       {"/chainfleet.v1.AccessService/CreateToken", kAdminister},
       {"/chainfleet.v1.AccessService/ListTokens", kAdminister},
       {"/chainfleet.v1.AccessService/RevokeToken", kAdminister},
+      {"/chainfleet.v1.AccessService/ListAudit", kAdminister},
       {"/chainfleet.v1.JobService/CreateJob", kWrite},
       {"/chainfleet.v1.JobService/GetJob", kRead},
       {"/chainfleet.v1.JobService/ListJobs", kRead},
@@ -217,11 +218,7 @@ std::optional<Principal> Authenticator::Find(const std::string& token) const {
   return Principal{TokenId(sha256), stored->tenant, RightsOf(stored->role) | (stored->puts_models ? kPutModels : 0u)};
 }
 
-absl::StatusOr<Principal> Authenticator::Authorize(std::string_view method, const CallMetadata& metadata) const {
-  const std::optional<unsigned> needed = NeededBy(method);
-  if (ending_ && needed != kNoToken) return absl::UnavailableError("the server is ending: repeat the call");
-  if (!wants_tokens_) return Principal{"", kDefaultTenant, RightsOf(Role::kAdmin) | kWork};
-  if (needed == kNoToken) return Principal{"", kDefaultTenant, kNoToken};
+std::optional<Principal> Authenticator::Identify(const CallMetadata& metadata) const {
   constexpr std::string_view kScheme = "Bearer ";
   const auto [begin, end] = metadata.equal_range("authorization");
   std::optional<Principal> caller;
@@ -229,7 +226,16 @@ absl::StatusOr<Principal> Authenticator::Authorize(std::string_view method, cons
     const std::string_view given(it->second.data(), it->second.size());
     if (given.starts_with(kScheme)) caller = Find(std::string(given.substr(kScheme.size())));
   }
-  if (!caller) return Unauthenticated(needed.value_or(kPredict), begin != end);
+  return caller;
+}
+
+absl::StatusOr<Principal> Authenticator::Authorize(std::string_view method, const CallMetadata& metadata) const {
+  const std::optional<unsigned> needed = NeededBy(method);
+  if (ending_ && needed != kNoToken) return absl::UnavailableError("the server is ending: repeat the call");
+  if (!wants_tokens_) return Principal{"", kDefaultTenant, RightsOf(Role::kAdmin) | kWork};
+  if (needed == kNoToken) return Principal{"", kDefaultTenant, kNoToken};
+  std::optional<Principal> caller = Identify(metadata);
+  if (!caller) return Unauthenticated(needed.value_or(kPredict), metadata.count("authorization") > 0);
   if (needed && caller->may(static_cast<Right>(*needed))) return *std::move(caller);
   return NotAllowed(method, needed.value_or(kNoToken));
 }

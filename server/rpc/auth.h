@@ -27,7 +27,7 @@ enum Right : unsigned {
   kOperate = 8,      // drain workers, delete data sets and models of other tenants
   kPutModels = 16,   // store TorchScript files, which are programs
   kWork = 32,        // WorkerService
-  kAdminister = 64,  // make, list and revoke tokens
+  kAdminister = 64,  // make, list and revoke tokens, read the audit log
 };
 unsigned RightsOf(Role role);
 
@@ -66,6 +66,9 @@ class Authenticator {
       : fixed_(std::move(fixed)), stored_(stored), clock_(clock), wants_tokens_(!fixed_.empty() || !stored->empty()) {}
 
   bool wants_tokens() const { return wants_tokens_; }
+
+  // Returns whose token the metadata have, whatever that caller may do.
+  std::optional<Principal> Identify(const CallMetadata& metadata) const;
 
   // Returns the caller of `method` ("/chainfleet.v1.JobService/GetJob") by the token in "authorization: Bearer TOKEN".
   // Needs only the metadata. UNAUTHENTICATED: no known token, or one that has expired. PERMISSION_DENIED / NOT_ALLOWED:

@@ -26,8 +26,9 @@
 namespace chainfleet {
 
 struct CallGate::Parts : std::enable_shared_from_this<Parts> {
-  Parts(const Clock* c, Executor* e, const Authenticator* a, ServerMetrics* m, std::function<FrontDoor*()> d)
-      : clock(c), executor(e), auth(a), metrics(m), door(std::move(d)) {}
+  Parts(const Clock* c, Executor* e, const Authenticator* a, ServerMetrics* m, AuditLog* audit,
+        std::function<FrontDoor*()> d)
+      : clock(c), executor(e), auth(a), metrics(m), door(std::move(d)), refused(audit) {}
 
   // Watches, every kReceiveInterval, until no request is being received.
   void WatchRequests() {
@@ -209,8 +210,8 @@ class GuardedService final : public grpc::Service {
 }  // namespace
 
 CallGate::CallGate(const Clock* clock, Executor* executor, const Authenticator* auth, ServerMetrics* metrics,
-                   std::function<FrontDoor*()> door)
-    : parts_(std::make_shared<Parts>(clock, executor, auth, metrics, std::move(door))) {}
+                   AuditLog* audit, std::function<FrontDoor*()> door)
+    : parts_(std::make_shared<Parts>(clock, executor, auth, metrics, audit, std::move(door))) {}
 
 CallGate::~CallGate() = default;
 

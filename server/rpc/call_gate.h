@@ -10,6 +10,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/executor.h"
+#include "server/control/audit_log.h"
 #include "server/rpc/auth.h"
 #include "server/rpc/bytes_in_flight.h"
 #include "server/rpc/front_door.h"
@@ -22,8 +23,8 @@ namespace chainfleet {
 class CallGate {
  public:
   // All arguments outlive the gate, and the gate outlives the server. `door` returns the FrontDoor of the server's
-  // connections, null until the server has one; any thread calls it.
-  CallGate(const Clock* clock, Executor* executor, const Authenticator* auth, ServerMetrics* metrics,
+  // connections, null until the server has one; any thread calls it. `audit` may be null.
+  CallGate(const Clock* clock, Executor* executor, const Authenticator* auth, ServerMetrics* metrics, AuditLog* audit,
            std::function<FrontDoor*()> door);
   ~CallGate();
 

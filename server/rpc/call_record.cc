@@ -11,11 +11,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "chainfleet/v1/access.pb.h"
 #include "chainfleet/v1/jobs.pb.h"
 #include "chainfleet/v1/predict.pb.h"
 #include "core/base/log.h"
 #include "core/wire/grpc_status.h"
 #include "server/rpc/method_names.h"
+#include "server/rpc/peer.h"
 #include "server/rpc/request_id.h"
 
 namespace chainfleet {
@@ -66,10 +68,14 @@ class Subject {
   // Later values win: a reply has ids where its request may have names.
   void Take(const Message& message) {
     const Descriptor* type = message.GetDescriptor();
-    if (type == v1::Job::descriptor()) Put("job", static_cast<const v1::Job&>(message).id());
-    if (type == v1::EvaluationOperation::descriptor()) {
-      Put("evaluation", static_cast<const v1::EvaluationOperation&>(message).id());
+    for (const Own& own : Owned()) {
+      if (type == own.type)
+        Put(own.key, message.GetReflection()->GetString(message, own.type->FindFieldByName(own.field)));
     }
+    if (type == v1::SetIntentRequest::descriptor()) {
+      Put("intent", v1::Job::Intent_Name(static_cast<const v1::SetIntentRequest&>(message).intent()));
+    }
+    if (type == v1::Token::descriptor()) Put("role", v1::Role_Name(static_cast<const v1::Token&>(message).role()));
     if (type == v1::ChainId::descriptor()) {
       const auto& chain = static_cast<const v1::ChainId&>(message);
       Put("job", chain.job());
@@ -81,8 +87,12 @@ class Subject {
       const FieldDescriptor* field = Field(message, name, FieldDescriptor::CPPTYPE_STRING);
       if (field != nullptr) Put(key, message.GetReflection()->GetString(message, field));
     }
-    const FieldDescriptor* epoch = Field(message, "lease_epoch", FieldDescriptor::CPPTYPE_INT64);
-    if (epoch != nullptr) Put("lease_epoch", message.GetReflection()->GetInt64(message, epoch));
+    for (const char* number : {"lease_epoch", "version"}) {
+      const FieldDescriptor* field = Field(message, number, FieldDescriptor::CPPTYPE_INT64);
+      if (field != nullptr) Put(number, message.GetReflection()->GetInt64(message, field));
+    }
+    const FieldDescriptor* header = Field(message, "header", FieldDescriptor::CPPTYPE_MESSAGE);  // of an upload
+    if (header != nullptr) Take(message.GetReflection()->GetMessage(message, header));
     const FieldDescriptor* chain = Field(message, "chain", FieldDescriptor::CPPTYPE_MESSAGE);
     if (chain != nullptr && chain->message_type() == v1::ChainId::descriptor()) {
       Take(message.GetReflection()->GetMessage(message, chain));
@@ -92,6 +102,30 @@ class Subject {
   const std::vector<LogField>& fields() const { return fields_; }
 
  private:
+  // The field of a message that names what the message is about.
+  struct Own {
+    const Descriptor* type;
+    const char *field, *key;
+  };
+  static const std::vector<Own>& Owned() {
+    static const auto* const owned = new std::vector<Own>{
+        {v1::Job::descriptor(), "id", "job"},
+        {v1::GetJobRequest::descriptor(), "name", "job"},
+        {v1::SetIntentRequest::descriptor(), "name", "job"},
+        {v1::ScaleJobRequest::descriptor(), "name", "job"},
+        {v1::EvaluationOperation::descriptor(), "id", "evaluation"},
+        {v1::GetEvaluationRequest::descriptor(), "id", "evaluation"},
+        {v1::PutDatasetRequest::Header::descriptor(), "name", "dataset"},
+        {v1::DeleteDatasetRequest::descriptor(), "name", "dataset"},
+        {v1::PutModelRequest::Header::descriptor(), "name", "model"},
+        {v1::DeleteModelRequest::descriptor(), "name", "model"},
+        {v1::SetAliasRequest::descriptor(), "name", "alias"},
+        {v1::DeleteAliasRequest::descriptor(), "name", "alias"},
+        {v1::Token::descriptor(), "id", "token"},
+        {v1::RevokeTokenRequest::descriptor(), "id", "token"},
+    };
+    return *owned;
+  }
   // Null unless the field is set.
   static const FieldDescriptor* Field(const Message& message, const char* name, FieldDescriptor::CppType type) {
     const FieldDescriptor* field = message.GetDescriptor()->FindFieldByName(name);
@@ -110,20 +144,21 @@ class Subject {
 // Records one RPC. Its first and last hooks are the only ones that write members.
 class Interceptor final : public grpc::experimental::Interceptor {
  public:
-  Interceptor(const char* path, const Clock* clock, std::string made_id, ServerMetrics* metrics)
+  Interceptor(const char* path, const grpc::ServerContextBase* context, const CallRecordParts& parts,
+              std::string made_id)
       : method_(FindMethod(path)),
+        context_(context),
+        parts_(parts),
         path_(path == nullptr ? "" : path),
         label_(method_ == nullptr ? "other" : path),  // clients may call any name
-        clock_(clock),
-        metrics_(metrics),
-        started_(clock->Monotonic()),
+        started_(parts.clock->Monotonic()),
         id_(std::move(made_id)) {}
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* hooks) override {
     if (hooks->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_INITIAL_METADATA)) Begin(hooks);
-    // The gate has let the headers in before a request arrives (call_gate.h). The parts of an upload are skipped.
+    // The gate has let the headers in before a request arrives (call_gate.h).
     if (hooks->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_MESSAGE) && method_ != nullptr &&
-        !method_->client_streaming()) {
+        (!method_->client_streaming() || ChangesSomething(method_))) {
       Take(hooks->GetRecvMessage());
     }
     if (hooks->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_INITIAL_METADATA)) {
@@ -141,6 +176,7 @@ class Interceptor final : public grpc::experimental::Interceptor {
     metadata->emplace(kRequestIdHeader, id_);  // refers to our copy, which lives as long as the call
     metadata->erase(kMethodHeader);
     metadata->emplace(kMethodHeader, path_);
+    if (parts_.audit != nullptr) caller_ = parts_.auth->Identify(*metadata);
   }
 
   void End(grpc::experimental::InterceptorBatchMethods* hooks) {
@@ -148,9 +184,10 @@ class Interceptor final : public grpc::experimental::Interceptor {
     if (hooks->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_MESSAGE)) Take(hooks->GetSendMessage());
     hooks->GetSendTrailingMetadata()->emplace(kRequestIdHeader, id_);
     if (!status.ok()) hooks->ModifySendStatus(WithRequestId(status, id_));
-    const absl::Duration took = clock_->Monotonic() - started_;
+    const absl::Duration took = parts_.clock->Monotonic() - started_;
     const std::string code = absl::StatusCodeToString(static_cast<absl::StatusCode>(status.error_code()));
-    if (metrics_ != nullptr) metrics_->CountRpc(label_, code, took);
+    if (parts_.metrics != nullptr) parts_.metrics->CountRpc(label_, code, took);
+    Audit(status, code);
     const LogLevel level = LevelOf(FromGrpc(status), method_);
     if (!IsLogged(level)) return;
     std::vector<LogField> fields = {
@@ -160,43 +197,59 @@ class Interceptor final : public grpc::experimental::Interceptor {
     Log(level, status.ok() ? "call answered" : "call failed", fields);
   }
 
+  // call_gate.h accounts for calls without a known token, at a limited rate.
+  void Audit(const grpc::Status& status, const std::string& code) {
+    const bool is_refusal = status.error_code() == grpc::StatusCode::PERMISSION_DENIED;
+    if (parts_.audit == nullptr || status.error_code() == grpc::StatusCode::UNAUTHENTICATED) return;
+    if (!is_refusal && !ChangesSomething(method_)) return;
+    std::vector<LogField> fields = {{"principal", caller_ ? caller_->id : ""},
+                                    {"tenant", caller_ ? caller_->tenant : kDefaultTenant},
+                                    {"peer", PeerOf(*context_)},
+                                    {"method", label_},
+                                    {"code", code},
+                                    {"request", id_}};
+    fields.insert(fields.end(), subject_.fields().begin(), subject_.fields().end());
+    if (!status.ok()) fields.emplace_back("reason", ReasonOf(FromGrpc(status)));
+    if (!status.ok()) fields.emplace_back("error", status.error_message());
+    parts_.audit->Append(fields);
+  }
+
   // Methods of our own protos have generated messages whose first base is Message. Null: no message.
   void Take(const void* message) {
     if (IsOurs(method_) && message != nullptr) subject_.Take(*static_cast<const Message*>(message));
   }
 
   const MethodDescriptor* const method_;
+  const grpc::ServerContextBase* const context_;
+  const CallRecordParts& parts_;
   const std::string path_, label_;
-  const Clock* const clock_;
-  ServerMetrics* const metrics_;
   const absl::Duration started_;
   std::string id_;
+  std::optional<Principal> caller_;
   Subject subject_;
 };
 
 class Factory final : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
-  Factory(const Clock* clock, RngKey ids, ServerMetrics* metrics) : clock_(clock), ids_(ids), metrics_(metrics) {}
+  explicit Factory(const CallRecordParts& parts) : parts_(parts) {}
   grpc::experimental::Interceptor* CreateServerInterceptor(grpc::experimental::ServerRpcInfo* info) override {
-    const RngKey key = Fold(ids_, ++made_);
+    const RngKey key = Fold(parts_.ids, ++made_);
     const std::string id =
         absl::StrCat(absl::Hex(Fold(key, 0).value, absl::kZeroPad16), absl::Hex(Fold(key, 1).value, absl::kZeroPad16));
-    return new Interceptor(info->method(), clock_, id, metrics_);
+    return new Interceptor(info->method(), info->server_context(), parts_, id);
   }
 
  private:
-  const Clock* const clock_;
-  const RngKey ids_;
-  ServerMetrics* const metrics_;
+  const CallRecordParts parts_;  // the server keeps the factory as long as there are calls
   std::atomic<uint64_t> made_ = 0;
 };
 
 }  // namespace
 
 std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> MakeCallRecord(
-    const Clock* clock, RngKey ids, ServerMetrics* metrics) {
+    const CallRecordParts& parts) {
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> factories;
-  factories.push_back(std::make_unique<Factory>(clock, ids, metrics));
+  factories.push_back(std::make_unique<Factory>(parts));
   return factories;
 }
 

@@ -8,18 +8,32 @@
 
 #include "core/base/clock.h"
 #include "core/base/rng_key.h"
+#include "server/control/audit_log.h"
+#include "server/rpc/auth.h"
 #include "server/telemetry/server_metrics.h"
 
 namespace chainfleet {
 
+struct CallRecordParts {
+  const Clock* clock = nullptr;
+  RngKey ids;                        // for the ids of calls that come without
+  ServerMetrics* metrics = nullptr;  // may be null
+  const Authenticator* auth = nullptr;
+  AuditLog* audit = nullptr;  // may be null
+};
+
 // Returns the interceptor for a ServerBuilder. A call's id is the one that the client gave (request_id.h), or is made
-// from `ids`. Handlers read it with RequestIdOf; clients find it in the initial and trailing metadata as x-request-id
-// and in an error's RequestInfo.
+// from parts.ids. Handlers read it with RequestIdOf; clients find it in the initial and trailing metadata as
+// x-request-id and in an error's RequestInfo.
 //
 // Each line has {request, method, code, duration_ms} and the job, chain, lease_epoch, worker and evaluation that the
 // messages name. Levels: warning for calls that fail because of the server; info for other failures and for calls that
-// change something for a user; debug for the rest. `metrics` may be null. The arguments outlive the server.
+// change something for a user; debug for the rest.
+//
+// The calls that change something for a user, and those that lack a right, also get a line in parts.audit,
+// with the caller's token id, tenant and peer. Calls without a known token are in RefusedPeers. The parts outlive
+// the server.
 std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> MakeCallRecord(
-    const Clock* clock, RngKey ids, ServerMetrics* metrics);
+    const CallRecordParts& parts);
 
 }  // namespace chainfleet

@@ -13,7 +13,7 @@ namespace chainfleet {
 GrpcServer::GrpcServer(const ServiceParts& parts, ShardStreams* shards, Batcher* batcher,
                        EvaluationOperations* evaluations, ServerMetrics* metrics)
     : shards_(shards),
-      gate_(parts.clock, parts.executor, parts.auth, metrics, [this] { return listening_.door.get(); }),
+      gate_(parts.clock, parts.executor, parts.auth, metrics, parts.audit, [this] { return listening_.door.get(); }),
       access_(parts),
       jobs_(parts, shards),
       workers_(parts, shards),
@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const Endpoint& en
   if (parts.auth->wants_tokens()) LeaveOutReflection(&builder);
   for (const auto& service : made->guarded_) builder.RegisterService(service.get());
   builder.RegisterService(&made->health_);
-  auto interceptors = MakeCallRecord(parts.clock, parts.request_ids, metrics);
+  auto interceptors = MakeCallRecord({parts.clock, parts.request_ids, metrics, parts.auth, parts.audit});
   interceptors.insert(interceptors.begin(), made->gate_.BoundReplies());
   interceptors.push_back(MakeCallQuota(parts.auth, parts.access.tenant_calls));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));

@@ -34,7 +34,10 @@ absl::Duration RefusedPeers::Refuse(const std::string& host, absl::Duration now)
       count = std::exchange(known.unlogged, 0);
     }
   }
-  if (count > 0) Log(LogLevel::kWarning, "token refused", {{"peer", host}, {"refusals", count}});
+  if (count > 0) {
+    Log(LogLevel::kWarning, "token refused", {{"peer", host}, {"refusals", count}});
+    if (audit_ != nullptr) audit_->Append({{"peer", host}, {"code", "UNAUTHENTICATED"}, {"refusals", count}});
+  }
   return std::clamp((refusals - limits::kFreeRefusals) * limits::kRefusalDelay, absl::ZeroDuration(),
                     limits::kMaxRefusalDelay);
 }

@@ -6,6 +6,7 @@
 
 #include "absl/time/time.h"
 #include "core/base/mutex.h"
+#include "server/control/audit_log.h"
 
 namespace chainfleet {
 
@@ -15,8 +16,10 @@ std::string HostOf(const std::string& peer);
 // Remembers at most limits::kRefusedPeers hosts. Thread-safe.
 class RefusedPeers {
  public:
+  explicit RefusedPeers(AuditLog* audit = nullptr) : audit_(audit) {}  // may be null
+
   // Counts a refused token of `host` at `now` and returns how long to delay the answer. Logs a host's first refusal,
-  // then at most one line each 10 s with the number of refusals since the last line.
+  // then at most one line each 10 s with the number of refusals since the last line, in the audit log, too.
   absl::Duration Refuse(const std::string& host, absl::Duration now);
 
  private:
@@ -27,6 +30,7 @@ class RefusedPeers {
   };
   void Forget(absl::Duration now) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  AuditLog* const audit_;
   Mutex mutex_;
   std::map<std::string, Host> hosts_ CHAINFLEET_GUARDED_BY(mutex_);
 };

@@ -14,6 +14,7 @@
 #include "core/store/state_store/state_store.h"
 #include "server/adapters/dispatcher_draw_catalog.h"
 #include "server/control/access_tokens.h"
+#include "server/control/audit_log.h"
 #include "server/control/dispatcher.h"
 #include "server/control/trace_table.h"
 #include "server/control/upload_signer.h"
@@ -43,6 +44,7 @@ struct ServiceParts {
   TraceTable* traces = nullptr;
   FinalFindings* findings = nullptr;
   const Authenticator* auth = nullptr;
+  AuditLog* audit = nullptr;
   ServerMetrics* metrics = nullptr;
   InferenceStatistics* statistics = nullptr;
   const DatasetRoots* dataset_roots = nullptr;

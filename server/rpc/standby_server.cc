@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<StandbyServer>> StandbyServer::Start(const Endpoi
   LeaveOutReflection(&builder);
   builder.RegisterCallbackGenericService(&made->parts_->refusals);
   builder.RegisterService(&made->parts_->health);
-  builder.experimental().SetInterceptorCreators(MakeCallRecord(clock, ids, nullptr));
+  builder.experimental().SetInterceptorCreators(MakeCallRecord({.clock = clock, .ids = ids}));
   CHAINFLEET_RETURN_IF_ERROR(Listen(endpoint, clock, &builder, &made->parts_->listening));
   return made;
 }

@@ -26,6 +26,8 @@ ServerMetrics::ServerMetrics(MetricsRegistry* registry)
       corrupt_draws_(
           registry->AddCounter("chainfleet_corrupt_draws_total", "Committed draw objects found damaged or missing.")),
       refused_tokens_(registry->AddCounter("chainfleet_tokens_refused_total", "Calls with a missing or wrong token.")),
+      lost_audit_lines_(registry->AddCounter("chainfleet_audit_lines_lost_total",
+                                             "Lines of the audit log that could not be written.")),
       corrupt_segments_(
           registry->AddGauge("chainfleet_corrupt_segments", "Segments marked corrupt, whose draws are not served.")),
       workers_(registry->AddGauge("chainfleet_workers", "Workers that synchronised within their lease.")),

@@ -50,6 +50,8 @@ class ServerMetrics {
   void CountRefusedUpload(const absl::Status& why);
   // Counts a call whose token is missing or wrong.
   void CountRefusedToken() { refused_tokens_.Add(); }
+  // Counts a line of the audit log that could not be written.
+  void CountLostAuditLine() { lost_audit_lines_.Add(); }
   // Values that `counts` lacks keep their last value: 0 would end an active alert.
   void Show(const FleetCounts& counts);
   // These series exist from the first call on.
@@ -62,6 +64,7 @@ class ServerMetrics {
   Gauge& draws_;
   Counter& corrupt_draws_;
   Counter& refused_tokens_;
+  Counter& lost_audit_lines_;
   Gauge& corrupt_segments_;
   Gauge& workers_;
   Gauge& serving_workers_;

@@ -1,4 +1,5 @@
 """Tests access to the real binaries: tokens, hosts, files, signals."""
+import json
 import os
 import signal
 import subprocess
@@ -143,6 +144,37 @@ class Access(unittest.TestCase):
         self.assertEqual(fleet.run("token", "revoke", reader["id"]).returncode, 3)
         with open(os.path.join(fleet.data(0), "state.db"), "rb") as f:
             self.assertNotIn(token.encode(), f.read())
+
+    def test_changes_and_refusals_are_in_an_audit_log_that_shows_tampering(self):
+        fleet = started_fleet.StartedFleet()
+        self.addCleanup(fleet.close)
+        fleet.environment = {"CHAINFLEET_TOKEN": CALLER}
+        fleet.start_server(environment=fleet.environment)
+        fleet.wait_until_served()
+        job = fleet.submit(JOB)
+        fleet.run("cancel", job, check=True)
+        user = fleet.run("token", "create", "--role", "reader", check=True).stdout.strip()
+        fleet.run("delete", "job", job, "--yes", env={"CHAINFLEET_TOKEN": user})
+        fleet.run("get", "jobs", env={"CHAINFLEET_TOKEN": "guessed"})
+        fleet.kill("server-0")
+        fleet.start_server(environment=fleet.environment)
+        fleet.wait_until_served()
+        lines = [json.loads(line) for line in fleet.run("audit", "--raw", check=True).stdout.splitlines()]
+        self.assertEqual([(line.get("method", "").split("/")[-1], line["code"]) for line in lines],
+                         [("CreateJob", "OK"), ("SetIntent", "OK"), ("CreateToken", "OK"), ("SetIntent", "PERMISSION_DENIED"), ("", "UNAUTHENTICATED")])
+        self.assertEqual([line.get("job") for line in lines[:2]], [job, job])
+        self.assertEqual(lines[2]["token"], lines[3]["principal"])
+        self.assertIn(job, fleet.run("audit", check=True).stdout)
+        self.assertEqual(fleet.run("audit", env={"CHAINFLEET_TOKEN": user}).returncode, 4)
+        verified = fleet.run("audit", "--verify", check=True).stdout
+        self.assertIn("lines 1 to 5 are as they were written", verified)
+        with open(os.path.join(fleet.data(0), "audit", "audit-000001.jsonl"), "r+") as log:
+            text = log.read()
+            log.seek(0)
+            log.write(text.replace('"intent":"CANCEL"', '"intent":"FINISH"'))
+        changed = fleet.run("audit", "--verify")
+        self.assertEqual(changed.returncode, 1)
+        self.assertIn("line 2 is not the one that line 3 was written after", changed.stderr)
 
     def test_programs_are_not_taken_unless_the_server_was_told_to(self):
         module = self.fleet.path("module.pt")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import math
 import os
 import secrets
@@ -195,6 +196,16 @@ class Resources:
         """Deletes a token: calls with it are refused from now on. Raises TokenNotFound."""
         request = build(access_pb2.RevokeTokenRequest, id=token_id)
         self.connection.call("AccessService/RevokeToken", request, access_pb2.RevokeTokenResponse)
+
+    def audit(self) -> Iterator[dict[str, Any]]:
+        """The lines of the audit log, oldest first, for admins: who changed what, and who was refused."""
+        request = access_pb2.ListAuditRequest()
+        while True:
+            page = self.connection.call("AccessService/ListAudit", request, access_pb2.ListAuditResponse)
+            yield from map(json.loads, page.lines)
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
 
     def evaluations(self) -> list[predict_pb2.EvaluationOperation]:
         """The newest evaluations of all jobs, without results."""

@@ -36,6 +36,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/v1/tokens", "chainfleet.v1.AccessService.ListTokens", MakeMessageTranslation},
     {"POST", "/v1/tokens", "chainfleet.v1.AccessService.CreateToken", MakeMessageTranslation},
     {"DELETE", "/v1/tokens/{id}", "chainfleet.v1.AccessService.RevokeToken", MakeMessageTranslation},
+    {"GET", "/v1/audit", "chainfleet.v1.AccessService.ListAudit", MakeMessageTranslation},
     {"GET", "/v1/server", "chainfleet.v1.JobService.GetServerInfo", MakeMessageTranslation},
     {"GET", "/v1/jobs", "chainfleet.v1.JobService.ListJobs", MakeMessageTranslation},
     {"POST", "/v1/jobs", "chainfleet.v1.JobService.CreateJob", MakeMessageTranslation},

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "core/base/log.h"
+#include "core/store/draw_codec/sha256.h"
 #include "server/rpc/request_id.h"
 #include "tests/server/rpc/running_server.h"
 #include "tests/support/scrape.h"
@@ -133,6 +134,40 @@ TEST_F(CallRecordTest, LogsEveryCallAtDebugLevelWithItsIds) {
   EXPECT_EQ(lines[0]["worker"], "w-1");
   EXPECT_FALSE(lines[0]["error"].get<std::string>().empty());
   EXPECT_EQ(lines[1]["level"], "debug");
+}
+
+TEST_F(CallRecordTest, ChangesAndRefusalsGetALineInTheAuditLog) {
+  Create("a", {{"x-request-id", "mine-1"}});
+  token_ = "secret-token";
+  EXPECT_TRUE(Call(*jobs_, &v1::JobService::Stub::ListJobs, v1::ListJobsRequest()).ok());
+  v1::SetIntentRequest request;
+  request.set_name("a");
+  request.set_intent(v1::Job::CANCEL);
+  EXPECT_TRUE(Call(*jobs_, &v1::JobService::Stub::SetIntent, request).ok());
+  request.set_name("nobody");
+  EXPECT_FALSE(Call(*jobs_, &v1::JobService::Stub::SetIntent, request).ok());
+  v1::DrainWorkerRequest drain;
+  drain.set_worker("w-1");
+  EXPECT_FALSE(Call(*jobs_, &v1::JobService::Stub::DrainWorker, drain).ok());
+  token_.clear();
+  EXPECT_FALSE(GetJob("a").ok());
+  server_->Shutdown(absl::Seconds(1));
+  std::vector<nlohmann::json> lines;
+  for (const std::string& line : audit_->Read("")->lines) lines.push_back(nlohmann::json::parse(line));
+  ASSERT_EQ(lines.size(), 5u);
+  EXPECT_EQ(lines[0]["method"], "/chainfleet.v1.JobService/CreateJob");
+  EXPECT_EQ(lines[0]["request"], "mine-1");
+  EXPECT_EQ(lines[0]["principal"], Sha256Hex("secret-token").substr(0, 12));
+  EXPECT_EQ(lines[0]["tenant"], "default");
+  EXPECT_THAT(lines[0]["peer"].get<std::string>(), testing::StartsWith("ipv4:127.0.0.1:"));
+  EXPECT_THAT(lines[0]["job"].get<std::string>(), testing::StartsWith("a-"));
+  EXPECT_EQ(lines[1]["intent"], "CANCEL");
+  EXPECT_EQ(lines[1]["code"], "OK");
+  EXPECT_EQ(lines[2]["job"], "nobody");
+  EXPECT_EQ(lines[2]["reason"], "JOB_NOT_FOUND");
+  EXPECT_EQ(lines[3]["reason"], "NOT_ALLOWED");
+  EXPECT_EQ(lines[4]["code"], "UNAUTHENTICATED");
+  EXPECT_EQ(lines[4]["peer"], "ipv4:127.0.0.1");
 }
 
 // gRPC cancels such a call on the server like one whose client has disconnected.

@@ -153,6 +153,7 @@ std::map<std::string, Size> Replies() {
       {"AccessService.CreateToken", kFixed},
       {"AccessService.ListTokens", kFixed},
       {"AccessService.RevokeToken", kFixed},
+      {"AccessService.ListAudit", kFixed},
       {"JobService.CreateJob", job},
       {"JobService.GetJob", job},
       {"JobService.ListJobs", page([] { return RenderJob(LargestJob(), false); })},

@@ -1,5 +1,7 @@
 #include "tests/server/rpc/running_server.h"
 
+#include <cstdlib>
+#include <filesystem>
 #include <stdexcept>
 #include <utility>
 
@@ -18,12 +20,21 @@ DispatcherOptions Options(FinalFindings* findings, const TenantLimits& tenant_li
   return options;
 }
 
+// A folder that no other test uses.
+std::string FreshFolder() {
+  std::string folder = ::testing::TempDir() + "/chainfleet-audit-XXXXXX";
+  if (mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no folder " + folder);
+  return folder;
+}
+
 }  // namespace
 
 RunningServer::RunningServer(GivenTokens tokens, bool allow_modules, int64_t tenant_calls,
                              const TenantLimits& tenant_limits)
     : coordinator_(&clock_, threads_.get(), state_.get(), state_->Load().value(), Options(&findings_, tenant_limits)),
       auth_(TableOf(tokens), &coordinator_.tokens(), &clock_),
+      audit_folder_(FreshFolder()),
+      audit_(AuditLog::Open(audit_folder_, &clock_, {}).value()),
       parts_{.clock = &clock_,
              .executor = threads_.get(),
              .state = state_.get(),
@@ -37,6 +48,7 @@ RunningServer::RunningServer(GivenTokens tokens, bool allow_modules, int64_t ten
              .traces = &traces_,
              .findings = &findings_,
              .auth = &auth_,
+             .audit = audit_.get(),
              .metrics = &metrics_,
              .statistics = &statistics_,
              .dataset_roots = &dataset_roots_,
@@ -62,6 +74,7 @@ RunningServer::~RunningServer() {
   server_->Shutdown(absl::Seconds(1));
   server_.reset();
   threads_.reset();  // its last tasks use what is destroyed after it
+  std::filesystem::remove_all(audit_folder_);
 }
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> RunningServer::StartOn(const std::string& address) {

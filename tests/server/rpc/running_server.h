@@ -131,6 +131,8 @@ class RunningServer : public ::testing::Test {
   FinalFindings findings_{threads_.get(), state_.get(), &traces_};
   Coordinator coordinator_;
   Authenticator auth_;
+  const std::string audit_folder_;
+  const std::unique_ptr<AuditLog> audit_;
   Catalog& content_ = coordinator_.catalog();
   Versions& versions_ = coordinator_.versions();
   Dispatcher& dispatcher_ = coordinator_.dispatcher();

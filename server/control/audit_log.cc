@@ -1,0 +1,191 @@
+#include "server/control/audit_log.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "core/base/file_system.h"
+#include "core/store/draw_codec/sha256.h"
+#include "nlohmann/json.hpp"
+
+namespace chainfleet {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr int64_t kPageBytes = 256 * 1024;  // more than the longest line
+constexpr size_t kLongestValue = 300;
+constexpr absl::Duration kTellEvery = absl::Seconds(10);
+constexpr char kPrefix[] = "audit-", kSuffix[] = ".jsonl";
+
+std::string NoDigest() { return std::string(64, '0'); }
+
+absl::Status Failed(const std::string& what, const std::string& path) {
+  return absl::UnavailableError(absl::StrCat("cannot ", what, " ", path, ": ", std::strerror(errno)));
+}
+
+absl::Status BadPage() {
+  return WithReason(absl::InvalidArgumentError("page_token: these lines are deleted, or never were: begin without one"),
+                    "BAD_PAGE_TOKEN");
+}
+
+// The number in the name of a file of the log; 0 for other names.
+int64_t NumberOf(absl::string_view name) {
+  int64_t number = 0;
+  const bool is_ours =
+      absl::ConsumePrefix(&name, kPrefix) && absl::ConsumeSuffix(&name, kSuffix) && absl::SimpleAtoi(name, &number);
+  return is_ours ? number : 0;
+}
+
+}  // namespace
+
+AuditLog::AuditLog(std::string folder, const Clock* clock, Options options)
+    : folder_(std::move(folder)), clock_(clock), options_(std::move(options)), digest_(NoDigest()) {}
+
+AuditLog::~AuditLog() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+std::string AuditLog::PathOf(int64_t number) const {
+  return absl::StrFormat("%s/%s%06d%s", folder_, kPrefix, number, kSuffix);
+}
+
+absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& folder, const Clock* clock,
+                                                         Options options) {
+  CHAINFLEET_RETURN_IF_ERROR(CreateFoldersSynced(folder));
+  std::unique_ptr<AuditLog> log(new AuditLog(folder, clock, std::move(options)));
+  const MutexLock lock(&log->mutex_);
+  CHAINFLEET_RETURN_IF_ERROR(log->Continue());
+  return log;
+}
+
+absl::Status AuditLog::Continue() {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> files, RealFileSystem()->ListFiles(folder_));
+  std::vector<int64_t> numbers;
+  for (const std::string& file : files) {
+    if (const int64_t number = NumberOf(file); number > 0) numbers.push_back(number);
+  }
+  if (numbers.empty()) return OpenFile(1);
+  std::ranges::sort(numbers);
+  oldest_ = numbers.front();
+  CHAINFLEET_RETURN_IF_ERROR(OpenFile(numbers.back()));
+  // A crash right after a new file was begun leaves it empty; the newest line is in the file before.
+  for (auto number = numbers.rbegin(); number != numbers.rend(); ++number) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const int64_t bytes, RealFileSystem()->SizeBytes(PathOf(*number)));
+    const int64_t begin = std::max<int64_t>(bytes - kPageBytes, 0);
+    CHAINFLEET_ASSIGN_OR_RETURN(std::string tail, RealFileSystem()->ReadRange(PathOf(*number), begin, kPageBytes));
+    const size_t whole = tail.rfind('\n') == std::string::npos ? 0 : tail.rfind('\n') + 1;
+    if (*number == newest_ && whole < tail.size()) {
+      size_ = begin + static_cast<int64_t>(whole);
+      if (ftruncate(descriptor_, size_) != 0) return Failed("shorten", PathOf(newest_));
+      Log(LogLevel::kWarning, "removed the part of a line that a crash left in the audit log",
+          {{"file", PathOf(newest_)}});
+    }
+    if (whole == 0) continue;
+    tail.resize(whole - 1);
+    const size_t before = tail.rfind('\n');
+    const std::string line = before == std::string::npos ? tail : tail.substr(before + 1);
+    const auto parsed = ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!parsed.is_object() || !parsed.contains("seq") || !parsed["seq"].is_number_integer()) {
+      return WithReason(absl::FailedPreconditionError(
+                            absl::StrCat("the last line of ", PathOf(*number),
+                                         " is not one of the audit log: move the folder away to begin a new log")),
+                        "AUDIT_LOG");
+    }
+    seq_ = parsed["seq"].get<int64_t>();
+    digest_ = Sha256Hex(line);
+    return absl::OkStatus();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AuditLog::OpenFile(int64_t number) {
+  if (descriptor_ >= 0) close(descriptor_);
+  newest_ = number;
+  descriptor_ = open(PathOf(number).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (descriptor_ < 0) return Failed("open", PathOf(number));
+  struct stat file {};
+  if (fstat(descriptor_, &file) != 0) return Failed("look at", PathOf(number));
+  size_ = file.st_size;
+  return absl::OkStatus();
+}
+
+absl::Status AuditLog::Write(const std::string& line) {
+  if (descriptor_ < 0 || size_ >= options_.file_bytes) {
+    if (descriptor_ >= 0) fsync(descriptor_);
+    CHAINFLEET_RETURN_IF_ERROR(OpenFile(newest_ + (size_ >= options_.file_bytes ? 1 : 0)));
+    for (; newest_ - oldest_ >= options_.files; ++oldest_) unlink(PathOf(oldest_).c_str());
+  }
+  const ssize_t written = write(descriptor_, line.data(), line.size());
+  if (written == static_cast<ssize_t>(line.size())) {
+    size_ += written;
+    return absl::OkStatus();
+  }
+  const absl::Status status = Failed("write to", PathOf(newest_));
+  if (written > 0 && ftruncate(descriptor_, size_) != 0) size_ = options_.file_bytes;  // go on in a new file
+  return status;
+}
+
+void AuditLog::Append(const std::vector<LogField>& fields) {
+  absl::Status status;
+  bool tell = false;
+  {
+    const MutexLock lock(&mutex_);
+    ordered_json line = {{"seq", seq_ + 1}, {"at", absl::FormatTime(clock_->Wall(), absl::UTCTimeZone())}};
+    for (const LogField& field : fields) {
+      std::visit([&](const auto& value) { line[field.key] = value; }, field.value);
+      if (ordered_json& value = line[field.key]; value.is_string())
+        value = value.get<std::string>().substr(0, kLongestValue);
+    }
+    line["previous"] = digest_;
+    const std::string text = line.dump(-1, ' ', /*ensure_ascii=*/false, ordered_json::error_handler_t::replace);
+    status = Write(text + "\n");
+    if (status.ok()) {
+      ++seq_;
+      digest_ = Sha256Hex(text);
+      return;
+    }
+    tell = clock_->Monotonic() - told_ >= kTellEvery;
+    if (tell) told_ = clock_->Monotonic();
+  }
+  if (options_.on_failure) options_.on_failure();
+  if (tell) Log(LogLevel::kError, "a line of the audit log was lost", {{"error", status.ToString()}});
+}
+
+absl::StatusOr<AuditLog::Page> AuditLog::Read(const std::string& from) const {
+  int64_t number = 0, offset = 0, newest = 0;
+  {
+    const MutexLock lock(&mutex_);
+    number = oldest_;
+    newest = newest_;
+  }
+  if (!from.empty()) {
+    const std::vector<std::string> parts = absl::StrSplit(from, ':');
+    const bool valid = parts.size() == 2 && absl::SimpleAtoi(parts[0], &number) && absl::SimpleAtoi(parts[1], &offset);
+    if (!valid || number < 1 || number > newest || offset < 0) return BadPage();
+  }
+  const absl::StatusOr<std::string> read = RealFileSystem()->ReadRange(PathOf(number), offset, kPageBytes);
+  if (absl::IsNotFound(read.status())) return BadPage();
+  CHAINFLEET_RETURN_IF_ERROR(read.status());
+  const size_t whole = read->rfind('\n') == std::string::npos ? 0 : read->rfind('\n') + 1;
+  Page page;
+  page.lines = absl::StrSplit(read->substr(0, whole), '\n', absl::SkipEmpty());
+  if (static_cast<int64_t>(read->size()) == kPageBytes && whole > 0) {
+    page.next = absl::StrCat(number, ":", offset + static_cast<int64_t>(whole));
+  } else if (number < newest) {
+    page.next = absl::StrCat(number + 1, ":0");
+  }
+  return page;
+}
+
+}  // namespace chainfleet

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .specs import BurnIn, Collect, JobSpec
     from .torch_average import TorchAverage
     from .traces import Traces
-    from .v1 import jobs_pb2, predict_pb2, types_pb2
+    from .v1 import access_pb2, jobs_pb2, predict_pb2, types_pb2
 
 
 async def connect(
@@ -138,6 +138,22 @@ class Fleet:
     async def drain(self, worker: str, deadline: float=300.0) -> jobs_pb2.Worker:
         """See chainfleet.Fleet.drain."""
         return await call(self.sync.drain, worker, deadline)
+
+    async def create_token(self, role: str, *, tenant: str='', lifetime: float=0.0, note: str='', puts_models: bool=False) -> str:
+        """See chainfleet.Fleet.create_token."""
+        return await call(self.sync.create_token, role, tenant=tenant, lifetime=lifetime, note=note, puts_models=puts_models)
+
+    async def tokens(self) -> list[access_pb2.Token]:
+        """See chainfleet.Fleet.tokens."""
+        return await call(self.sync.tokens)
+
+    async def revoke_token(self, token_id: str) -> None:
+        """See chainfleet.Fleet.revoke_token."""
+        return await call(self.sync.revoke_token, token_id)
+
+    def audit(self) -> AsyncIterator[dict[str, Any]]:
+        """See chainfleet.Fleet.audit."""
+        return iterate(lambda: self.sync.audit())
 
     async def evaluations(self) -> list[predict_pb2.EvaluationOperation]:
         """See chainfleet.Fleet.evaluations."""

@@ -387,6 +387,24 @@ class TenantLimit(ChainfleetError):
     hint = "the message names the bound: delete something, wait, or have an operator raise the bound"
 
 
+class TokenExists(ChainfleetError):
+    """A token of this SHA-256 exists with another tenant, role or note."""
+
+    hint = "make a new token"
+
+
+class TokenNotFound(ChainfleetError):
+    """No token of the state store has this id; tokens of the environment are not listed."""
+
+    hint = "list the tokens: fleet.tokens()"
+
+
+class TokensOff(ChainfleetError):
+    """The server was started without tokens, so everyone may call it."""
+
+    hint = "start it with CHAINFLEET_TOKEN, whose holder may make others"
+
+
 class TooFewDraws(ChainfleetError):
     """Fewer draws can be read than --min-draws asks for, or none."""
 
@@ -399,8 +417,14 @@ class TooManyAliases(ChainfleetError):
     hint = "delete one"
 
 
+class TooManyTokens(ChainfleetError):
+    """The state store has 2,000 tokens, with expired ones."""
+
+    hint = "revoke some: chainfleet token list"
+
+
 class Unauthenticated(ChainfleetError):
-    """The call has no token, or a token that the server does not know."""
+    """The call has no token, or one that the server does not know, that has expired or was revoked."""
 
     hint = "pass token= to connect, or set CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE"
 
@@ -507,8 +531,12 @@ BY_REASON: dict[str, type[ChainfleetError]] = {
     "STORE_REFUSED": StoreRefused,
     "STORE_UNREACHABLE": StoreUnreachable,
     "TENANT_LIMIT": TenantLimit,
+    "TOKEN_EXISTS": TokenExists,
+    "TOKEN_NOT_FOUND": TokenNotFound,
+    "TOKENS_OFF": TokensOff,
     "TOO_FEW_DRAWS": TooFewDraws,
     "TOO_MANY_ALIASES": TooManyAliases,
+    "TOO_MANY_TOKENS": TooManyTokens,
     "UNAUTHENTICATED": Unauthenticated,
     "UPLOADS_FULL": UploadsFull,
     "USAGE": Usage,

@@ -213,6 +213,27 @@ class Kubernetes(unittest.TestCase):
             for variable in self.manifests.get("Secret", f"chainfleet-{name}")["stringData"]:
                 self.assertIn(variable.encode(), program, f"chainfleet-{name} never reads {variable}")
 
+    def test_pods_have_no_rights_that_they_do_not_need(self):
+        """The profile `restricted` of Kubernetes, and a root file system that nobody writes."""
+        for pod in self.manifests.pods():
+            self.assertIs(pod["spec"]["automountServiceAccountToken"], False)
+            self.assertTrue(pod["spec"]["securityContext"]["runAsNonRoot"])
+            self.assertEqual(pod["spec"]["securityContext"]["seccompProfile"], {"type": "RuntimeDefault"})
+        for container in self.manifests.containers():
+            self.assertEqual(container["securityContext"], {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
+                                                            "capabilities": {"drop": ["ALL"]}})
+            written = {mount["mountPath"] for mount in container["volumeMounts"] if not mount.get("readOnly")}
+            self.assertEqual(written, {argument.split("=")[1] for argument in container["args"] if re.match("--(data|cache)-dir=", argument)})
+
+    def test_the_network_policies_let_in_what_the_pods_listen_on_and_workers_reach_the_servers(self):
+        for name, pod in zip(("server", "worker"), self.manifests.pods(), strict=True):
+            policy = self.manifests.get("NetworkPolicy", f"chainfleet-{name}")["spec"]
+            self.assertEqual(policy["podSelector"]["matchLabels"], pod["metadata"]["labels"])
+            let_in = {port["port"] for rule in policy["ingress"] for port in rule["ports"]}
+            self.assertEqual(let_in, {port["name"] for port in pod["spec"]["containers"][0]["ports"]})
+        to_servers, = [rule for rule in policy["egress"] if "to" in rule]
+        self.assertEqual(to_servers["to"][0]["podSelector"]["matchLabels"], self.servers["template"]["metadata"]["labels"])
+
     def test_the_worker_has_longer_to_end_than_its_drain_takes(self):
         seconds = int(re.search(r"kDrainDeadline = absl::Seconds\((\d+)\)", read("core", "base", "limits.h")).group(1))
         spec = self.manifests.get("Deployment", "chainfleet-worker")["spec"]["template"]["spec"]
@@ -270,6 +291,12 @@ class Systemd(unittest.TestCase):
         folder = re.search(r"^CacheDirectory=(.*)$", unit, re.M).group(1)
         self.assertIn("%i", folder)
         self.assertIn(f"--cache-dir %C/{folder}\n", unit)
+
+    @unittest.skipUnless(shutil.which("systemd-analyze"), "systemd is not installed")
+    def test_units_expose_little(self):
+        for unit in self.UNITS:
+            done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--threshold=19", "--no-pager", unit], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stdout)  # above 1.9 it is another
 
     @unittest.skipUnless(shutil.which("systemd-analyze"), "systemd is not installed")
     def test_systemd_finds_nothing_to_say(self):

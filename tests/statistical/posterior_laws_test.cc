@@ -2,7 +2,7 @@
 // and covariances of the draws with closed forms, or with quadrature of densities written out here.
 //
 // A law holds if each moment lies within 4 standard errors, from the spread of the chains' means; the errors are at
-// most 0.4 % of a variance.
+// most 0.4 % of a variance, but for networks of torch.export.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -285,8 +285,8 @@ TEST(PosteriorLaws, BernoulliNetworkMatchesQuadrature) {
               IsEmpty());
 }
 
-// A network of torch.export costs more for each chain than a built-in one.
-constexpr int kFewChains = 192;
+// A network of torch.export costs more for each chain than a built-in one. The errors are at most 3 % of a variance.
+constexpr int kFewChains = 96;
 
 TEST(PosteriorLaws, AnExportedNetworkHasTheLawsOfItsLayer) {
   const auto file = FileOf(ReadExportedData("line.pt2"));

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the programs and makes three Debian packages of them: chainfleet (command line, guides, example jobs),
-# chainfleet-server and chainfleet-worker (with LibTorch for the CPU), with man pages and systemd units.
+# chainfleet-server and chainfleet-worker (with LibTorch for the CPU), with man pages and systemd units. Beside them: what they
+# are made of (sbom.cdx.json) and their checksums (SHA256SUMS).
 #   deploy/deb/build.sh [--no-build] [FOLDER]    --no-build packs what build/release has; default FOLDER: build/deb
 #   CHAINFLEET_MAINTAINER                           who answers for the packages: Name <address>
 set -euo pipefail
@@ -72,4 +73,5 @@ pack chainfleet "Command line of a service that samples neural network posterior
 pack chainfleet-server "Coordinator of a service that samples neural network posteriors"
 pack chainfleet-worker "Worker of a service that samples neural network posteriors"
 rm -rf "$packages/_CPack_Packages"
+python3 -B "$root/deploy/sbom.py" "$packages" "$built"/bin/chainfleet{,-server,-worker}
 du -h "$packages"/*.deb

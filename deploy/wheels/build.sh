@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the programs and makes two wheels of them: chainfleet (Python alone) and chainfleet_server (server, worker and
-# command line, with every library that they need but glibc, libstdc++, libz and PyTorch's).
+# command line, with every library that they need but glibc, libstdc++, libz and PyTorch's). Beside them: what they are
+# made of (sbom.cdx.json) and their checksums (SHA256SUMS).
 #   deploy/wheels/build.sh [--no-build] [FOLDER]    --no-build packs what build/release has; default FOLDER: build/wheels
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -55,4 +56,5 @@ wheel "$stage/server" "$stage"
 python3 -m auditwheel repair --plat manylinux_2_36_x86_64 --only-plat --exclude 'libtorch*.so' --exclude 'libc10*.so' \
   --exclude libgomp.so.1 --exclude libcudart.so.13 --wheel-dir "$wheels" "$stage"/chainfleet_server-*.whl >"$stage/repair.log" 2>&1 ||
   { cat "$stage/repair.log" >&2; exit 1; }
+python3 -B "$root/deploy/sbom.py" "$wheels" "$built"/bin/chainfleet{,-server,-worker}
 du -h "$wheels"/chainfleet*.whl

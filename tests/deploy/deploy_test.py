@@ -1,5 +1,6 @@
 """deploy/kubernetes, deploy/systemd, deploy/docker and deploy/deb against the Kubernetes schemas, systemd's own check and the real binaries."""
 import glob
+import json
 import os
 import re
 import shutil
@@ -310,6 +311,29 @@ class Systemd(unittest.TestCase):
                 copies += [f"{path}:{os.path.basename(instance)}" for instance in instances]  # FILE:NAME
             done = subprocess.run(["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *copies], capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
+class BillOfMaterials(unittest.TestCase):
+    def test_it_names_the_files_of_a_release_and_every_library_of_the_programs(self):
+        programs = [os.path.join(BIN, name) for name in ("chainfleet", "chainfleet-server", "chainfleet-worker")]
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(os.path.join(ROOT, "README.md"), folder)
+            for _ in range(2):  # the second time it finds its own files there
+                said(sys.executable, "-B", os.path.join(ROOT, "deploy", "sbom.py"), folder, *programs)
+                subprocess.run(["sha256sum", "--check", "--quiet", "--strict", "SHA256SUMS"], cwd=folder, check=True)
+            with open(os.path.join(folder, "sbom.cdx.json")) as f:
+                bill = json.load(f)
+            self.assertEqual([line.split()[1] for line in read(folder, "SHA256SUMS").splitlines()], ["README.md", "sbom.cdx.json"])
+        self.assertEqual((bill["bomFormat"], bill["specVersion"]), ("CycloneDX", "1.5"))
+        refs = [component["bom-ref"] for component in bill["components"]]
+        self.assertEqual(len(refs), len(set(refs)))
+        versions = {component["name"]: component["version"] for component in bill["components"] if component["type"] == "library"}
+        for name in ("libgrpc++1.51", "libsqlite3-0", "libabsl-dev"):
+            self.assertEqual(versions[name], said("dpkg-query", "-W", "-f", "${Version}", name))
+        self.assertIn("pkg:deb/debian/libgrpc%2B%2B1.51@", "".join(refs))
+        self.assertIn("torch", versions)
+        depended = bill["dependencies"][0]["dependsOn"]
+        self.assertEqual(depended, [c["bom-ref"] for c in bill["components"] if c["type"] == "library"])
 
 
 class ManPages(unittest.TestCase):

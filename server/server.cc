@@ -143,6 +143,8 @@ absl::Status Server::OpenStores(const ServerOptions& options) {
   CHAINFLEET_RETURN_IF_ERROR(OpenBlobs(options));
   AddDatasetRoots(options);
   if (state_ == nullptr) CHAINFLEET_RETURN_IF_ERROR(OpenSqlite(options));
+  CHAINFLEET_ASSIGN_OR_RETURN(audit_, AuditLog::Open(options.data_directory + "/audit", &clock_,
+                                                     {.on_failure = [this] { metrics_.CountLostAuditLine(); }}));
   return absl::OkStatus();
 }
 
@@ -265,8 +267,6 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   coordinator_ = std::make_unique<Coordinator>(
       &clock_, threads_.get(), state_.get(), std::move(stored),
       OptionsOf(options, &control_metrics_, traces_.get(), findings_.get(), std::move(on_store_lost)));
-  CHAINFLEET_ASSIGN_OR_RETURN(audit_, AuditLog::Open(options.data_directory + "/audit", &clock_,
-                                                     {.on_failure = [this] { metrics_.CountLostAuditLine(); }}));
   auth_ = std::make_unique<Authenticator>(options.tokens, &coordinator_->tokens(), &clock_);
   SignUploads(options);
   const ServiceParts parts{.clock = &clock_,
@@ -308,7 +308,17 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
       std::make_unique<EvaluationOperations>(&clock_, store_calls_.get(), evaluator_.get(), evaluation_log_.get(),
                                              ProtoEvaluationCodec(), RngKey{RandomBits()}, options.longest_call);
   CHAINFLEET_RETURN_IF_ERROR(evaluations_->Recover());
-  garbage_ = std::make_unique<GarbageCollector>(store_calls_.get(), state_.get(), parts.writer, blobs_.get());
+  CHAINFLEET_RETURN_IF_ERROR(StartUpkeep(options));
+  CHAINFLEET_ASSIGN_OR_RETURN(grpc_, GrpcServer::Start({options.listen, options.tls}, parts, shards_.get(),
+                                                       batcher_.get(), evaluations_.get(), &metrics_));
+  CHAINFLEET_RETURN_IF_ERROR(ServeHttp(options));
+  if (options.slurm) CHAINFLEET_RETURN_IF_ERROR(StartScaling(*options.slurm, options.listen));
+  return ServeMetrics(options.metrics_listen);
+}
+
+absl::Status Server::StartUpkeep(const ServerOptions& options) {
+  garbage_ =
+      std::make_unique<GarbageCollector>(store_calls_.get(), state_.get(), &coordinator_->writer(), blobs_.get());
   CHAINFLEET_RETURN_IF_ERROR(garbage_->Recover());
   retention_ = std::make_unique<RetentionKeeper>(&clock_, store_calls_.get(), state_.get(), coordinator_.get(),
                                                  options.longest_call, [collector = *garbage_]() mutable {
@@ -319,13 +329,9 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
     garbage_->Start(kCollectInterval);
     retention_->Start(limits::kUpkeepInterval);
   }
-  verifier_ = std::make_unique<DrawVerifier>(store_calls_.get(), state_.get(), parts.writer, blobs_.get());
+  verifier_ = std::make_unique<DrawVerifier>(store_calls_.get(), state_.get(), &coordinator_->writer(), blobs_.get());
   verifier_->Start(kCollectInterval);
-  CHAINFLEET_ASSIGN_OR_RETURN(grpc_, GrpcServer::Start({options.listen, options.tls}, parts, shards_.get(),
-                                                       batcher_.get(), evaluations_.get(), &metrics_));
-  CHAINFLEET_RETURN_IF_ERROR(ServeHttp(options));
-  if (options.slurm) CHAINFLEET_RETURN_IF_ERROR(StartScaling(*options.slurm, options.listen));
-  return ServeMetrics(options.metrics_listen);
+  return absl::OkStatus();
 }
 
 absl::Status Server::StartScaling(const SlurmOptions& options, const std::string& listen) {

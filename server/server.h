@@ -105,6 +105,8 @@ class Server {
   absl::Status CheckRestored(const std::function<void(const absl::Status&)>& on_store_lost);
   void MakeThreads(const ServerOptions& options);
   absl::Status Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost);
+  // Collects garbage, expires draws and reads corrupt draws again, in the background.
+  absl::Status StartUpkeep(const ServerOptions& options);
   absl::Status ServeHttp(const ServerOptions& options);
   absl::Status ServeMetrics(const std::string& address);
   absl::Status StartScaling(const SlurmOptions& options, const std::string& listen);

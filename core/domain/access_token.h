@@ -9,7 +9,7 @@
 
 namespace chainfleet {
 
-// What the holder of a token may do (server/rpc/auth.h). The values are stored: append, never renumber.
+// Names the rights of a token (server/rpc/auth.h). The values are stored: append, never renumber.
 enum class Role { kWriter, kReader, kPredictor, kOperator, kAdmin, kWorker };
 inline std::initializer_list<const char*> EnumNames(Role) {
   static constexpr std::initializer_list<const char*> kNames = {"writer",   "reader", "predictor",
@@ -18,7 +18,7 @@ inline std::initializer_list<const char*> EnumNames(Role) {
 }
 
 struct AccessToken {
-  std::string sha256;  // of the whole token, 64 lower-case hex digits
+  std::string sha256;  // 64 lower-case hex digits, over the whole token
   std::string tenant;  // to which the holder belongs
   Role role = Role::kWriter;
   bool puts_models = false;  // the holder may also store TorchScript files, which are programs

@@ -31,9 +31,9 @@ enum Right : unsigned {
 };
 unsigned RightsOf(Role role);
 
-// Who makes a call.
+// The caller of a method.
 struct Principal {
-  std::string id;  // of the caller's token (TokenId); empty on a server without tokens
+  std::string id;  // TokenId of the caller's token; empty on a server without tokens
   std::string tenant;
   unsigned rights = 0;
   bool may(Right right) const { return (rights & right) != 0; }

@@ -10,7 +10,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/executor.h"
-#include "server/control/audit_log.h"
+#include "core/store/audit_log/audit_log.h"
 #include "server/rpc/auth.h"
 #include "server/rpc/bytes_in_flight.h"
 #include "server/rpc/front_door.h"

@@ -91,7 +91,7 @@ class Subject {
       const FieldDescriptor* field = Field(message, number, FieldDescriptor::CPPTYPE_INT64);
       if (field != nullptr) Put(number, message.GetReflection()->GetInt64(message, field));
     }
-    const FieldDescriptor* header = Field(message, "header", FieldDescriptor::CPPTYPE_MESSAGE);  // of an upload
+    const FieldDescriptor* header = Field(message, "header", FieldDescriptor::CPPTYPE_MESSAGE);  // begins an upload
     if (header != nullptr) Take(message.GetReflection()->GetMessage(message, header));
     const FieldDescriptor* chain = Field(message, "chain", FieldDescriptor::CPPTYPE_MESSAGE);
     if (chain != nullptr && chain->message_type() == v1::ChainId::descriptor()) {

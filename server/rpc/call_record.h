@@ -8,7 +8,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/rng_key.h"
-#include "server/control/audit_log.h"
+#include "core/store/audit_log/audit_log.h"
 #include "server/rpc/auth.h"
 #include "server/telemetry/server_metrics.h"
 

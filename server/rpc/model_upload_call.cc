@@ -7,6 +7,7 @@
 #include "core/base/file_system.h"
 #include "core/base/ids.h"
 #include "core/base/limits.h"
+#include "core/base/log.h"
 #include "core/base/spool_file.h"
 #include "core/formats/exported_program.h"
 #include "core/formats/torch_script.h"
@@ -118,11 +119,12 @@ absl::StatusOr<std::optional<NetworkSignature>> ModelUploadCall::ReadContent(con
   CHAINFLEET_RETURN_IF_ERROR(CheckTorchScript(file));
   if (caller.may(kPutModels)) {
     CHAINFLEET_RETURN_IF_ERROR(CheckModulesAllowed(parts));
+    Log(LogLevel::kWarning, "TorchScript is deprecated: a later release takes files of torch.export.save only");
     return std::nullopt;
   }
   return WithReason(absl::PermissionDeniedError(
                         "the token does not allow TorchScript files, which are programs: export the network with "
-                        "torch.export.save, or use a token with the word `models` in the server's token file"),
+                        "torch.export.save, or use a token that was made for models"),
                     "NOT_ALLOWED");
 }
 

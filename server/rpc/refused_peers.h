@@ -6,7 +6,7 @@
 
 #include "absl/time/time.h"
 #include "core/base/mutex.h"
-#include "server/control/audit_log.h"
+#include "core/store/audit_log/audit_log.h"
 
 namespace chainfleet {
 

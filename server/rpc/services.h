@@ -14,7 +14,7 @@
 #include "core/store/state_store/state_store.h"
 #include "server/adapters/dispatcher_draw_catalog.h"
 #include "server/control/access_tokens.h"
-#include "server/control/audit_log.h"
+#include "core/store/audit_log/audit_log.h"
 #include "server/control/dispatcher.h"
 #include "server/control/trace_table.h"
 #include "server/control/upload_signer.h"

@@ -167,7 +167,7 @@ class Access(unittest.TestCase):
         self.assertIn(job, fleet.run("audit", check=True).stdout)
         self.assertEqual(fleet.run("audit", env={"CHAINFLEET_TOKEN": user}).returncode, 4)
         verified = fleet.run("audit", "--verify", check=True).stdout
-        self.assertIn("lines 1 to 5 are as they were written", verified)
+        self.assertIn("lines 1 to 6 are as they were written", verified)  # the last is the refusal above
         with open(os.path.join(fleet.data(0), "audit", "audit-000001.jsonl"), "r+") as log:
             text = log.read()
             log.seek(0)

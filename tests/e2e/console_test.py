@@ -1,9 +1,11 @@
 """The console in a real browser: each view of a real fleet, on a desk and a phone, by day and night, by keyboard."""
 import base64
+import json
 import os
 import random
 import tempfile
 import unittest
+import urllib.parse
 
 import fleet as fleets
 from chromium import Chromium, pixels
@@ -22,20 +24,30 @@ chains: 2
 collect: {every_steps: 100}
 seed: 7
 """
+LONG = JOB.replace("num_epochs: 60", "num_epochs: 1000000")
 TOKEN = "The-token-of-somebody-who-looks-on"
 HOSTILE = "<img src=x onerror=alert(1)></td><script>alert(1)</script>"
-# Draws what a page of the console asks for, with hostile text wherever a reply has text.
-HOSTILE_REPLIES = """
-const real = window.fetch;
-window.fetch = async (...asked) => {
-  const reply = await real(...asked);
-  if (!String(asked[0]).startsWith('/v1/')) return reply;
-  const spoilt = value => typeof value === 'string' && !/^[-0-9.]*$|^[A-Z_]+$|T.*Z$/.test(value) ? %r
-    : Array.isArray(value) ? value.map(spoilt)
-    : value && typeof value === 'object' ? Object.fromEntries(Object.entries(value).map(([k, v]) => [k, spoilt(v)])) : value;
-  return new Response(JSON.stringify(spoilt(await reply.json())), {status: reply.status});
+# Puts the hostile text before each text of the replies and events of the addresses that match. Calls that name an object go without it.
+HOSTILE_REPLIES = r"""
+const real = window.fetch, hostile = %r, matched = new RegExp(%r);
+const spoilt = value => typeof value === 'string' && !/^[-0-9.]*$|^[A-Z_0-9]+$|T.*Z$/.test(value) ? hostile + value
+  : Array.isArray(value) ? value.map(spoilt)
+  : value && typeof value === 'object' ? Object.fromEntries(Object.entries(value).map(([k, v]) => [k, spoilt(v)])) : value;
+const spoiltEvents = () => {
+  let text = '';
+  return new TransformStream({transform(chunk, out) {
+    const events = (text + chunk).split('\n\n');
+    text = events.pop();
+    events.forEach(event => out.enqueue(event.replace(/^data: (.*)$/, (_, data) => 'data: ' + JSON.stringify(spoilt(JSON.parse(data)))) + '\n\n'));
+  }});
 };
-""" % HOSTILE
+window.fetch = async (path, options) => {
+  const reply = await real(path.replaceAll(encodeURIComponent(hostile), ''), options);
+  if (!matched.test(path)) return reply;
+  if (!path.includes('/watch?')) return new Response(JSON.stringify(spoilt(await reply.json())), {status: reply.status});
+  return new Response(reply.body.pipeThrough(new TextDecoderStream()).pipeThrough(spoiltEvents()).pipeThrough(new TextEncoderStream()));
+};
+"""
 # Waits, without a clock, until the page shows the text: every change of the page is looked at.
 UNTIL_SHOWN = """
 new Promise(done => {
@@ -54,6 +66,7 @@ new Promise(done => {
   new MutationObserver(look).observe(document.body, {subtree: true, childList: true, characterData: true});
 })
 """
+SCREENS = [(width, scheme) for width in (1400, 400) for scheme in ("light", "dark")]
 
 
 class InABrowser(unittest.TestCase):
@@ -102,6 +115,35 @@ class InABrowser(unittest.TestCase):
                 return
         self.fail(f"no Tab leads to {text}")
 
+    def enter(self, text, shown):
+        """Goes to an element, presses Enter, and waits until the page shows a text."""
+        self.tab_to(text)
+        self.press("Enter", 13, "\r")
+        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % shown))
+
+    def predict(self, row, shown):
+        """Fills in the form of a job and sends it, by keyboard."""
+        self.tab_to(f"{len(row)} numbers")
+        self.browser.call("Input.insertText", text=" ".join(map(str, row)))
+        self.enter("Predict", shown)
+
+    def fact(self, name):
+        return self.browser.evaluate(f"[...document.querySelectorAll('dt')].find(e => e.textContent === {name!r}).nextSibling.textContent")
+
+    def spoil(self, addresses):
+        self.browser.call("Page.addScriptToEvaluateOnNewDocument", source=HOSTILE_REPLIES % (HOSTILE, addresses))
+
+    def check_inert(self):
+        """No text of a user has become an element."""
+        self.assertEqual(self.browser.evaluate("document.scripts.length"), 2)
+        self.assertEqual(self.browser.evaluate("document.querySelectorAll('main img, main script, #trouble *').length"), 0)
+
+    def check_hostile(self):
+        """The view itself shows the hostile text, as text."""
+        self.assertTrue(self.browser.evaluate("document.getElementById('trouble').hidden"))
+        self.assertIn(HOSTILE, self.browser.evaluate("document.getElementById('main').innerText"))
+        self.check_inert()
+
 
 class Console(InABrowser):
     @classmethod
@@ -130,14 +172,13 @@ class Console(InABrowser):
                 self.keep(view.strip("#/").split("/")[0] + ("-one" if view.count("/") > 1 else ""))
 
     def test_every_view_fits_desk_and_phone_by_day_and_night(self):
-        for width in (1400, 400):
-            for scheme in ("light", "dark"):
-                self.screen(width, scheme)
-                for view, text in self.views.items():
-                    with self.subTest(view=view, width=width, scheme=scheme):
-                        self.show(view, text)
-                        self.check_fit(width, scheme)
-                        self.keep(f"{width}-{scheme}-" + view.strip("#/").split("/")[0] + ("-one" if view.count("/") > 1 else ""))
+        for width, scheme in SCREENS:
+            self.screen(width, scheme)
+            for view, text in self.views.items():
+                with self.subTest(view=view, width=width, scheme=scheme):
+                    self.show(view, text)
+                    self.check_fit(width, scheme)
+                    self.keep(f"{width}-{scheme}-" + view.strip("#/").split("/")[0] + ("-one" if view.count("/") > 1 else ""))
 
     def test_charts_are_drawn(self):
         for view, text in (("#/jobs/" + self.job, "of each chain, by step"),
@@ -146,7 +187,7 @@ class Console(InABrowser):
             self.check_charts()
 
     def test_a_running_job_is_followed_by_events(self):
-        job = self.fleet.submit(JOB.replace("name: console", "name: long").replace("num_epochs: 60", "num_epochs: 1000000"))
+        job = self.fleet.submit(LONG.replace("name: console", "name: long"))
         self.addCleanup(self.fleet.run, "cancel", job)
         self.show("#/jobs/" + job, "RUNNING")
         self.assertTrue(any("/watch?" in asked for asked in self.browser.requests()), self.browser.requests())
@@ -157,23 +198,25 @@ class Console(InABrowser):
         self.assertEqual(self.browser.complaints(), [])
 
     def test_orders_are_given_by_keyboard(self):
-        job = self.fleet.submit(JOB.replace("name: console", "name: ordered").replace("num_epochs: 60", "num_epochs: 1000000"))
+        job = self.fleet.submit(LONG.replace("name: console", "name: ordered"))
         self.addCleanup(self.fleet.run, "cancel", job)
         self.show("#/jobs/" + job, "RUNNING")
         self.browser.evaluate("asked = [], confirm = text => asked.push(text)")
         for order, shown in (("Pause", "PAUSED"), ("Resume", "RUNNING"), ("Cancel", "CANCELLED"), ("Delete", "DELETING")):
-            self.tab_to(order)
-            self.press("Enter", 13, "\r")
-            self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % shown))
+            self.enter(order, shown)
         self.assertEqual(self.browser.evaluate("asked"), [f"cancel {job}?", f"delete {job}?"])
 
-    def test_a_row_is_predicted(self):
-        self.show("#/jobs/" + self.job, "Convergence")
-        self.browser.evaluate("""{ const box = document.querySelector('textarea');
-            box.value = Array(784).fill(0).join(','); box.dispatchEvent(new Event('input')); box.form.requestSubmit(); }""")
-        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "Mutual information"))
-        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "Mean probability of each class"))
-        self.keep("predicted")
+    def test_a_row_is_predicted_on_every_screen(self):
+        for width, scheme in SCREENS:
+            with self.subTest(width=width, scheme=scheme):
+                self.screen(width, scheme)
+                self.show("#/jobs/" + self.job, "Convergence")
+                self.predict([0] * 784, "Mean probability of each class")
+                self.assertIn("nats", self.fact("Mutual information"))
+                self.check_fit(width, scheme)
+                self.check_charts()
+                self.keep(f"predicted-{width}-{scheme}")
+                self.assertEqual(self.browser.complaints(), [])
 
     def test_a_row_of_another_length_is_refused_in_words(self):
         self.show("#/jobs/" + self.job, "Convergence")
@@ -182,55 +225,95 @@ class Console(InABrowser):
         self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "the row has 2 numbers; the job takes 784"))
 
     def test_text_that_is_markup_is_shown_and_not_run(self):
-        self.browser.call("Page.addScriptToEvaluateOnNewDocument", source=HOSTILE_REPLIES)
+        self.spoil("^/v1/")
         for view in self.views:
             with self.subTest(view=view):
                 self.show(view, HOSTILE)
-                self.assertEqual(self.browser.evaluate("document.scripts.length"), 2)
-                self.assertEqual(self.browser.evaluate("document.querySelectorAll('main img').length"), 0)
+                self.check_hostile()
+
+    def test_events_with_markup_are_shown_and_not_run(self):
+        job = self.fleet.submit(LONG.replace("name: console", "name: events"))
+        self.addCleanup(self.fleet.run, "cancel", job)
+        self.spoil("/watch[?]")
+        self.show("#/jobs/" + job, HOSTILE)
+        self.check_hostile()
+        self.assertEqual(self.browser.evaluate("document.querySelector('h1').textContent"), HOSTILE + job)
+        self.assertEqual(self.browser.complaints(), [])
+
+    def test_names_of_classes_with_markup_are_shown_and_not_run(self):
+        self.fleet.put_fashion("hostile", 500, "--class-names", ",".join(f"{HOSTILE}{k}" for k in range(10)))
+        job = self.fleet.submit(JOB.replace("console", "hostile").replace("fashion", "hostile").replace("num_epochs: 60", "num_epochs: 20"))
+        self.fleet.run("wait", job, "--timeout", "240s", check=True)
+        self.screen(400, "light")
+        self.show("#/jobs/" + job, "Convergence")
+        self.predict([0] * 784, HOSTILE)
+        self.check_hostile()
+        self.assertIn(self.fact("Class"), [f"{HOSTILE}{k}" for k in range(10)])
+        self.check_fit(400, "light")
+        self.check_charts()
+        self.assertEqual(self.browser.complaints(), [])
+
+    def test_no_job_can_be_called_script(self):
+        self.show("#/jobs", self.job)
+        body = json.dumps({"spec": {"name": "<script>", "model": {"potential": {"gaussian": {"dimension": 2}}}, "sampler": {"sgld": {}},
+                                    "step_size": {"constant": 0.1}, "batch_size": 1, "num_steps": 1000}})
+        reply = self.browser.evaluate(f"fetch('/v1/jobs', {{method: 'POST', body: {body!r}}}).then(reply => reply.json())")
+        self.assertEqual((reply["code"], [field["path"] for field in reply["fields"]]), ("INVALID_ARGUMENT", ["name"]))
+        self.browser.evaluate("draw()")
+        self.assertNotIn("<script>", self.browser.evaluate("document.body.innerText"))
+        self.check_inert()
+        for view in ("jobs", "draws", "evaluations"):  # the name is in the address
+            for name in ("<script>", HOSTILE):
+                with self.subTest(view=view, name=name):
+                    self.show(f"#/{view}/{urllib.parse.quote(name, safe='')}", name)
+                    self.check_inert()
 
     def test_a_keyboard_is_enough(self):
         self.show("#/workers", "worker-0")
         for view, text in (("Data", "champion"), ("Evaluations", self.evaluation), ("Workers", "worker-0"), ("Jobs", self.job)):
             self.browser.evaluate("document.activeElement.blur()")
-            self.tab_to(view)
-            self.press("Enter", 13, "\r")
-            self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % text))
+            self.enter(view, text)
         self.tab_to(self.job)
         self.browser.evaluate("draw()")  # as the timer does
         self.assertEqual(self.browser.evaluate("document.activeElement.textContent"), self.job, "the focus stays")
         self.press("Enter", 13, "\r")
         self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "Convergence"))
-        self.tab_to("784 numbers")
-        self.browser.call("Input.insertText", text="0 " * 784)
-        self.tab_to("Predict")
-        self.press("Enter", 13, "\r")
-        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "Mutual information"))
-        self.tab_to(self.evaluation)
-        self.press("Enter", 13, "\r")
-        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "mean single draw theta"))
-        self.tab_to(self.job)
-        self.press("Enter", 13, "\r")
-        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "Convergence"))
-        self.tab_to("12 committed")
-        self.press("Enter", 13, "\r")
-        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "Kinds"))
+        self.predict([0] * 784, "Mutual information")
+        self.enter(self.evaluation, "mean single draw theta")
+        self.enter(self.job, "Convergence")
+        self.enter("12 committed", "Kinds")
 
-    def test_an_image_is_predicted(self):
+    def test_a_state_is_chosen_by_keyboard(self):
+        self.show("#/jobs", self.job)
+        for key, code, text, shown in (("f", 70, "f", "There are no jobs here"), ("s", 83, "s", self.job), ("ArrowDown", 40, None, "There are no jobs here"),
+                                       ("ArrowUp", 38, None, self.job)):
+            self.tab_to("State")
+            self.press(key, code, text)
+            self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % shown))
+        self.assertEqual(self.browser.evaluate("[location.hash, document.querySelector('select').value]"), ["#/jobs?state=SUCCEEDED", "SUCCEEDED"])
+
+    def test_an_image_is_chosen_by_keyboard_and_predicted(self):
         self.show("#/jobs/" + self.job, "Convergence")
         with tempfile.NamedTemporaryFile(suffix=".png") as image:
             image.write(base64.b64decode(self.browser.evaluate("""(() => { const canvas = document.createElement('canvas');
                 canvas.width = canvas.height = 56; const context = canvas.getContext('2d'); context.fillStyle = 'white';
                 context.fillRect(0, 0, 56, 28); return canvas.toDataURL().split(',')[1]; })()""")))
             image.flush()
-            node = self.browser.call("Runtime.evaluate", expression="document.querySelector('input[type=file]')")["result"]["objectId"]
-            self.browser.call("DOM.setFileInputFiles", files=[image.name], objectId=node)
+            self.choose_file(image.name)
             self.assertTrue(self.browser.evaluate("new Promise(done => { const look = () => document.querySelector('textarea').value ? "
                                                   "done(true) : requestAnimationFrame(look); look(); })"))
         row = [int(value) for value in self.browser.evaluate("document.querySelector('textarea').value").split(",")]
         self.assertEqual((len(row), set(row[:13 * 28]), set(row[15 * 28:])), (784, {255}, {0}), "white above, black below")
-        self.browser.evaluate("document.querySelector('textarea').form.requestSubmit()")
-        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "Mean probability of each class"))
+        self.enter("Predict", "Mean probability of each class")
+
+    def choose_file(self, path):
+        """Opens the browser's dialog of files by keyboard, and answers in its place."""
+        self.browser.call("Page.setInterceptFileChooserDialog", enabled=True)
+        self.tab_to("or an image")
+        self.press("Enter", 13, "\r")
+        self.browser.wait_for("Page.fileChooserOpened")
+        [node] = [event["params"]["backendNodeId"] for event in self.browser.events if event["method"] == "Page.fileChooserOpened"]
+        self.browser.call("DOM.setFileInputFiles", files=[path], backendNodeId=node)
 
     def test_a_page_is_small(self):
         self.show("#/jobs", self.job)
@@ -241,31 +324,45 @@ class Console(InABrowser):
 
 
 class Numbers(InABrowser):
-    def test_a_job_that_learns_numbers_shows_distributions(self):
-        self.fleet = fleets.Fleet(workers=1)
-        self.addCleanup(self.fleet.close)
-        self.fleet.up()
+    """A job that learns numbers, and its evaluation."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.fleet = fleets.Fleet(workers=1)
+        cls.addClassCleanup(cls.fleet.close)
+        cls.fleet.up()
         source = random.Random(5)
         rows = [(x, 2 * x + source.gauss(0, 0.3)) for x in (source.gauss(0, 1) for _ in range(500))]
-        with open(self.fleet.path("line.csv"), "w") as f:
+        with open(cls.fleet.path("line.csv"), "w") as f:
             f.write("x,y\n" + "".join(f"{x},{y}\n" for x, y in rows))
-        self.fleet.run("dataset", "put", "line", self.fleet.path("line.csv"), "--target", "y", "--target-type", "float32", check=True)
-        job = self.fleet.submit(JOB.replace("name: fashion", "name: line") + "likelihood: {gaussian: {variance: 0.09}}\n")
-        self.fleet.run("wait", job, "--timeout", "240s", check=True)
-        self.fleet.run("evaluate", job, "--dataset", "line", check=True)
-        self.show("#/jobs/" + job, "One row of shape [1]")
-        self.browser.evaluate("""{ const box = document.querySelector('textarea');
-            box.value = '1'; box.dispatchEvent(new Event('input')); box.form.requestSubmit(); }""")
-        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "Probability that the number is below x"))
-        said = self.browser.evaluate("[...document.querySelectorAll('dt')].find(e => e.textContent === 'Central 90 %').nextSibling.textContent")
-        low, high = map(float, said.split(" to "))
-        self.assertLess(low, high)
-        self.check_charts()
-        self.keep("predicted-numbers")
-        self.show("#/evaluations/" + self.fleet.json("get", "evaluations", job)["evaluations"][0]["id"], "RMSE of single draws")
-        self.check_charts(least=1)
-        self.keep("evaluated-numbers")
-        self.assertEqual(self.browser.complaints(), [])
+        cls.fleet.run("dataset", "put", "line", cls.fleet.path("line.csv"), "--target", "y", "--target-type", "float32", check=True)
+        cls.job = cls.fleet.submit(JOB.replace("name: fashion", "name: line") + "likelihood: {gaussian: {variance: 0.09}}\n")
+        cls.fleet.run("wait", cls.job, "--timeout", "240s", check=True)
+        cls.fleet.run("evaluate", cls.job, "--dataset", "line", check=True)
+        cls.evaluation = cls.fleet.json("get", "evaluations", cls.job)["evaluations"][0]["id"]
+
+    def test_a_prediction_is_a_distribution_on_every_screen(self):
+        for width, scheme in SCREENS:
+            with self.subTest(width=width, scheme=scheme):
+                self.screen(width, scheme)
+                self.show("#/jobs/" + self.job, "One row of shape [1]")
+                self.predict([1], "Probability that the number is below x")
+                low, high = map(float, self.fact("Central 90 %").split(" to "))
+                self.assertLess(low, high)
+                self.check_fit(width, scheme)
+                self.check_charts()
+                self.keep(f"predicted-numbers-{width}-{scheme}")
+                self.assertEqual(self.browser.complaints(), [])
+
+    def test_an_evaluation_is_drawn_on_every_screen(self):
+        for width, scheme in SCREENS:
+            with self.subTest(width=width, scheme=scheme):
+                self.screen(width, scheme)
+                self.show("#/evaluations/" + self.evaluation, "RMSE of single draws")
+                self.check_fit(width, scheme)
+                self.check_charts(least=1)
+                self.keep(f"evaluated-numbers-{width}-{scheme}")
+                self.assertEqual(self.browser.complaints(), [])
 
 
 class Tokens(InABrowser):
@@ -277,7 +374,7 @@ class Tokens(InABrowser):
             fleet = fleets.Fleet(workers=1, environment={"CHAINFLEET_TOKEN_FILE": tokens.name})
             self.addCleanup(fleet.close)
             fleet.up()
-        for width, scheme in ((1400, "light"), (400, "dark")):
+        for width, scheme in SCREENS:
             with self.subTest(width=width, scheme=scheme):
                 self.screen(width, scheme)
                 self.browser.open("about:blank")

@@ -1,4 +1,5 @@
 """The Python package at its door: a fleet of this machine, commands and methods, broken lines, and what is refused."""
+import contextlib
 import fcntl
 import os
 import pathlib
@@ -18,9 +19,11 @@ import numpy
 from chainfleet import local_fleet
 from connected_fleet import ConnectedFleet
 from cutting_proxy import CuttingProxy
+from jupyter_client import KernelManager
 
 TOKEN = "The-token-of-an-operator-of-this-test"
 WORKER_TOKEN = "The-token-of-the-workers-of-this-test"
+PATIENCE = 120  # seconds, of one cell of a notebook
 X = numpy.random.default_rng(7).normal(size=(600, 4)).astype(numpy.float32)
 Y = (X[:, 0] > 0).astype(int)
 NETWORK = cf.Model(builtin="mlp", hidden=[16])
@@ -75,6 +78,44 @@ class Local(unittest.TestCase):
         with cf.local(**self.options) as fleet:
             job = fleet.job(found.group(1).decode())
             self.assertIn(job.state(), ("PENDING", "RUNNING"))
+            job.cancel()
+
+    @contextlib.contextmanager
+    def kernel(self):
+        """The kernel of a notebook: its manager and its client."""
+        folder = self.enterContext(tempfile.TemporaryDirectory(prefix="chainfleet-kernel-"))
+        manager = KernelManager(transport="ipc", connection_file=os.path.join(folder, "kernel.json"))
+        manager.start_kernel(cwd=folder, env={**os.environ, "PYTHONPATH": python_package.PACKAGE, "PYTHONDONTWRITEBYTECODE": "1",
+                                              "PYDEVD_DISABLE_FILE_VALIDATION": "1", "IPYTHONDIR": folder})
+        client = manager.client()
+        try:
+            client.start_channels()
+            client.wait_for_ready(timeout=PATIENCE)
+            yield manager, client
+        finally:
+            client.stop_channels()
+            manager.shutdown_kernel(now=True)
+
+    def test_an_interrupted_notebook_leaves_the_job_running_and_says_how_to_find_it(self):
+        contents, interrupts = [], []
+
+        def note(message):
+            contents.append(message["content"])
+            if not interrupts and re.search(r"long-\w{6}  RUNNING", message["content"].get("data", {}).get("text/html", "")):
+                interrupts.append(manager.interrupt_kernel())
+
+        with self.kernel() as (manager, client):
+            reply = client.execute_interactive(SCRIPT.format(folder=self.folder), timeout=PATIENCE, output_hook=note)["content"]
+            self.assertEqual((reply["status"], reply["ename"]), ("error", "KeyboardInterrupt"), contents)
+            said = "".join(content["text"] for content in contents if content.get("name") == "stderr")
+            found = re.search(r"To re-attach: (fleet\.job\('(long-\w{6})'\))", said)
+            self.assertTrue(found, contents)
+            self.assertFalse([line for line in reply["traceback"] if "grpc" in line], "the frames of grpc say nothing to a user")
+            client.execute_interactive(f"print({found.group(1)}.state())", timeout=PATIENCE, output_hook=note)
+            self.assertEqual([content["text"] for content in contents if content.get("name") == "stdout"], ["RUNNING\n"])
+        with cf.local(**self.options) as fleet:
+            job = fleet.job(found.group(2))
+            self.assertEqual(job.state(), "RUNNING", "the end of the kernel does not end the job")
             job.cancel()
 
     def read_until(self, descriptor, pattern):

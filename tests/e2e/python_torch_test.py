@@ -1,7 +1,9 @@
 """A module of the real torch from the user's program to predictions, at the server and on the user's own device."""
+import json
 import pathlib
 import tempfile
 import unittest
+import urllib.request
 
 import python_package  # noqa: F401  first: it says where the next ones are
 from real_torch import torch
@@ -91,6 +93,14 @@ class Torch(ConnectedFleet):
         with self.assertRaisesRegex(cf.errors.InvalidArgument, "shape of its inputs is not known"):
             self.fleet.put_model("other", Net(2))
 
+    def test_a_module_samples_the_rows_of_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            rows = pathlib.Path(folder, "rows.npz")
+            numpy.savez(rows, x=ROWS[:200], y=numpy.arange(200) % 2)
+            job = self.fleet.sample(Net(2), data=cf.Files(rows), sampler=cf.SGLD(), epochs=1, progress=False)
+        self.assertEqual(job.describe().num_draws, self.fleet.job(job.id).describe().num_draws)
+        self.assertEqual(self.fleet.dataset(job.describe().spec.dataset.name).num_rows, 200)
+
     def test_chains_start_at_the_weights_of_the_module(self):
         still = {"data": (ROWS, numpy.arange(600) % 2), "sampler": cf.SGLD(), "steps": 1, "learning_rate": 1e-9, "temperature": 0, "progress": False}
         net, trained = Net(2), Net(2)
@@ -118,6 +128,14 @@ class Torch(ConnectedFleet):
                 net.load_state_dict({**net.state_dict(), **buffers})
                 odds = torch.softmax(net.eval()(torch.from_numpy(job.standardise(HELD_OUT))), dim=1)
             numpy.testing.assert_allclose(member.probabilities[0], odds.numpy(), atol=2e-6)
+        self.assertEqual([version.version for version in job.snapshots()], [1])
+        body = {"inputs": [{"name": "x", "datatype": "FP32", "shape": list(HELD_OUT.shape), "data": HELD_OUT.ravel().tolist()}]}
+        asked = urllib.request.Request(f"http://{self.started.http_address}/v2/models/imported/infer", json.dumps(body).encode())
+        with urllib.request.urlopen(asked, timeout=30) as reply:
+            outputs = {output["name"]: output["data"] for output in json.load(reply)["outputs"]}
+        served = job.predict(HELD_OUT)
+        numpy.testing.assert_allclose(numpy.reshape(outputs["mean_probability"], (100, 2)), served.mean_probability, atol=1e-12)
+        numpy.testing.assert_allclose(outputs["mutual_information"], served.mutual_information, atol=1e-12)
         other = {**nets[1].state_dict(), "norm.running_mean": torch.ones(16)}
         with self.assertRaisesRegex(cf.errors.InvalidArgument, "another norm.running_mean than the module"):
             self.fleet.import_networks(nets[0], [other], (ROWS, y), name="other", progress=False)
@@ -154,6 +172,12 @@ class Torch(ConnectedFleet):
             average, served = job.to_torch(kinds=kinds), job.predict(HELD_OUT, kinds=kinds)
             numpy.testing.assert_allclose(average(HELD_OUT).numpy(), served.mean_probability, atol=2e-6)
             self.assertEqual(average.draws_used, served.draws_used)
+        rows = torch.from_numpy(HELD_OUT[:5]).requires_grad_()
+        slopes = torch.stack([torch.autograd.grad(average(rows)[:, k].sum(), rows)[0] for k in range(2)], dim=1)
+        served = job.predict(HELD_OUT[:5], kinds="theta_a", gradients=True, members=True)
+        numpy.testing.assert_allclose(served.mean_gradient, slopes.numpy(), atol=2e-6)
+        each = numpy.concatenate([member.gradients for member in served.members])
+        numpy.testing.assert_allclose(each.mean(0), slopes.numpy(), atol=2e-6)
         found_again = self.fleet.job(job.id).to_torch(net)
         numpy.testing.assert_allclose(found_again(torch.from_numpy(HELD_OUT)).numpy(), made.mean_probability, atol=2e-6)
 
@@ -169,7 +193,11 @@ class Torch(ConnectedFleet):
         job = self.fleet.sample(torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)), data=(ROWS, y),
                                 sampler=cf.SGLD(), chains=2, epochs=20, progress=False)
         made = job.predict(HELD_OUT)
-        numpy.testing.assert_allclose(job.to_torch()(HELD_OUT).numpy(), made.mean, rtol=2e-6)
+        average = job.to_torch()
+        numpy.testing.assert_allclose(average(HELD_OUT).numpy(), made.mean, rtol=2e-6)
+        rows = torch.from_numpy(HELD_OUT[:5]).requires_grad_()
+        slopes, = torch.autograd.grad(average(rows).sum(), rows)
+        numpy.testing.assert_allclose(job.predict(HELD_OUT[:5], gradients=True).mean_gradient, slopes.numpy(), rtol=1e-4, atol=1e-5)
 
     def test_a_module_that_the_server_refuses_leaves_no_data_behind(self):
         class Noisy(Net):  # the answers are the same
@@ -196,8 +224,16 @@ class Torch(ConnectedFleet):
             self.fleet.sample(Net(3), data="stored", sampler=cf.SGLD(), epochs=1)
         with self.assertRaises(cf.reasons.DatasetNotFound):
             self.fleet.sample(Net(2), data="unknown", sampler=cf.SGLD(), epochs=1)
-        with tempfile.NamedTemporaryFile(suffix=".npz") as file, self.assertRaisesRegex(cf.errors.InvalidArgument, "put_files") as caught:
-            self.fleet.sample(Net(2), data=cf.Files(file.name), sampler=cf.SGLD(), epochs=1)
+        with tempfile.TemporaryDirectory() as folder:
+            rows, network = pathlib.Path(folder, "rows.npz"), pathlib.Path(folder, "net.pt2")
+            numpy.savez(rows, x=ROWS[:40], y=numpy.arange(40) % 2)
+            torch.export.save(torch.export.export(Mixing(2).eval(), (torch.zeros(2, 4),), dynamic_shapes=({0: torch.export.Dim("batch")},)), network)
+            for wrong in (lambda: self.fleet.sample(Mixing(2), data=cf.Files(rows), sampler=cf.SGLD(), epochs=1),
+                          lambda: self.fleet.sample(network, data="stored", sampler=cf.SGLD(), epochs=1),
+                          lambda: self.fleet.put_model("mixing", network, example=ROWS[:2]),
+                          lambda: self.fleet.put_model("mixing", Mixing(2), example=ROWS[:2])):
+                with self.assertRaisesRegex(cf.errors.InvalidArgument, "mixes examples"):
+                    wrong()
         self.assertEqual(([model.name for model in self.fleet.models()], [dataset.name for dataset in self.fleet.datasets()]), before)
 
     def test_a_server_that_takes_no_torchscript_gets_no_data_either(self):

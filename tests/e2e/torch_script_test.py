@@ -43,7 +43,7 @@ class TorchScript(unittest.TestCase):
         path = self.fleet.path(name + ".pt")
         environment = {**os.environ, "BODY": body} if body else None
         subprocess.run([os.environ["CHAINFLEET_SCRIPT_FILE"], path, *map(str, sizes)], check=True, env=environment)
-        self.fleet.run("model", "put", name, path, check=True)
+        self.assertIn("TorchScript is deprecated", self.fleet.run("model", "put", name, path, check=True).stderr)
         return path
 
     def test_a_module_samples_and_predicts(self):

@@ -124,6 +124,7 @@ NETWORKS = {  # name: (network, rows of its inputs; integers: the shape of token
                                         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10)), [3.0, 16.0, 16.0]),
     "vit": lambda: (Vit(), [3.0, 16.0, 16.0]),
     "line": lambda: (nn.Linear(1, 1), [1.0]),
+    "softmax": lambda: (nn.Sequential(nn.Flatten(), nn.Linear(784, 10)), [1.0, 28.0, 28.0]),
     "head": lambda: (turned(nn.Sequential(nn.Linear(1, 1, bias=False), nn.Linear(1, 1))), [1.0]),
 }
 

@@ -32,8 +32,27 @@ struct MemoryExpired {
 
 using SegmentKey = std::pair<ChainId, int64_t>;
 
+class MemoryTokens : public StateRows {
+ public:
+  absl::StatusOr<std::optional<AccessToken>> FindToken(const std::string& sha256) override {
+    const auto found = tokens.find(sha256);
+    return found == tokens.end() ? std::nullopt : std::optional(found->second);
+  }
+  absl::StatusOr<int64_t> CountTokens() override { return static_cast<int64_t>(tokens.size()); }
+  absl::Status InsertToken(const AccessToken& token) override {
+    tokens[token.sha256] = token;
+    return absl::OkStatus();
+  }
+  absl::Status DeleteToken(const std::string& sha256) override {
+    tokens.erase(sha256);
+    return absl::OkStatus();
+  }
+
+  std::map<std::string, AccessToken> tokens;  // by SHA-256
+};
+
 // Writes go straight to the tables: ApplyChange rejects before it writes, and memory never fails.
-class MemoryRows final : public StateRows {
+class MemoryRows final : public MemoryTokens {
  public:
   absl::StatusOr<std::optional<JobRow>> FindJob(const std::string& id) override {
     const auto found = jobs.find(id);
@@ -305,19 +324,6 @@ class MemoryRows final : public StateRows {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::optional<AccessToken>> FindToken(const std::string& sha256) override {
-    return Find(tokens, sha256);
-  }
-  absl::StatusOr<int64_t> CountTokens() override { return static_cast<int64_t>(tokens.size()); }
-  absl::Status InsertToken(const AccessToken& token) override {
-    tokens[token.sha256] = token;
-    return absl::OkStatus();
-  }
-  absl::Status DeleteToken(const std::string& sha256) override {
-    tokens.erase(sha256);
-    return absl::OkStatus();
-  }
-
   absl::Status QueueSweep(const ChainId& chain) override {
     std::erase_if(sweeps, [&](const auto& entry) { return entry.second == chain; });
     sweeps.emplace(++last_ticket, chain);
@@ -351,7 +357,6 @@ class MemoryRows final : public StateRows {
   std::map<std::pair<std::string, std::string>, std::string> findings;  // by job and part
   std::map<int64_t, EvaluationRow> evaluations;                         // by sequence
   int64_t last_evaluation = 0;
-  std::map<std::string, AccessToken> tokens;  // by SHA-256
 };
 
 }  // namespace

@@ -5,13 +5,13 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/verbs/verbs.h"
 #include "client/cli/views/table.h"
-#include "client/lib/audit_chain.h"
+#include "core/store/audit_log/audit_chain.h"
 #include "nlohmann/json.hpp"
 
 namespace chainfleet {
 namespace {
 
-// What the call was about, and how it failed: "job=moons-a1b2c3 intent=DELETE", "NOT_ALLOWED".
+// Says what the call was about, and how it failed: "job=moons-a1b2c3 intent=DELETE", "NOT_ALLOWED".
 std::string About(const nlohmann::ordered_json& line) {
   static const std::vector<std::string> kElsewhere = {"seq",    "at",   "principal", "tenant", "peer",
                                                       "method", "code", "request",   "error",  "previous"};

@@ -1,3 +1,4 @@
+#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,9 +10,17 @@ namespace chainfleet {
 namespace {
 
 absl::Status Put(Invocation* run, const std::string& name, const std::string& file) {
-  return PutNamed<v1::StoredModel>(run, "model", name, ModelTable, [&](Client* client, const auto& on_sent) {
-    return client->PutModel(name, file, on_sent);
-  });
+  bool is_program = false;
+  CHAINFLEET_RETURN_IF_ERROR(
+      PutNamed<v1::StoredModel>(run, "model", name, ModelTable, [&](Client* client, const auto& on_sent) {
+        auto stored = client->PutModel(name, file, on_sent);
+        is_program = stored.ok() && !stored->has_signature();
+        return stored;
+      }));
+  if (is_program) {
+    std::cerr << "warning: TorchScript is deprecated and will not be taken by a later release: use torch.export.save\n";
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace chainfleet {
 namespace {
 
-constexpr int kWords = 4;  // of 64 bits each
+constexpr int kWords = 4;  // 64 bits each
 
 struct CreateOptions {
   std::string role, tenant, note;

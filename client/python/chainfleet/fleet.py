@@ -19,7 +19,7 @@ from .priors import Prior
 from .resources import Resources
 from .samplers import SGD, Sampler
 from .schedules import Schedule
-from .sources import source_of
+from .sources import Files, source_of
 from .spec import build, fill
 from .specs import BurnIn, Collect, Init, JobSpec
 from .tls import TlsFiles
@@ -131,14 +131,19 @@ class Fleet(Resources):
         dataset, content = source_of(data, sampling.means_numbers(likelihood))
         arrays = content if isinstance(content, Data) else None
         chosen, module, is_file = sampling.model_of(model), b"", isinstance(model, os.PathLike)
-        if chosen is None:
-            rows = self._rows_to_try(dataset, content)
-            module, function = modules.network_file(model, rows.x.shape[1:] if rows else None)
-            if rows and function:
-                modules.try_module(function, rows, likelihood)
-            chosen = modules.stored_model(module)
-        request = self._request(sampling.job_spec(given, chosen, dataset, arrays))
-        job = self._create(request, {"DATASET_NOT_FOUND": content, "MODEL_NOT_FOUND": module}, progress)
+        with self._undone() as undo:
+            if chosen is None:
+                rows = self._rows_to_try(dataset, content)
+                if rows is None and isinstance(content, Files) and not is_file:  # the server reads files
+                    self.upload(dataset, content, progress)
+                    undo.append((self.delete_dataset, dataset))
+                    rows = self._rows_to_try(dataset, None)
+                module, function = modules.network_file(model, rows.x.shape[1:] if rows else None)
+                if rows and function:
+                    modules.try_module(function, rows, likelihood)
+                chosen = modules.stored_model(module)
+            request = self._request(sampling.job_spec(given, chosen, dataset, arrays))
+            job = self._create(request, {"DATASET_NOT_FOUND": content, "MODEL_NOT_FOUND": module}, progress)
         job.module = modules.copy_of(model) if module and not is_file else None
         return job.wait(progress=progress) if wait else job
 

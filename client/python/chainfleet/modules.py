@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
 import io
 import os
 import sys
@@ -23,15 +24,17 @@ TRIED_ROWS = 3
 
 
 def network_file(model: Any, shape: Sequence[int] | None) -> tuple[bytes, Any]:
-    """A torch.nn.Module as a .pt2 file of torch.export, and the function in it; a file by its path, and None.
+    """A torch.nn.Module as a .pt2 file of torch.export, or a file by its path, and the function in it.
 
+    The function of a file is None if torch is not installed or does not read the file: the workers alone try it then.
     shape: that of one input. A ScriptModule becomes a TorchScript file. A module of indices is exported for int64.
     Raises InvalidArgument if the module has no parameters, or with torch's words if it cannot be exported, NotFound
     without the file.
     """
     if isinstance(model, (str, os.PathLike)):
         with open_file(model) as file:
-            return file.read(), None
+            content = file.read()
+        return content, _function_of(content)
     torch = sys.modules.get("torch")  # a caller who has a module has imported torch
     if torch is None or not isinstance(model, torch.nn.Module):
         raise InvalidArgument(
@@ -50,7 +53,7 @@ def network_file(model: Any, shape: Sequence[int] | None) -> tuple[bytes, Any]:
         torch.jit.save(model, buffer)
         return buffer.getvalue(), torch.jit.load(io.BytesIO(buffer.getvalue()), map_location="cpu").eval()
     if shape is None:
-        hint = "give rows: data=(x, y), files by fleet.put_files(name, ...) and data=name, or put_model(..., example=x)"
+        hint = "give example=x, rows like those that it will get"
         raise _refused("the shape of its inputs is not known", hint)
     module = evaluated(copy.deepcopy(model).cpu())
     kind = torch.int64 if takes_indices(module, shape) else torch.float32
@@ -79,6 +82,17 @@ def is_exported(content: bytes) -> bool:
             return any(name.endswith("/archive_format") for name in archive.namelist())
     except zipfile.BadZipFile:
         return False
+
+
+def _function_of(content: bytes) -> Any:
+    if not is_exported(content) or importlib.util.find_spec("torch") is None:
+        return None
+    import torch
+
+    try:
+        return torch.export.load(io.BytesIO(content)).module()
+    except Exception:  # a file of a newer torch raises errors of any class
+        return None
 
 
 def takes_indices(module: Any, shape: Sequence[int]) -> bool:
@@ -136,11 +150,20 @@ def try_module(module: Any, data: Data, likelihood: Likelihood | None) -> None:
     Raises InvalidArgument if forward fails, gives another shape or type than the likelihood takes, gives another answer
     the second time, or lets one row depend on another.
     """
+    _try_rows(module, data.x, _outputs(data, likelihood))
+
+
+def try_example(module: Any, example: Any) -> None:
+    """As try_module, on rows of which nobody knows what they mean."""
+    _try_rows(module, np.asarray(example), None)
+
+
+def _try_rows(module: Any, x: Array, wanted: int | None) -> None:
+    """wanted: how many numbers each row has; None: any."""
     import torch
 
-    of_row = data.x.shape[1:]
-    rows = torch.from_numpy(_some_rows(data.x) if takes_indices(module, of_row) else _tried_rows(data.x))
-    wanted = _outputs(data, likelihood)
+    of_row = x.shape[1:]
+    rows = torch.from_numpy(_some_rows(x) if takes_indices(module, of_row) else _tried_rows(x))
     try:
         with torch.no_grad():
             together, again = module(rows), module(rows)
@@ -149,10 +172,11 @@ def try_module(module: Any, data: Data, likelihood: Likelihood | None) -> None:
     except (RuntimeError, ValueError, torch.jit.Error) as error:
         hint = f"forward takes standardised float32 {_axes(of_row)}, or whole numbers such as tokens"
         raise _refused(f"forward fails on {list(rows.shape)}: {str(error).strip().splitlines()[-1]}", hint) from None
-    if not torch.is_tensor(together) or together.dtype != torch.float32 or list(together.shape) != [len(rows), wanted]:
+    is_tensor = torch.is_tensor(together) and together.dtype == torch.float32 and together.ndim == 2
+    if not is_tensor or list(together.shape) != [len(rows), wanted or together.shape[1]]:
         given = f"{together.dtype} {list(together.shape)}" if torch.is_tensor(together) else type(together).__name__
         hint = "let forward return one logit for each class, or as many numbers as the likelihood takes"
-        shape = f"float32 [{len(rows)}, {wanted}]"
+        shape = f"float32 [{len(rows)}, {wanted or 'outputs'}]"
         raise _refused(f"forward of {list(rows.shape)} returns {given}, {shape} is needed", hint)
     if not torch.equal(together, again):
         raise _refused("forward gives another answer the second time", "take what is random out of forward")

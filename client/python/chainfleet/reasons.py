@@ -10,6 +10,14 @@ class AliasNotFound(ChainfleetError):
     hint = "list the aliases: fleet.aliases()"
 
 
+class AuditLog(ChainfleetError):
+    """The newest line in the folder audit of the data directory is not one of the audit log, so the server does not
+    start.
+    """
+
+    hint = "move the folder away: the server begins a new log"
+
+
 class BadPageToken(ChainfleetError):
     """The page token does not belong to a list call with these arguments."""
 
@@ -387,6 +395,12 @@ class TenantLimit(ChainfleetError):
     hint = "the message names the bound: delete something, wait, or have an operator raise the bound"
 
 
+class TokensOff(ChainfleetError):
+    """The server was started without tokens, so everyone may call it."""
+
+    hint = "start it with CHAINFLEET_TOKEN, whose holder may make others"
+
+
 class TokenExists(ChainfleetError):
     """A token of this SHA-256 exists with another tenant, role or note."""
 
@@ -397,12 +411,6 @@ class TokenNotFound(ChainfleetError):
     """No token of the state store has this id; tokens of the environment are not listed."""
 
     hint = "list the tokens: fleet.tokens()"
-
-
-class TokensOff(ChainfleetError):
-    """The server was started without tokens, so everyone may call it."""
-
-    hint = "start it with CHAINFLEET_TOKEN, whose holder may make others"
 
 
 class TooFewDraws(ChainfleetError):
@@ -477,6 +485,7 @@ class WorkerNotFound(ChainfleetError):
 
 BY_REASON: dict[str, type[ChainfleetError]] = {
     "ALIAS_NOT_FOUND": AliasNotFound,
+    "AUDIT_LOG": AuditLog,
     "BAD_PAGE_TOKEN": BadPageToken,
     "BAD_SHARD_RESULT": BadShardResult,
     "BEING_DELETED": BeingDeleted,
@@ -531,9 +540,9 @@ BY_REASON: dict[str, type[ChainfleetError]] = {
     "STORE_REFUSED": StoreRefused,
     "STORE_UNREACHABLE": StoreUnreachable,
     "TENANT_LIMIT": TenantLimit,
+    "TOKENS_OFF": TokensOff,
     "TOKEN_EXISTS": TokenExists,
     "TOKEN_NOT_FOUND": TokenNotFound,
-    "TOKENS_OFF": TokensOff,
     "TOO_FEW_DRAWS": TooFewDraws,
     "TOO_MANY_ALIASES": TooManyAliases,
     "TOO_MANY_TOKENS": TooManyTokens,

@@ -104,14 +104,17 @@ class Resources:
 
         A state_dict, or a safetensors file by its path, is for Init(weights=[name]). A URI (file:///PATH,
         s3://BUCKET/KEY) is read by the server itself.
-        example: rows [n, ...] for the module; only their shape is used.
+        example: rows [n, ...] like those that the network will get, on which it is tried; a module needs them.
         A TorchScript file or a ScriptModule is for Model(torchscript=name); the server must allow it.
         """
         if isinstance(model, str) and is_uri(model):
             return uploads.put_model(self.connection, name, b"", lambda sent, total: None, model)
         shape = None if example is None else np.shape(example)[1:]
-        is_weights = isinstance(model, Mapping)
-        content = weights_file(model) if is_weights else modules.network_file(model, shape)[0]
+        if isinstance(model, Mapping):
+            return self.upload_model(name, weights_file(model), progress)
+        content, function = modules.network_file(model, shape)
+        if function and example is not None:
+            modules.try_example(function, example)
         return self.upload_model(name, content, progress)
 
     def models(self) -> list[types_pb2.StoredModel]:

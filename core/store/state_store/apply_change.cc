@@ -10,6 +10,7 @@
 #include "core/store/state_store/apply_evaluations.h"
 #include "core/store/state_store/apply_extent.h"
 #include "core/store/state_store/apply_objects.h"
+#include "core/store/state_store/apply_tokens.h"
 #include "core/store/state_store/apply_versions.h"
 
 namespace chainfleet {
@@ -64,17 +65,11 @@ absl::Status CheckPath(const ProgressCommit& commit, const ChainRow& row) {
   return absl::OkStatus();
 }
 
-absl::Status TokenExists(const AccessToken& token) {
-  return WithReason(
-      absl::AlreadyExistsError(absl::StrCat("token ", TokenId(token.sha256),
-                                            " exists with another tenant, role or note: make a new one, or revoke it")),
-      "TOKEN_EXISTS");
-}
-
-absl::Status TooManyTokens(int64_t count) {
-  return WithReason(
-      absl::ResourceExhaustedError(absl::StrCat("there are ", count, " tokens, with expired ones: revoke some first")),
-      "TOO_MANY_TOKENS");
+absl::StatusOr<ApplyResult> KeepFindings(const change::KeepFindings& c, StateRows* rows) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto intent, rows->FindIntent(c.job));
+  if (!intent || *intent == JobIntent::kDelete) return Refused(NoSuch("job", c.job));
+  for (const auto& [part, body] : c.parts) CHAINFLEET_RETURN_IF_ERROR(rows->PutFinding(c.job, part, body));
+  return ApplyResult();
 }
 
 class Applier {
@@ -292,37 +287,10 @@ class Applier {
   }
   absl::StatusOr<ApplyResult> operator()(const change::EndEvaluation& c) { return ApplyToEvaluations(c, wall_, rows_); }
 
-  absl::StatusOr<ApplyResult> operator()(const change::KeepFindings& c) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const auto intent, rows_->FindIntent(c.job));
-    if (!intent || *intent == JobIntent::kDelete) return Refused(NoSuch("job", c.job));
-    for (const auto& [part, body] : c.parts) CHAINFLEET_RETURN_IF_ERROR(rows_->PutFinding(c.job, part, body));
-    return ApplyResult();
-  }
+  absl::StatusOr<ApplyResult> operator()(const change::KeepFindings& c) { return KeepFindings(c, rows_); }
 
-  absl::StatusOr<ApplyResult> operator()(const change::AddToken& c) {
-    ApplyResult result;
-    result.token = c.token;
-    result.token->created_at = wall_;
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<AccessToken> known, rows_->FindToken(c.token.sha256));
-    if (known) {
-      result.token->created_at = known->created_at;
-      result.token->expires_at = known->expires_at;  // a repeated call computes it anew
-      if (result.token != known) return Refused(TokenExists(c.token));
-      result.replayed = true;
-      return result;
-    }
-    CHAINFLEET_ASSIGN_OR_RETURN(const int64_t count, rows_->CountTokens());
-    if (count >= limits::kMaxTokens) return Refused(TooManyTokens(count));
-    CHAINFLEET_RETURN_IF_ERROR(rows_->InsertToken(*result.token));
-    return result;
-  }
-
-  absl::StatusOr<ApplyResult> operator()(const change::RevokeToken& c) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<AccessToken> known, rows_->FindToken(c.sha256));
-    if (!known) return Refused(NoSuch("token", TokenId(c.sha256)));
-    CHAINFLEET_RETURN_IF_ERROR(rows_->DeleteToken(c.sha256));
-    return ApplyResult();
-  }
+  absl::StatusOr<ApplyResult> operator()(const change::AddToken& c) { return ApplyToTokens(c, wall_, rows_); }
+  absl::StatusOr<ApplyResult> operator()(const change::RevokeToken& c) { return ApplyToTokens(c, rows_); }
 
   absl::StatusOr<ApplyResult> operator()(const change::QueueSweep& c) {
     CHAINFLEET_RETURN_IF_ERROR(rows_->QueueSweep(c.chain));

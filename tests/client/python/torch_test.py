@@ -4,6 +4,7 @@ import pathlib
 import tempfile
 import types
 import unittest
+import zipfile
 import warnings
 
 import python_package  # noqa: F401  first: it says where the next ones are
@@ -136,9 +137,24 @@ class Tried(unittest.TestCase):
         with tempfile.NamedTemporaryFile(suffix=".pt2") as file:
             file.write(content)
             file.flush()
-            self.assertEqual(modules.network_file(file.name, None), (content, None))
+            sent, function = modules.network_file(file.name, None)
+            self.assertEqual(sent, content)
+            modules.try_module(function, arrays.check_data(ROWS, numpy.arange(200) % 3), None)
+        with tempfile.NamedTemporaryFile(suffix=".pt2") as file, zipfile.ZipFile(file.name, "w") as archive:
+            archive.writestr("net/archive_format", "pt2")
+            archive.close()
+            self.assertIsNone(modules.network_file(file.name, None)[1], "what torch does not read is for the workers")
         self.assertEqual(modules.stored_model(content).exported, modules.model_name(content))
         self.assertFalse(modules.is_exported(b"no archive"))
+
+    def test_a_file_that_mixes_examples_is_found_by_its_rows(self):
+        exported = torch.export.export(Centred(), (torch.zeros(3, 4),), dynamic_shapes=({0: torch.export.Dim("batch")},))
+        with tempfile.NamedTemporaryFile(suffix=".pt2") as file:
+            torch.export.save(exported, file.name)
+            function = modules.network_file(file.name, None)[1]
+        for tried in (lambda: modules.try_example(function, ROWS[:1]), lambda: modules.try_module(function, arrays.check_data(ROWS, numpy.arange(200) % 3), None)):
+            with self.assertRaisesRegex(cf.errors.InvalidArgument, "mixes examples"):
+                tried()
 
     def test_other_things_are_refused(self):
         with self.assertRaises(cf.errors.NotFound):

@@ -51,7 +51,7 @@ TEST(SqliteStateStore, UpgradesTheFirstSchemaVersion) {
                   ->Execute("ALTER TABLE chains DROP COLUMN crashes; "
                             "DROP TABLE findings; DROP TABLE uploads; DROP TABLE sweeps; DROP INDEX corrupt_segments; "
                             "DROP TABLE models; DROP TABLE former_incarnations; DROP TABLE aliases; DROP TABLE "
-                            "expired; DROP TABLE evaluations; "
+                            "expired; DROP TABLE evaluations; DROP TABLE tokens; "
                             "CREATE TABLE old (sequence INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, request_id TEXT "
                             "UNIQUE, dataset TEXT, plan TEXT NOT NULL, intent INTEGER NOT NULL, created_ns INTEGER NOT "
                             "NULL, finished_ns INTEGER, purged INTEGER NOT NULL DEFAULT 0); "

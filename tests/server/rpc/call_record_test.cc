@@ -153,7 +153,8 @@ TEST_F(CallRecordTest, ChangesAndRefusalsGetALineInTheAuditLog) {
   EXPECT_FALSE(GetJob("a").ok());
   server_->Shutdown(absl::Seconds(1));
   std::vector<nlohmann::json> lines;
-  for (const std::string& line : audit_->Read("")->lines) lines.push_back(nlohmann::json::parse(line));
+  const AuditLog::Page page = audit_->Read("").value();
+  for (const std::string& line : page.lines) lines.push_back(nlohmann::json::parse(line));
   ASSERT_EQ(lines.size(), 5u);
   EXPECT_EQ(lines[0]["method"], "/chainfleet.v1.JobService/CreateJob");
   EXPECT_EQ(lines[0]["request"], "mine-1");

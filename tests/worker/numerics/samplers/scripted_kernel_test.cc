@@ -1,5 +1,5 @@
-// Runs the samplers that need only losses and gradients on a user's TorchScript module. The samplers that must know the
-// layers refuse the module.
+// Runs the samplers that need only losses and gradients on a network of a user: a file of torch.export, and a
+// TorchScript module. The samplers that must know the layers refuse both.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/support/chain_run.h"
+#include "tests/support/exported_files.h"
 #include "tests/support/model_files.h"
 #include "tests/support/script_file.h"
 #include "tests/support/synthetic_dataset.h"
@@ -20,12 +21,12 @@ namespace {
 constexpr int64_t kExamples = 96;
 
 // 24 steps in epochs of 6, chains of any sampler.
-std::shared_ptr<JobPlan> PlanFor(const SamplerSpec& sampler, const ResidentDataset& data) {
+std::shared_ptr<JobPlan> PlanFor(const SamplerSpec& sampler, ModelFormat format, const ResidentDataset& data) {
   auto plan = std::make_shared<JobPlan>();
   plan->job = "scripted-aaaaaa";
   JobSpec& spec = plan->spec;
   spec.name = "scripted";
-  spec.model.kind = StoredNetworkModel{"mine", ModelFormat::kTorchScript};
+  spec.model.kind = StoredNetworkModel{"mine", format};
   spec.dataset = data.description().name;
   if (!std::holds_alternative<BsamSpec>(sampler.kind)) spec.prior.kind = GaussianPrior{5};
   spec.sampler = sampler;
@@ -42,7 +43,12 @@ std::shared_ptr<JobPlan> PlanFor(const SamplerSpec& sampler, const ResidentDatas
   return plan;
 }
 
-class KernelOnAModule : public ::testing::TestWithParam<SamplerSpec> {
+struct Case {
+  ModelFormat format;
+  SamplerSpec sampler;
+};
+
+class KernelOnAModule : public ::testing::TestWithParam<Case> {
  protected:
   std::unique_ptr<ChainBatch> BatchOf(const std::vector<int32_t>& chains) {
     auto batch = ChainBatch::Create(plan_, data_, "cpu", module_);
@@ -53,8 +59,9 @@ class KernelOnAModule : public ::testing::TestWithParam<SamplerSpec> {
   Draws RunAlone(int32_t index) { return RunChain(*BatchOf({index}), index); }
 
   const std::shared_ptr<const ResidentDataset> data_ = SyntheticImages(kExamples);
-  const std::shared_ptr<const ModelFile> module_ = FileOf(ScriptedMlp({784, 10}));
-  const std::shared_ptr<JobPlan> plan_ = PlanFor(GetParam(), *data_);
+  const std::shared_ptr<const ModelFile> module_ =
+      FileOf(GetParam().format == ModelFormat::kTorchScript ? ScriptedMlp({784, 10}) : ReadExportedData("softmax.pt2"));
+  const std::shared_ptr<JobPlan> plan_ = PlanFor(GetParam().sampler, GetParam().format, *data_);
 };
 
 TEST_P(KernelOnAModule, SameKeyGivesTheSameDrawsAnotherKeyOthers) {
@@ -94,25 +101,47 @@ TEST_P(KernelOnAModule, DrawsMatchTheBuiltInUpToRounding) {
   EXPECT_LT(worst, 1e-4 * largest);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Samplers, KernelOnAModule,
-    ::testing::Values(SamplerSpec{SgldSpec{}}, SamplerSpec{EmcmcSpec{0.01, true}}, SamplerSpec{EmcmcGibbsSpec{0.01, 4}},
-                      SamplerSpec{SgdSpec{}}, SamplerSpec{SghmcSpec{}},
-                      SamplerSpec{SghmcSpec{.scheme = SghmcScheme::kBaoa}}, SamplerSpec{EntropySgdSpec{0.01, 4, 0.75}},
-                      SamplerSpec{EntropySgldSpec{0.01, 4, 0.75}}, SamplerSpec{SamSpec{}},
-                      SamplerSpec{BsamSpec{.parts = 4}}, SamplerSpec{SwaSpec{.start_epoch = 2}},
-                      SamplerSpec{SwagSpec{.start_epoch = 2, .max_rank = 3, .draws = 4}}, SamplerSpec{RandomWalkSpec{}},
-                      SamplerSpec{MalaSpec{}}, SamplerSpec{HmcSpec{3}},
-                      SamplerSpec{PenaltyMhSpec{.proposal = Proposal::kLangevin, .num_batches = 5}},
-                      SamplerSpec{BatchedMhSpec{.num_batches = 2}}, SamplerSpec{TemperedMhSpec{48}},
-                      SamplerSpec{BarkerMhSpec{.num_batches = 5}}),
-    [](const auto& info) { return info.param.name() + "_" + std::to_string(info.index); });
+const std::vector<SamplerSpec>& Samplers() {
+  static const auto* const samplers =
+      new std::vector<SamplerSpec>{SamplerSpec{SgldSpec{}},
+                                   SamplerSpec{EmcmcSpec{0.01, true}},
+                                   SamplerSpec{EmcmcGibbsSpec{0.01, 4}},
+                                   SamplerSpec{SgdSpec{}},
+                                   SamplerSpec{SghmcSpec{}},
+                                   SamplerSpec{SghmcSpec{.scheme = SghmcScheme::kBaoa}},
+                                   SamplerSpec{EntropySgdSpec{0.01, 4, 0.75}},
+                                   SamplerSpec{EntropySgldSpec{0.01, 4, 0.75}},
+                                   SamplerSpec{SamSpec{}},
+                                   SamplerSpec{BsamSpec{.parts = 4}},
+                                   SamplerSpec{SwaSpec{.start_epoch = 2}},
+                                   SamplerSpec{SwagSpec{.start_epoch = 2, .max_rank = 3, .draws = 4}},
+                                   SamplerSpec{RandomWalkSpec{}},
+                                   SamplerSpec{MalaSpec{}},
+                                   SamplerSpec{HmcSpec{3}},
+                                   SamplerSpec{PenaltyMhSpec{.proposal = Proposal::kLangevin, .num_batches = 5}},
+                                   SamplerSpec{BatchedMhSpec{.num_batches = 2}},
+                                   SamplerSpec{TemperedMhSpec{48}},
+                                   SamplerSpec{BarkerMhSpec{.num_batches = 5}}};
+  return *samplers;
+}
+
+std::vector<Case> CasesOf(ModelFormat format) {
+  std::vector<Case> cases;
+  for (const SamplerSpec& sampler : Samplers()) cases.push_back({format, sampler});
+  return cases;
+}
+
+std::string NameOf(const ::testing::TestParamInfo<Case>& info) {
+  return info.param.sampler.name() + "_" + std::to_string(info.index);
+}
+INSTANTIATE_TEST_SUITE_P(Samplers, KernelOnAModule, ::testing::ValuesIn(CasesOf(ModelFormat::kTorchScript)), NameOf);
+INSTANTIATE_TEST_SUITE_P(Exported, KernelOnAModule, ::testing::ValuesIn(CasesOf(ModelFormat::kExported)), NameOf);
 
 TEST(KernelsThatKnowLayers, RefuseAModule) {
   const auto data = SyntheticImages(kExamples);
   for (const SamplerSpec& sampler : {SamplerSpec{GradientUncertaintySpec{1.0}}, SamplerSpec{McDropoutSpec{.rate = 0.2}},
                                      SamplerSpec{LaplaceSpec{}}}) {
-    const auto plan = PlanFor(sampler, *data);
+    const auto plan = PlanFor(sampler, ModelFormat::kExported, *data);
     plan->spec.augmentation = {};
     const auto violations = Validate(plan->spec);
     ASSERT_EQ(violations.size(), 1u) << sampler.name();

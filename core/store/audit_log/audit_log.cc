@@ -1,4 +1,4 @@
-#include "server/control/audit_log.h"
+#include "core/store/audit_log/audit_log.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

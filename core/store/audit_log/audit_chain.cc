@@ -1,4 +1,4 @@
-#include "client/lib/audit_chain.h"
+#include "core/store/audit_log/audit_chain.h"
 
 #include "absl/strings/str_cat.h"
 #include "core/store/draw_codec/sha256.h"

@@ -1,4 +1,5 @@
-// Checks the lines of an audit log (server/control/audit_log.h), each of which has the SHA-256 of the line before.
+// Checks the lines of an audit log (core/store/audit_log/audit_log.h), each of which has the SHA-256 of the line
+// before.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ class AuditChain {
 
   int64_t first() const { return first_; }  // number of the first line; 0: none
   int64_t last() const { return last_; }
-  const std::string& digest() const { return digest_; }  // of the newest line
+  const std::string& digest() const { return digest_; }  // the newest line's
 
  private:
   int64_t first_ = 0, last_ = 0;

@@ -2,7 +2,7 @@
 //
 // Each line has "seq", which counts from 1, "at" in RFC 3339, the fields that the caller gives, and "previous": the
 // SHA-256 of the line before, or 64 zeros. Whoever changes, removes or inserts a line must change all later ones, and
-// so the digest of the newest line, which an auditor keeps elsewhere. client/lib/audit_chain.h checks that.
+// so the digest of the newest line, which an auditor keeps elsewhere. core/store/audit_log/audit_chain.h checks that.
 //
 // A line is in the file before the call that it tells of is answered, so a killed server loses none. A power cut may
 // lose those that the system has not written yet.
@@ -61,7 +61,7 @@ class AuditLog {
   int64_t oldest_ CHAINFLEET_GUARDED_BY(mutex_) = 1;  // numbers of files
   int64_t newest_ CHAINFLEET_GUARDED_BY(mutex_) = 1;
   int64_t size_ CHAINFLEET_GUARDED_BY(mutex_) = 0;  // bytes of the newest file
-  int64_t seq_ CHAINFLEET_GUARDED_BY(mutex_) = 0;   // of the newest line
+  int64_t seq_ CHAINFLEET_GUARDED_BY(mutex_) = 0;   // number of the newest line
   std::string digest_ CHAINFLEET_GUARDED_BY(mutex_);
   absl::Duration told_ CHAINFLEET_GUARDED_BY(mutex_) = -absl::InfiniteDuration();
 };

@@ -1,4 +1,4 @@
-#include "client/lib/audit_chain.h"
+#include "core/store/audit_log/audit_chain.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,52 @@
+#include "core/store/state_store/apply_tokens.h"
+
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/limits.h"
+#include "core/domain/no_such.h"
+
+namespace chainfleet {
+namespace {
+
+absl::Status TokenExists(const AccessToken& token) {
+  return WithReason(
+      absl::AlreadyExistsError(absl::StrCat("token ", TokenId(token.sha256),
+                                            " exists with another tenant, role or note: make a new one, or revoke it")),
+      "TOKEN_EXISTS");
+}
+
+absl::Status TooManyTokens(int64_t count) {
+  return WithReason(
+      absl::ResourceExhaustedError(absl::StrCat("there are ", count, " tokens, with expired ones: revoke some first")),
+      "TOO_MANY_TOKENS");
+}
+
+}  // namespace
+
+absl::StatusOr<ApplyResult> ApplyToTokens(const change::AddToken& c, absl::Time wall, StateRows* rows) {
+  ApplyResult result;
+  result.token = c.token;
+  result.token->created_at = wall;
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<AccessToken> known, rows->FindToken(c.token.sha256));
+  if (known) {
+    result.token->created_at = known->created_at;
+    result.token->expires_at = known->expires_at;  // a repeated call computes it anew
+    if (result.token != known) return Refused(TokenExists(c.token));
+    result.replayed = true;
+    return result;
+  }
+  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t count, rows->CountTokens());
+  if (count >= limits::kMaxTokens) return Refused(TooManyTokens(count));
+  CHAINFLEET_RETURN_IF_ERROR(rows->InsertToken(*result.token));
+  return result;
+}
+
+absl::StatusOr<ApplyResult> ApplyToTokens(const change::RevokeToken& c, StateRows* rows) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<AccessToken> known, rows->FindToken(c.sha256));
+  if (!known) return Refused(NoSuch("token", TokenId(c.sha256)));
+  CHAINFLEET_RETURN_IF_ERROR(rows->DeleteToken(c.sha256));
+  return ApplyResult();
+}
+
+}  // namespace chainfleet

@@ -258,7 +258,7 @@ class Console(InABrowser):
         body = json.dumps({"spec": {"name": "<script>", "model": {"potential": {"gaussian": {"dimension": 2}}}, "sampler": {"sgld": {}},
                                     "step_size": {"constant": 0.1}, "batch_size": 1, "num_steps": 1000}})
         reply = self.browser.evaluate(f"fetch('/v1/jobs', {{method: 'POST', body: {body!r}}}).then(reply => reply.json())")
-        self.assertEqual((reply["code"], [field["path"] for field in reply["fields"]]), ("INVALID_ARGUMENT", ["name"]))
+        self.assertEqual((reply["code"], [field["field"] for field in reply["fields"]]), ("INVALID_ARGUMENT", ["name"]))
         self.browser.evaluate("draw()")
         self.assertNotIn("<script>", self.browser.evaluate("document.body.innerText"))
         self.check_inert()
@@ -285,12 +285,16 @@ class Console(InABrowser):
 
     def test_a_state_is_chosen_by_keyboard(self):
         self.show("#/jobs", self.job)
-        for key, code, text, shown in (("f", 70, "f", "There are no jobs here"), ("s", 83, "s", self.job), ("ArrowDown", 40, None, "There are no jobs here"),
-                                       ("ArrowUp", 38, None, self.job)):
-            self.tab_to("State")
-            self.press(key, code, text)
+        self.tab_to("State")
+        self.press("Enter", 13, "\r")  # opens the list
+        for _ in ("PENDING", "RUNNING", "PAUSED", "SUCCEEDED", "SUCCEEDED_EARLY", "FAILED"):
+            self.press("ArrowDown", 40)
+        self.press("Enter", 13, "\r")
+        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "There are no jobs here"))
+        for key, code, text, shown in (("s", 83, "s", self.job), ("ArrowDown", 40, None, "There are no jobs here"), ("ArrowUp", 38, None, self.job)):
+            self.press(key, code, text)  # the list stays closed, and the focus stays
             self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % shown))
-        self.assertEqual(self.browser.evaluate("[location.hash, document.querySelector('select').value]"), ["#/jobs?state=SUCCEEDED", "SUCCEEDED"])
+        self.assertEqual(self.browser.evaluate("[location.hash, document.activeElement.value]"), ["#/jobs?state=SUCCEEDED", "SUCCEEDED"])
 
     def test_an_image_is_chosen_by_keyboard_and_predicted(self):
         self.show("#/jobs/" + self.job, "Convergence")

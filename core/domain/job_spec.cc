@@ -177,9 +177,9 @@ void ValidateAugmentation(const JobSpec& spec, Violations* violations) {
 
 void ValidateGradientUncertainty(const JobSpec& spec, const GradientUncertaintySpec& sampler, Violations* violations) {
   // Samplers that need full data reject batch norm, whose examples have no gradients of their own.
-  if (!spec.model.has_layers()) {
-    violations->push_back({"sampler.gradient_uncertainty",
-                           "needs the norm of each example's gradient, which networks of known layers have"});
+  if (!spec.model.is_network()) {
+    violations->push_back(
+        {"sampler.gradient_uncertainty", "needs the norm of each example's gradient, which networks have"});
   }
   if (!spec.prior.is_flat() && spec.prior.precision() == 0) {
     violations->push_back({"prior", "gradient_uncertainty takes a Gaussian prior of one precision, or none"});

@@ -85,8 +85,10 @@ Violations Validate(const LaplaceSpec& laplace, const JobSpec& spec) {
     violations.push_back({"prior", "laplace needs a Gaussian prior with precisions above 0"});
   }
   if (spec.model.is_network() && !spec.model.has_layers()) {
-    violations.push_back(
-        {"sampler.laplace", "needs the curvature of each layer, which a stored module does not expose"});
+    if (kronecker) {
+      violations.push_back({"sampler.laplace.structure",
+                            "kronecker needs the layers, which a stored network does not show: take diagonal or full"});
+    }
     return violations;
   }
   if (spec.model.is_network()) {

@@ -50,6 +50,26 @@ class Start(ConnectedFleet):
         self.assertLess(values.std(axis=0).max(), 0.11, "the prior bounds the deviation by 0.1")
         numpy.testing.assert_allclose(values.mean(axis=0), self.files["map-a"]["fc1.weight"], atol=5 * 0.1 / 400**0.5)
 
+    def test_dropout_is_sampled_around_the_weights_without_training(self):
+        job = self.fleet.sample(LAYERS, data=(X, Y), sampler=cf.samplers.MCDropout(rate=0.5, draws=64), epochs=0, init=cf.Init(weights=["map-a"]),
+                                learning_rate=0.1, progress=False)
+        whole, kinds = self.files["map-a"]["fc2.weight"], set()
+        for draw in job.draws():
+            numpy.testing.assert_allclose(draw.parameters["fc1.weight"], self.files["map-a"]["fc1.weight"], atol=1e-6)
+            for column, values in zip(draw.parameters["fc2.weight"].T, whole.T, strict=True):
+                kinds.add("dropped" if not column.any() else "kept")
+                if column.any():
+                    numpy.testing.assert_allclose(column, 2 * values, rtol=1e-5)
+        self.assertEqual(kinds, {"dropped", "kept"})
+
+    def test_averages_and_chains_go_on_from_the_weights(self):
+        for sampler in (cf.samplers.SWAG(start_epoch=0, draws=4), cf.EMCMC(eta=1e-4)):
+            with self.subTest(type(sampler).__name__):
+                job = self.fleet.sample(LAYERS, data=(X, Y), sampler=sampler, epochs=2, init=cf.Init(weights=["map-a"]), learning_rate=1e-6,
+                                        temperature=1e-9, batch_size=100, progress=False)
+                for draw in job.draws():
+                    numpy.testing.assert_allclose(draw.parameters["fc1.weight"], self.files["map-a"]["fc1.weight"], atol=1e-2)
+
     def test_starts_that_do_not_fit_are_refused_at_submit(self):
         self.fleet.put_model("part", {"fc1.weight": numpy.zeros((4, 3), numpy.float32)}, progress=False)
         for init, words in ((cf.Init(weights=["part"]), r"init.weights\[0\]: part lacks fc1.bias, fc2.weight, fc2.bias of the network"),

@@ -220,7 +220,8 @@ TEST_F(PostgresLeaderTest, UpgradesTheFirstSchemaVersion) {
   ASSERT_TRUE(Write(Coordinator("a:7400")->TakeOver().value().store.get(), "job-aaaaaa").ok());
   Execute(
       "ALTER TABLE garbage ADD COLUMN deleting BIGINT; "
-      "DROP TABLE findings; DROP TABLE models; ALTER TABLE jobs DROP COLUMN module; DROP TABLE former_incarnations; "
+      "DROP TABLE findings; DROP TABLE tokens; DROP TABLE models; ALTER TABLE jobs DROP COLUMN module; DROP TABLE "
+      "former_incarnations; "
       "DROP TABLE evaluations; DROP TABLE aliases; DROP TABLE expired; ALTER TABLE jobs DROP COLUMN last_version, DROP "
       "COLUMN stopped, DROP COLUMN asked_chains; "
       "ALTER TABLE store DROP COLUMN objects_id, DROP COLUMN objects_in; ALTER TABLE jobs DROP COLUMN tenant; ALTER "
@@ -244,7 +245,8 @@ TEST_F(PostgresLeaderTest, ANewerStandbyLeavesTheTablesOfAnOlderLeaderAlone) {
   Execute(
       "ALTER TABLE jobs DROP COLUMN last_version, DROP COLUMN stopped, DROP COLUMN asked_chains; "
       "ALTER TABLE garbage ADD COLUMN deleting BIGINT; ALTER TABLE evaluations DROP COLUMN version; "
-      "ALTER TABLE store DROP COLUMN objects_id, DROP COLUMN objects_in; DROP TABLE findings");
+      "ALTER TABLE store DROP COLUMN objects_id, DROP COLUMN objects_in; DROP TABLE findings; DROP "
+      "TABLE tokens");
   EXPECT_TRUE(leader->Renew().ok());
   const auto next = Coordinator("b:7400", kAtOnce)->TakeOver();
   ASSERT_TRUE(next.ok()) << next.status();

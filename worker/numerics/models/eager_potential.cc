@@ -35,6 +35,36 @@ void CopyToHost(const at::Tensor& values, double* out) {
   std::copy_n(host.const_data_ptr<double>(), host.numel(), out);
 }
 
+// The tensors of a backward pass from which the norms of each example's gradient are computed.
+struct Traces {
+  std::vector<LayerTrace> layers;
+  at::Tensor log_variance;  // [chains, n], one for each example; undefined if the likelihood has none
+};
+
+// [chains, n] over all parameters.
+at::Tensor SumOfNorms(const Traces& traces, int64_t chains) {
+  const c10::AutoGradMode autograd(false);
+  at::Tensor sum;
+  if (traces.log_variance.defined()) sum = traces.log_variance.grad().to(at::kDouble).square();
+  for (const LayerTrace& trace : traces.layers) {
+    const at::Tensor squares = SquaredExampleNorms(trace, chains);
+    sum = sum.defined() ? sum + squares : squares;
+  }
+  return sum;
+}
+
+// -log prior of chains [first, first + count): [count] doubles on their device. `precisions` null: `precision` for all.
+at::Tensor MinusLogPrior(const ThetaArena& theta, const double* precisions, double precision, int64_t first,
+                         int64_t count) {
+  const at::Tensor rows = RowsView(theta).narrow(0, first, count);
+  // A GPU's norm widens each value as it reads it, so it makes no copy of theta in double.
+  const at::Tensor squares = rows.is_cuda()
+                                 ? at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}, false, at::kDouble).square()
+                                 : rows.to(at::kDouble).square().sum(1);
+  if (precisions == nullptr) return squares * (precision / 2);
+  return squares * (Uploaded(precisions + first, {count}, rows.device()) / 2);
+}
+
 class EagerPotential final : public Potential {
  public:
   EagerPotential(NetworkShape network, std::shared_ptr<const Layout> layout,
@@ -75,8 +105,7 @@ class EagerPotential final : public Potential {
 
   bool EvaluateWithNorms(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy,
                          double* squared_norms) override {
-    // With batch norm an example has no gradient of its own, and the layers of a module are unknown.
-    if (!network_.statistics.empty() || script_ != nullptr) return false;
+    if (!network_.statistics.empty()) return false;  // with batch norm an example has no gradient of its own
     EvaluateParts(theta, batch, gradient, ToHost(energy), squared_norms);
     return true;
   }
@@ -89,19 +118,24 @@ class EagerPotential final : public Potential {
   }
 
   bool AddCurvature(const ThetaArena& theta, const CurvatureSlice* slices) override {
-    if (script_ != nullptr) return false;
     ForEachPart(theta.rows(), 1, [&](int64_t first, int64_t count) {
       for (int64_t row = first; row < first + count; ++row) {
         const auto [sum, begin, size] = slices[row];
         if (sum == nullptr) continue;
-        AddNetworkCurvature(network_, *likelihood_, Parameters(theta, row, 1), rows_.Range(begin, size), sum);
+        const std::vector<at::Tensor> parameters = Parameters(theta, row, 1);
+        const at::Tensor x = features_.empty() ? rows_.Range(begin, size) : at::Tensor();
+        if (script_ != nullptr) {
+          AddStoredCurvature(*likelihood_, parameters, size, OneByOne(x, begin), sum);
+        } else {
+          AddNetworkCurvature(network_, *likelihood_, parameters, x, sum);
+        }
       }
     });
     return true;
   }
 
   void LogPrior(const ThetaArena& theta, const double* prior_precisions, double* log_prior) override {
-    CopyToHost(-MinusLogPrior(theta, prior_precisions, 0, theta.rows()), log_prior);
+    CopyToHost(-MinusLogPrior(theta, prior_precisions, prior_precision_, 0, theta.rows()), log_prior);
   }
 
   std::vector<std::vector<float>> DrawStatistics(const ThetaArena& theta, int64_t first, int64_t count) override {
@@ -134,18 +168,6 @@ class EagerPotential final : public Potential {
     RunSingleThreaded(all, [&part](int64_t i) { part(i, 1); });
   }
 
-  // -log prior of chains [first, first + count): [count] doubles on the device.
-  at::Tensor MinusLogPrior(const ThetaArena& theta, const double* prior_precisions, int64_t first,
-                           int64_t count) const {
-    const at::Tensor rows = RowsView(theta).narrow(0, first, count);
-    // A GPU's norm widens each value as it reads it, so it makes no copy of theta in double.
-    const at::Tensor squares = device_.is_cuda()
-                                   ? at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}, false, at::kDouble).square()
-                                   : rows.to(at::kDouble).square().sum(1);
-    if (prior_precisions == nullptr) return squares * (prior_precision_ / 2);
-    return squares * (Uploaded(prior_precisions + first, {count}, device_) / 2);
-  }
-
   // Receives the energies of chains from `first` on, as doubles on the device.
   using TakeEnergies = std::function<void(int64_t first, const at::Tensor& energies)>;
 
@@ -162,8 +184,8 @@ class EagerPotential final : public Potential {
       std::vector<at::Tensor> parameters = Parameters(theta, first, count);
       for (at::Tensor& parameter : parameters) parameter = parameter.detach().requires_grad_(true);
       Traces traces;
-      const at::Tensor losses =
-          BatchLosses(parameters, first, count, batch, squared_norms == nullptr ? nullptr : &traces);
+      const bool traced = squared_norms != nullptr && script_ == nullptr;
+      const at::Tensor losses = BatchLosses(parameters, first, count, batch, traced ? &traces : nullptr);
       losses.backward(at::full_like(losses, scale));
       const std::vector<at::Tensor> gradients = Parameters(*gradient, first, count);
       for (size_t k = 0; k < parameters.size(); ++k) {
@@ -172,30 +194,14 @@ class EagerPotential final : public Potential {
         if (of_likelihood.defined()) gradients[k].copy_(of_likelihood);
         if (!of_likelihood.defined()) gradients[k].zero_();
       }
-      const at::Tensor prior = MinusLogPrior(theta, batch.prior_precisions, first, count);
+      const at::Tensor prior = MinusLogPrior(theta, batch.prior_precisions, prior_precision_, first, count);
       take(first, losses.detach().to(at::kDouble).sum(1) * scale + prior);
-      if (squared_norms != nullptr) {
-        CopyToHost(SumOfNorms(traces, count) / (scale * scale), squared_norms + first * batch.size);
+      if (traced) CopyToHost(SumOfNorms(traces, count) / (scale * scale), squared_norms + first * batch.size);
+      if (squared_norms == nullptr || traced) return;
+      for (int64_t row = first; row < first + count; ++row) {
+        CopyToHost(StoredNorms(theta, row, batch), squared_norms + row * batch.size);
       }
     });
-  }
-
-  // The tensors of a backward pass from which the norms of each example's gradient are computed.
-  struct Traces {
-    std::vector<LayerTrace> layers;
-    at::Tensor log_variance;  // [chains, n], one for each example; undefined if the likelihood has none
-  };
-
-  // [chains, n] over all parameters.
-  static at::Tensor SumOfNorms(const Traces& traces, int64_t chains) {
-    const c10::AutoGradMode autograd(false);
-    at::Tensor sum;
-    if (traces.log_variance.defined()) sum = traces.log_variance.grad().to(at::kDouble).square();
-    for (const LayerTrace& trace : traces.layers) {
-      const at::Tensor squares = SquaredExampleNorms(trace, chains);
-      sum = sum.defined() ? sum + squares : squares;
-    }
-    return sum;
   }
 
   std::vector<at::Tensor> Parameters(const ThetaArena& arena, int64_t first, int64_t count) const {
@@ -219,6 +225,26 @@ class EagerPotential final : public Potential {
                            .traces = traces == nullptr ? nullptr : &traces->layers};
     const at::Tensor x = rows_.Batch(ids, batch, first, count);
     return script_ != nullptr ? script_->Logits(parameters, x) : EagerLogits(network_, parameters, x, mode);
+  }
+
+  // Runs one example of a stored network: row i of x [1, n, input_shape...], or where there are features, of all data
+  // from `begin` on or, if there are `ids`, with these.
+  OutputsOfExample OneByOne(at::Tensor x, int64_t begin, at::Tensor ids = {}) const {
+    return [=, this](const std::vector<at::Tensor>& parameters, int64_t i) {
+      if (features_.empty()) return script_->Logits(parameters, x.narrow(1, i, 1)).squeeze(0);
+      const int64_t row = ids.defined() ? ids[i].item<int64_t>() : begin + i;
+      std::vector<at::Tensor> of_example;
+      for (const at::Tensor& feature : features_) of_example.push_back(feature.narrow(0, row, 1).clone());
+      return script_->LogitsOf(parameters, of_example);
+    };
+  }
+
+  // [n]
+  at::Tensor StoredNorms(const ThetaArena& theta, int64_t chain, const BatchRows& batch) const {
+    const at::Tensor ids = BatchIds(batch, chain, 1, device_);
+    const at::Tensor x = features_.empty() ? rows_.Batch(ids, batch, chain, 1) : at::Tensor();
+    return StoredExampleNorms(*likelihood_, Parameters(theta, chain, 1), targets_.index_select(0, ids),
+                              OneByOne(x, 0, ids.cpu()));
   }
 
   // Losses of the examples of chains [first, first + count): [count, n] on the device.

@@ -61,4 +61,18 @@ at::Tensor ExampleGradients(const NetworkShape& network, const StoredNetwork* sc
   return at::cat(rows, 0);
 }
 
+at::Tensor StoredExampleNorms(const Likelihood& likelihood, const std::vector<at::Tensor>& parameters,
+                              const at::Tensor& targets, const OutputsOfExample& outputs_of) {
+  const c10::AutoGradMode autograd(true);
+  const std::vector<at::Tensor> leaves = LeavesOfExamples(parameters, 1);
+  const at::Tensor log_variance = likelihood.has_log_variance() ? leaves.back() : at::Tensor();
+  std::vector<at::Tensor> squares;
+  for (int64_t i = 0; i < targets.size(0); ++i) {
+    const at::Tensor losses =
+        likelihood.Losses(outputs_of(leaves, i).unsqueeze(0), targets.narrow(0, i, 1).unsqueeze(1), log_variance);
+    squares.push_back(Gradients(losses, leaves).to(at::kDouble).square().sum(1));
+  }
+  return at::cat(squares);
+}
+
 }  // namespace chainfleet

@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "core/domain/network_shape.h"
@@ -24,5 +26,13 @@ std::vector<at::Tensor> LeavesOfExamples(const std::vector<at::Tensor>& paramete
 at::Tensor ExampleGradients(const NetworkShape& network, const StoredNetwork* script, const Likelihood& likelihood,
                             const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& statistics,
                             const at::Tensor& x, const at::Tensor& targets);
+
+// Returns the outputs [1, K] of example i of a stored network for one chain's parameters.
+using OutputsOfExample = std::function<at::Tensor(const std::vector<at::Tensor>& parameters, int64_t i)>;
+
+// [n], double: the squared norm of the gradient of each example's -log likelihood. Examples run one at a time, because
+// a stored network shows no layers. targets [n].
+at::Tensor StoredExampleNorms(const Likelihood& likelihood, const std::vector<at::Tensor>& parameters,
+                              const at::Tensor& targets, const OutputsOfExample& outputs_of);
 
 }  // namespace chainfleet

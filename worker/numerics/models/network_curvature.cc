@@ -4,6 +4,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/im2col.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -11,7 +12,6 @@
 #include <functional>
 
 #include "worker/numerics/models/eager_network.h"
-#include "worker/numerics/models/example_gradients.h"
 
 namespace chainfleet {
 namespace {
@@ -23,7 +23,9 @@ void ForEachColumn(const Likelihood& likelihood, const at::Tensor& outputs, cons
   const int64_t columns = outputs.size(1);
   for (int64_t k = 0; k < columns; ++k) {
     const at::Tensor column = likelihood.FisherColumn(outputs.detach(), k);
-    see(torch::autograd::grad({outputs}, inputs, {column}, /*retain_graph=*/k + 1 < columns));
+    // A module may have parameters that it does not use.
+    see(torch::autograd::grad({outputs}, inputs, {column}, /*retain_graph=*/k + 1 < columns, /*create_graph=*/false,
+                              /*allow_unused=*/true));
   }
 }
 
@@ -77,6 +79,25 @@ void AddKronecker(const NetworkShape& network, const Likelihood& likelihood, con
   });
 }
 
+// Adds those of the gradients of examples that have leaves of their own; outputs: [count, K].
+void AddOuterProducts(const Likelihood& likelihood, at::Tensor outputs, const std::vector<at::Tensor>& leaves,
+                      Curvature* sum) {
+  if (likelihood.has_log_variance()) outputs = at::cat({outputs, leaves.back()}, 1);
+  ForEachColumn(likelihood, outputs, leaves, [&](const std::vector<at::Tensor>& gradients) {
+    std::vector<at::Tensor> flat;
+    for (size_t k = 0; k < leaves.size(); ++k) {
+      flat.push_back((gradients[k].defined() ? gradients[k] : at::zeros_like(leaves[k])).flatten(1));
+    }
+    const at::Tensor rows = at::cat(flat, 1);  // [count, D]
+    if (sum->structure == CurvatureStructure::kFull) {
+      const at::Tensor wide = rows.to(at::kDouble);
+      AddTo(&sum->full, wide.t().matmul(wide));
+    } else {
+      AddTo(&sum->diagonal, rows.square().sum(0, /*keepdim=*/false, at::kDouble));
+    }
+  });
+}
+
 void AddByExample(const NetworkShape& network, const Likelihood& likelihood, const std::vector<at::Tensor>& parameters,
                   const at::Tensor& x, Curvature* sum) {
   constexpr int64_t kGradientFloats = int64_t{16} << 20;
@@ -85,20 +106,15 @@ void AddByExample(const NetworkShape& network, const Likelihood& likelihood, con
   for (int64_t first = 0; first < all; first += most) {
     const int64_t count = std::min(most, all - first);
     const std::vector<at::Tensor> leaves = LeavesOfExamples(parameters, count);
-    at::Tensor outputs = EagerLogits(network, leaves, x.narrow(1, first, count).transpose(0, 1)).squeeze(1);
-    if (likelihood.has_log_variance()) outputs = at::cat({outputs, leaves.back()}, 1);
-    ForEachColumn(likelihood, outputs, leaves, [&](const std::vector<at::Tensor>& gradients) {
-      std::vector<at::Tensor> flat;
-      for (const at::Tensor& gradient : gradients) flat.push_back(gradient.flatten(1));
-      const at::Tensor rows = at::cat(flat, 1);  // [count, D]
-      if (sum->structure == CurvatureStructure::kFull) {
-        const at::Tensor wide = rows.to(at::kDouble);
-        AddTo(&sum->full, wide.t().matmul(wide));
-      } else {
-        AddTo(&sum->diagonal, rows.square().sum(0, /*keepdim=*/false, at::kDouble));
-      }
-    });
+    AddOuterProducts(likelihood, EagerLogits(network, leaves, x.narrow(1, first, count).transpose(0, 1)).squeeze(1),
+                     leaves, sum);
   }
+}
+
+std::vector<at::Tensor> Detached(const std::vector<at::Tensor>& parameters) {
+  std::vector<at::Tensor> detached;
+  for (const at::Tensor& parameter : parameters) detached.push_back(parameter.detach());
+  return detached;
 }
 
 }  // namespace
@@ -106,10 +122,16 @@ void AddByExample(const NetworkShape& network, const Likelihood& likelihood, con
 void AddNetworkCurvature(const NetworkShape& network, const Likelihood& likelihood,
                          const std::vector<at::Tensor>& parameters, const at::Tensor& x, Curvature* sum) {
   const c10::AutoGradMode autograd(true);
-  std::vector<at::Tensor> detached;
-  for (const at::Tensor& parameter : parameters) detached.push_back(parameter.detach());
+  const std::vector<at::Tensor> detached = Detached(parameters);
   if (sum->structure == CurvatureStructure::kKronecker) return AddKronecker(network, likelihood, detached, x, sum);
   AddByExample(network, likelihood, detached, x, sum);
+}
+
+void AddStoredCurvature(const Likelihood& likelihood, const std::vector<at::Tensor>& parameters, int64_t count,
+                        const OutputsOfExample& outputs_of, Curvature* sum) {
+  const c10::AutoGradMode autograd(true);
+  const std::vector<at::Tensor> leaves = LeavesOfExamples(parameters, 1);
+  for (int64_t i = 0; i < count; ++i) AddOuterProducts(likelihood, outputs_of(leaves, i), leaves, sum);
 }
 
 }  // namespace chainfleet

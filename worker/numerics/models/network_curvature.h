@@ -3,10 +3,12 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <vector>
 
 #include "core/domain/network_shape.h"
 #include "worker/numerics/likelihoods/likelihood.h"
+#include "worker/numerics/models/example_gradients.h"
 #include "worker/numerics/potentials/curvature.h"
 
 namespace chainfleet {
@@ -17,5 +19,9 @@ namespace chainfleet {
 // layers, and there must be no other parameters. No batch norm.
 void AddNetworkCurvature(const NetworkShape& network, const Likelihood& likelihood,
                          const std::vector<at::Tensor>& parameters, const at::Tensor& x, Curvature* sum);
+
+// As above for `count` examples of a network whose layers are unknown: kDiagonal and kFull, one example at a time.
+void AddStoredCurvature(const Likelihood& likelihood, const std::vector<at::Tensor>& parameters, int64_t count,
+                        const OutputsOfExample& outputs_of, Curvature* sum);
 
 }  // namespace chainfleet

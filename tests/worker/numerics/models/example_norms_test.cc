@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/domain/model_spec.h"
+#include "tests/support/exported_files.h"
 #include "tests/support/network_fixture.h"
 #include "tests/support/sequence_layers.h"
 #include "worker/numerics/models/eager_potential.h"
@@ -36,26 +37,7 @@ LayerList EveryLayer() {
           {LinearLayer{}}};
 }
 
-struct Case {
-  std::string name;
-  ModelSpec model;
-  ChainBatching batching;
-  int64_t side = 11;  // side of the images; 0: rows of 12 bytes, as they are stored
-};
-
-class ExampleNorms : public ::testing::TestWithParam<Case> {};
-
-TEST_P(ExampleNorms, MatchBatchesOfOne) {
-  const int64_t side = GetParam().side;
-  const std::vector<int64_t> shape = side > 0 ? std::vector<int64_t>{3, side, side} : std::vector<int64_t>{12};
-  const auto data = SyntheticImages(kExamples, shape);
-  NetworkShape network = *InferNetwork(GetParam().model, shape, 10);
-  const auto layout = std::make_shared<const Layout>(network.parameters);
-  const Normalisation normalisation =
-      side > 0 ? Normalisation{{0.5, 0.4, 0.6}, {0.29, 0.3, 0.2}} : Normalisation{{0}, {1.0 / 255}};
-  const NetworkSettings settings = {normalisation, {}, /*prior_precision=*/0};
-  const auto potential = MakeEagerPotential(std::move(network), layout, data, settings, Device{}, GetParam().batching);
-  const ThetaArena theta = RandomTheta(layout, kRows);
+void ExpectNormsOfBatchesOfOne(Potential* potential, const ThetaArena& theta) {
   const std::vector<int64_t> ids = SomeIds(kRows, kImages, kExamples);
   ThetaArena gradient = theta.Clone(), plain = theta.Clone();
   std::vector<double> energy(kRows), norms(kRows * kImages);
@@ -78,6 +60,29 @@ TEST_P(ExampleNorms, MatchBatchesOfOne) {
   }
 }
 
+struct Case {
+  std::string name;
+  ModelSpec model;
+  ChainBatching batching;
+  int64_t side = 11;  // side of the images; 0: rows of 12 bytes, as they are stored
+};
+
+class ExampleNorms : public ::testing::TestWithParam<Case> {};
+
+TEST_P(ExampleNorms, MatchBatchesOfOne) {
+  const int64_t side = GetParam().side;
+  const std::vector<int64_t> shape = side > 0 ? std::vector<int64_t>{3, side, side} : std::vector<int64_t>{12};
+  const auto data = SyntheticImages(kExamples, shape);
+  NetworkShape network = *InferNetwork(GetParam().model, shape, 10);
+  const auto layout = std::make_shared<const Layout>(network.parameters);
+  const Normalisation normalisation =
+      side > 0 ? Normalisation{{0.5, 0.4, 0.6}, {0.29, 0.3, 0.2}} : Normalisation{{0}, {1.0 / 255}};
+  const NetworkSettings settings = {normalisation, {}, /*prior_precision=*/0};
+  const auto potential = MakeEagerPotential(std::move(network), layout, data, settings, Device{}, GetParam().batching);
+  const ThetaArena theta = RandomTheta(layout, kRows);
+  ExpectNormsOfBatchesOfOne(potential.get(), theta);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Networks, ExampleNorms,
     ::testing::Values(Case{"layers_apart", {LayeredModel{EveryLayer()}}, ChainBatching::kApart},
@@ -90,6 +95,21 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"cnn5", {BuiltinModel{"cnn5", {}, 0.125}}, ChainBatching::kApart, 28},
                       Case{"vgg16", {BuiltinModel{"vgg16", {}, 0.125}}, ChainBatching::kApart, 32}),
     [](const auto& info) { return info.param.name; });
+
+// Without frozen parameters, and with a trunk that runs once for all rows.
+TEST(ExampleNormsOfAStoredNetwork, MatchBatchesOfOne) {
+  const std::vector<int64_t> shape = {3, 8, 8};
+  const auto data = SyntheticImages(kExamples, shape);
+  for (const std::vector<std::string>& sample : {std::vector<std::string>{}, std::vector<std::string>{"out.*"}}) {
+    const auto network =
+        ExportedNetwork::Load(ExportedModelOf(ReadExportedData("residual.pt2")), shape, 10, at::kCPU, {}, sample);
+    ASSERT_TRUE(network.ok()) << network.status();
+    const auto layout = std::make_shared<const Layout>((*network)->shape().parameters);
+    const auto potential = MakeEagerPotential((*network)->shape(), layout, data, {{{0.5}, {0.29}}, {}, 0}, Device{},
+                                              ChainBatching::kApart, *network);
+    ExpectNormsOfBatchesOfOne(potential.get(), RandomTheta(layout, kRows));
+  }
+}
 
 TEST(ExampleNormsOfBatchNorm, AreNone) {
   const auto data = SyntheticImages(kExamples, {3, 11, 11});

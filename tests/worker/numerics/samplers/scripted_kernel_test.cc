@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/chain_run.h"
@@ -36,7 +37,7 @@ std::shared_ptr<JobPlan> PlanFor(const SamplerSpec& sampler, ModelFormat format,
   spec.num_steps = 24;
   spec.chains = 8;
   if (sampler.posterior_draws() == 0) spec.collect.every_steps = 3;
-  if (!sampler.is_metropolis()) spec.augmentation = {.crop_padding = 3, .flip = true};
+  if (!sampler.is_metropolis() && !sampler.passes_over_data()) spec.augmentation = {.crop_padding = 3, .flip = true};
   spec.seed = 11;
   plan->dataset = data.description();
   plan->normalisation = data.description().normalisation;
@@ -121,7 +122,9 @@ const std::vector<SamplerSpec>& Samplers() {
                                    SamplerSpec{PenaltyMhSpec{.proposal = Proposal::kLangevin, .num_batches = 5}},
                                    SamplerSpec{BatchedMhSpec{.num_batches = 2}},
                                    SamplerSpec{TemperedMhSpec{48}},
-                                   SamplerSpec{BarkerMhSpec{.num_batches = 5}}};
+                                   SamplerSpec{BarkerMhSpec{.num_batches = 5}},
+                                   SamplerSpec{GradientUncertaintySpec{1.0}},
+                                   SamplerSpec{LaplaceSpec{.structure = CurvatureStructure::kDiagonal, .draws = 4}}};
   return *samplers;
 }
 
@@ -139,13 +142,14 @@ INSTANTIATE_TEST_SUITE_P(Exported, KernelOnAModule, ::testing::ValuesIn(CasesOf(
 
 TEST(KernelsThatKnowLayers, RefuseAModule) {
   const auto data = SyntheticImages(kExamples);
-  for (const SamplerSpec& sampler : {SamplerSpec{GradientUncertaintySpec{1.0}}, SamplerSpec{McDropoutSpec{.rate = 0.2}},
-                                     SamplerSpec{LaplaceSpec{}}}) {
+  const std::pair<SamplerSpec, const char*> refused[] = {{{McDropoutSpec{.rate = 0.2}}, "sampler.mc_dropout"},
+                                                         {{LaplaceSpec{}}, "sampler.laplace.structure"}};
+  for (const auto& [sampler, path] : refused) {
     const auto plan = PlanFor(sampler, ModelFormat::kExported, *data);
     plan->spec.augmentation = {};
     const auto violations = Validate(plan->spec);
     ASSERT_EQ(violations.size(), 1u) << sampler.name();
-    EXPECT_EQ(violations[0].path, "sampler." + sampler.name());
+    EXPECT_EQ(violations[0].path, path);
   }
 }
 

@@ -383,7 +383,7 @@ absl::Status Client::DeleteDataset(const std::string& name) {
   return Call<v1::JobService>(&v1::JobService::Stub::DeleteDataset, request).status();
 }
 
-absl::StatusOr<v1::StoredModel> Client::PutModel(const std::string& name, const std::string& path,
+absl::StatusOr<v1::StoredModel> Client::PutModel(const std::string& name, const FileToSend& file,
                                                  const std::function<void(int64_t)>& on_sent) {
   v1::StoredModel model;
   CHAINFLEET_RETURN_IF_ERROR(Repeat(kTransferTimeout, [&](grpc::ClientContext* context) -> absl::Status {
@@ -391,8 +391,8 @@ absl::StatusOr<v1::StoredModel> Client::PutModel(const std::string& name, const 
     const auto writer = stub->PutModel(context, &model);
     v1::PutModelRequest header;
     header.mutable_header()->set_name(name);
-    if (IsUri(path)) {
-      header.mutable_header()->set_uri(path);
+    if (IsUri(file.path)) {
+      header.mutable_header()->set_uri(file.path);
       return FinishUpload(writer->Write(header), context, writer.get());
     }
     const auto begin = [&](int64_t size) {
@@ -400,7 +400,7 @@ absl::StatusOr<v1::StoredModel> Client::PutModel(const std::string& name, const 
       return header;
     };
     int64_t sent = 0;
-    return FinishUpload(SendFile<v1::PutModelRequest>({path}, begin, writer.get(), &sent, on_sent), context,
+    return FinishUpload(SendFile<v1::PutModelRequest>(file, begin, writer.get(), &sent, on_sent), context,
                         writer.get());
   }));
   return model;

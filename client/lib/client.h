@@ -95,7 +95,7 @@ class Client {
   absl::Status DeleteDataset(const std::string& name);
 
   // Sends a file of a network or of weights; of a path with "://" only the URI.
-  absl::StatusOr<v1::StoredModel> PutModel(const std::string& name, const std::string& path,
+  absl::StatusOr<v1::StoredModel> PutModel(const std::string& name, const FileToSend& file,
                                            const std::function<void(int64_t)>& on_sent);
   absl::StatusOr<std::vector<v1::StoredModel>> ListModels();
   absl::Status DeleteModel(const std::string& name);

@@ -124,6 +124,14 @@ class Exported(unittest.TestCase):
             bias = archive.read(next(name for name in archive.namelist() if name.endswith("5.bias.npy")))
         turned = bytes(b ^ 0x80 if at % 4 == 3 else b for at, b in enumerate(tensors["5.bias"]))
         self.assertTrue(bias.endswith(tensors["5.bias"] + turned))
+        self.fleet.run("export", job, "--format", "safetensors", "-o", self.fleet.path("draws"), check=True)
+        drawn = [self.fleet.path("draws", f"chain-000{chain}.safetensors") for chain in range(2)]
+        again = self.fleet.run("import", "again", "--model", os.path.join(DATA, "mlp.pt2"), "--weights", *drawn, "--dataset", "wide-6",
+                               "-o", "name", check=True).stdout.strip()
+        rows = self.fleet.path("rows.npy")
+        fleets.write_npy(rows, "<f4", (9, 6), struct.pack("<54f", *[i / 27 - 1 for i in range(54)]))
+        answers = [self.fleet.json("predict", name, "--input", rows)["scores"] for name in (job, again)]
+        self.assertEqual(answers[0], answers[1])
         refused = self.fleet.run("import", "other", "--model", os.path.join(DATA, "norm.pt2"), "--weights", paths[0], "--dataset", "wide-6")
         self.assertNotEqual(refused.returncode, 0)
         self.assertIn("the network takes float32 [n, 8], the data set has float32 [n, 6]", refused.stderr)

@@ -2,19 +2,24 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/job_file.h"
+#include "client/cli/state_dicts.h"
 #include "client/cli/verbs/follow.h"
 #include "client/cli/verbs/named_content.h"
 #include "client/cli/verbs/verbs.h"
+#include "core/base/file_system.h"
 #include "core/base/random_bits.h"
 
 namespace chainfleet {
 namespace {
+
+constexpr size_t kMostMembers = 256;
 
 struct ImportOptions {
   std::string name, model, dataset, likelihood = "{categorical: {}}";
@@ -22,15 +27,29 @@ struct ImportOptions {
   bool raw_inputs = false, raw_targets = false;
 };
 
-absl::StatusOr<v1::StoredModel> Send(Invocation* run, Client* client, const std::string& name,
-                                     const std::string& file) {
+absl::StatusOr<v1::StoredModel> Send(Invocation* run, Client* client, const std::string& name, const FileToSend& file) {
   LiveText text(stderr);
   const absl::StatusOr<v1::StoredModel> model = client->PutModel(
-      name, file, [&](int64_t bytes) { text.Show(absl::StrCat("sending ", file, ": ", FormatBytes(bytes))); });
+      name, file, [&](int64_t bytes) { text.Show(absl::StrCat("sending ", file.path, ": ", FormatBytes(bytes))); });
   text.Clear();
-  if (model.ok() && run->format == OutputFormat::kTable) std::cerr << file << " is stored as model " << name << "\n";
-  if (!model.ok()) return Annotate(model.status(), file);
+  if (!model.ok()) return Annotate(model.status(), file.path);
+  if (run->format == OutputFormat::kTable) std::cerr << file.path << " is stored as model " << name << "\n";
   return model;
+}
+
+// The networks in the files of --weights, each with the file's name. INVALID_ARGUMENT: there are too many.
+absl::StatusOr<std::vector<FileToSend>> Members(const std::vector<std::string>& files) {
+  std::vector<FileToSend> members;
+  for (const std::string& path : files) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, RealFileSystem()->Read(path));
+    absl::StatusOr<std::vector<std::string>> networks = StateDictsOf(bytes);
+    if (!networks.ok()) return Annotate(networks.status(), path);
+    for (std::string& network : *networks) members.push_back({path, std::move(network)});
+    if (members.size() > kMostMembers) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ": these are more than ", kMostMembers, " networks"));
+    }
+  }
+  return members;
 }
 
 // Buffers such as the statistics of batch norm come from the network's file alone.
@@ -68,15 +87,16 @@ absl::StatusOr<v1::JobSpec> ImportingJob(const ImportOptions& options, const std
 }
 
 absl::Status Import(Invocation* run, const ImportOptions& options) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<FileToSend> members, Members(options.weights));
   std::vector<std::string> names;
-  for (size_t i = 0; i < options.weights.size(); ++i) names.push_back(absl::StrCat(options.name, "-", i));
+  for (size_t i = 0; i < members.size(); ++i) names.push_back(absl::StrCat(options.name, "-", i));
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::JobSpec spec, ImportingJob(options, names));
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   ExitOnInterrupt("\ninterrupted: no job was created; what is stored stays, repeat the command to go on\n");
-  CHAINFLEET_ASSIGN_OR_RETURN(const v1::StoredModel network, Send(run, &client, options.name, options.model));
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::StoredModel network, Send(run, &client, options.name, {options.model}));
   for (size_t i = 0; i < names.size(); ++i) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const v1::StoredModel weights, Send(run, &client, names[i], options.weights[i]));
-    CHAINFLEET_RETURN_IF_ERROR(CheckHasParametersOnly(weights, network, options.weights[i]));
+    CHAINFLEET_ASSIGN_OR_RETURN(const v1::StoredModel weights, Send(run, &client, names[i], members[i]));
+    CHAINFLEET_RETURN_IF_ERROR(CheckHasParametersOnly(weights, network, members[i].path));
   }
   ExitOnInterrupt("\ninterrupted: `chainfleet get jobs` shows whether the job was created\n");
   v1::CreateJobRequest request;
@@ -97,14 +117,16 @@ void AddImport(CLI::App* program, Invocation* run) {
       "  chainfleet import ensemble --model net.pt2 --weights a.safetensors b.safetensors --dataset digits\n"
       "  chainfleet predict ensemble --input x.npy      # the average over the files",
       [=] { return Import(run, *options); });
-  verb->add_option("NAME", options->name,
-                   "Name of the job and of the model; the files of weights are NAME-0, NAME-1, ...")
+  verb->add_option("NAME", options->name, "Name of the job and of the model; the weights are NAME-0, NAME-1, ...")
       ->required();
   verb->add_option("--model", options->model, "The network that torch.export.save wrote (.pt2)")
       ->required()
       ->check(CLI::ExistingFile)
       ->option_text("FILE");
-  verb->add_option("--weights", options->weights, "A state_dict as safetensors for each network, up to 256")
+  verb->add_option(
+          "--weights", options->weights,
+          "A state_dict as safetensors for each network, or files of `export --format safetensors`: each draw is a "
+          "network; up to 256")
       ->required()
       ->check(CLI::ExistingFile)
       ->option_text("FILE...");

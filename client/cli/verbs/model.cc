@@ -13,7 +13,7 @@ absl::Status Put(Invocation* run, const std::string& name, const std::string& fi
   bool is_program = false;
   CHAINFLEET_RETURN_IF_ERROR(
       PutNamed<v1::StoredModel>(run, "model", name, ModelTable, [&](Client* client, const auto& on_sent) {
-        auto stored = client->PutModel(name, file, on_sent);
+        auto stored = client->PutModel(name, {file}, on_sent);
         is_program = stored.ok() && !stored->has_signature();
         return stored;
       }));

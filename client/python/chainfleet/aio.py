@@ -147,6 +147,10 @@ class Fleet:
         """See chainfleet.Fleet.tokens."""
         return await call(self.sync.tokens)
 
+    async def token(self, token_id: str) -> access_pb2.Token:
+        """See chainfleet.Fleet.token."""
+        return await call(self.sync.token, token_id)
+
     async def revoke_token(self, token_id: str) -> None:
         """See chainfleet.Fleet.revoke_token."""
         return await call(self.sync.revoke_token, token_id)

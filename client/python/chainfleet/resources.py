@@ -38,7 +38,9 @@ from .weights import weights_file
 if TYPE_CHECKING:
     from .job import Job
 
-ResourceT = TypeVar("ResourceT", types_pb2.Dataset, types_pb2.StoredModel, jobs_pb2.Alias, jobs_pb2.Worker)
+ResourceT = TypeVar(
+    "ResourceT", types_pb2.Dataset, types_pb2.StoredModel, jobs_pb2.Alias, jobs_pb2.Worker, access_pb2.Token
+)
 _ROWS_BYTES = 8 << 20  # for each call that reads rows; a reply may have 15 MiB
 
 
@@ -195,6 +197,10 @@ class Resources:
         request = access_pb2.ListTokensRequest()
         return self.connection.pages("AccessService/ListTokens", request, access_pb2.ListTokensResponse, "tokens")
 
+    def token(self, token_id: str) -> access_pb2.Token:
+        """A token by id, without its secret. Raises TokenNotFound."""
+        return _named(self.tokens(), token_id, "TOKEN")
+
     def revoke_token(self, token_id: str) -> None:
         """Deletes a token: calls with it are refused from now on. Raises TokenNotFound."""
         request = build(access_pb2.RevokeTokenRequest, id=token_id)
@@ -330,7 +336,7 @@ class Resources:
 
 def _named(found: Iterable[ResourceT], name: str, kind: str) -> ResourceT:
     for one in found:
-        if (one.id if isinstance(one, jobs_pb2.Worker) else one.name) == name:
+        if (one.id if isinstance(one, (jobs_pb2.Worker, access_pb2.Token)) else one.name) == name:
             return one
     reason = f"{kind}_NOT_FOUND"
     raise class_of("NOT_FOUND", reason)(f"no {kind.lower()} {name}", reason=reason)

@@ -27,7 +27,7 @@ seed: 7
 LONG = JOB.replace("num_epochs: 60", "num_epochs: 1000000")
 TOKEN = "The-token-of-somebody-who-looks-on"
 HOSTILE = "<img src=x onerror=alert(1)></td><script>alert(1)</script>"
-# Puts the hostile text before each text of the replies and events of the addresses that match. Calls that name an object go without it.
+# Puts the hostile text before each text of the replies and events of the addresses that match. The server gets the addresses without it.
 HOSTILE_REPLIES = r"""
 const real = window.fetch, hostile = %r, matched = new RegExp(%r);
 const spoilt = value => typeof value === 'string' && !/^[-0-9.]*$|^[A-Z_0-9]+$|T.*Z$/.test(value) ? hostile + value
@@ -48,11 +48,12 @@ window.fetch = async (path, options) => {
   return new Response(reply.body.pipeThrough(new TextDecoderStream()).pipeThrough(spoiltEvents()).pipeThrough(new TextEncoderStream()));
 };
 """
-# Waits, without a clock, until the page shows the text: every change of the page is looked at.
+# Waits until the page shows the text: every change of the page is looked at. The clock only ends a wait that fails.
 UNTIL_SHOWN = """
 new Promise(done => {
   const look = () => document.body.innerText.includes(%r) && done(true);
   new MutationObserver(look).observe(document.body, {subtree: true, childList: true, characterData: true, attributes: true});
+  setTimeout(done, 60_000, false);
   look();
 })
 """
@@ -93,7 +94,16 @@ class InABrowser(unittest.TestCase):
     def show(self, view, text):
         self.browser.open("about:blank")
         self.browser.open(f"http://{self.fleet.http_address}/{view}")
-        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % text))
+        self.wait_for_text(text)
+
+    def wait_for_text(self, text):
+        if not self.browser.evaluate(UNTIL_SHOWN % text):
+            self.fail(f"the page does not show {text!r}: " + self.browser.evaluate("document.body.innerText"))
+
+    def wait_until(self, condition):
+        """Looks at each frame of the page."""
+        look = f"const look = () => {condition} ? done(true) : requestAnimationFrame(look)"
+        self.assertTrue(self.browser.evaluate(f"new Promise(done => {{ setTimeout(done, 60_000, false); {look}; look(); }})"), condition)
 
     def check_charts(self, least=2):
         colors = ("[...document.querySelectorAll('canvas')].map(c => new Set(new Uint32Array(c.getContext('2d')"
@@ -119,7 +129,7 @@ class InABrowser(unittest.TestCase):
         """Goes to an element, presses Enter, and waits until the page shows a text."""
         self.tab_to(text)
         self.press("Enter", 13, "\r")
-        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % shown))
+        self.wait_for_text(shown)
 
     def predict(self, row, shown):
         """Fills in the form of a job and sends it, by keyboard."""
@@ -194,7 +204,7 @@ class Console(InABrowser):
         self.browser.evaluate("clearTimeout(timer), setTimeout = () => 0")  # nothing but events draws the page from here on
         self.assertTrue(self.browser.evaluate(UNTIL_MORE))
         self.fleet.run("cancel", job, check=True)
-        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "CANCELLED"))
+        self.wait_for_text("CANCELLED")
         self.assertEqual(self.browser.complaints(), [])
 
     def test_orders_are_given_by_keyboard(self):
@@ -222,7 +232,7 @@ class Console(InABrowser):
         self.show("#/jobs/" + self.job, "Convergence")
         self.browser.evaluate("""{ const box = document.querySelector('textarea');
             box.value = '1, 2'; box.dispatchEvent(new Event('input')); box.form.requestSubmit(); }""")
-        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "the row has 2 numbers; the job takes 784"))
+        self.wait_for_text("the row has 2 numbers; the job takes 784")
 
     def test_text_that_is_markup_is_shown_and_not_run(self):
         self.spoil("^/v1/")
@@ -253,6 +263,11 @@ class Console(InABrowser):
         self.check_charts()
         self.assertEqual(self.browser.complaints(), [])
 
+    def test_addresses_that_no_link_has_show_an_error_or_the_jobs(self):
+        self.show("#/jobs/%", "no job %")
+        self.show("#/constructor", self.job)
+        self.assertEqual([said for said in self.browser.complaints() if "404" not in str(said)], [])
+
     def test_no_job_can_be_called_script(self):
         self.show("#/jobs", self.job)
         body = json.dumps({"spec": {"name": "<script>", "model": {"potential": {"gaussian": {"dimension": 2}}}, "sampler": {"sgld": {}},
@@ -277,7 +292,7 @@ class Console(InABrowser):
         self.browser.evaluate("draw()")  # as the timer does
         self.assertEqual(self.browser.evaluate("document.activeElement.textContent"), self.job, "the focus stays")
         self.press("Enter", 13, "\r")
-        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "Convergence"))
+        self.wait_for_text("Convergence")
         self.predict([0] * 784, "Mutual information")
         self.enter(self.evaluation, "mean single draw theta")
         self.enter(self.job, "Convergence")
@@ -286,14 +301,16 @@ class Console(InABrowser):
     def test_a_state_is_chosen_by_keyboard(self):
         self.show("#/jobs", self.job)
         self.tab_to("State")
-        self.press("Enter", 13, "\r")  # opens the list
+        self.browser.evaluate("clearTimeout(timer), refresh = () => 0")  # nothing but choices draws the page from here on
+        self.press("Enter", 13, "\r")
+        self.wait_until("document.activeElement.matches('select:open')")
         for _ in ("PENDING", "RUNNING", "PAUSED", "SUCCEEDED", "SUCCEEDED_EARLY", "FAILED"):
             self.press("ArrowDown", 40)
         self.press("Enter", 13, "\r")
-        self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "There are no jobs here"))
+        self.wait_for_text("There are no jobs here")
         for key, code, text, shown in (("s", 83, "s", self.job), ("ArrowDown", 40, None, "There are no jobs here"), ("ArrowUp", 38, None, self.job)):
             self.press(key, code, text)  # the list stays closed, and the focus stays
-            self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % shown))
+            self.wait_for_text(shown)
         self.assertEqual(self.browser.evaluate("[location.hash, document.activeElement.value]"), ["#/jobs?state=SUCCEEDED", "SUCCEEDED"])
 
     def test_an_image_is_chosen_by_keyboard_and_predicted(self):
@@ -304,8 +321,7 @@ class Console(InABrowser):
                 context.fillRect(0, 0, 56, 28); return canvas.toDataURL().split(',')[1]; })()""")))
             image.flush()
             self.choose_file(image.name)
-            self.assertTrue(self.browser.evaluate("new Promise(done => { const look = () => document.querySelector('textarea').value ? "
-                                                  "done(true) : requestAnimationFrame(look); look(); })"))
+            self.wait_until("document.querySelector('textarea').value")
         row = [int(value) for value in self.browser.evaluate("document.querySelector('textarea').value").split(",")]
         self.assertEqual((len(row), set(row[:13 * 28]), set(row[15 * 28:])), (784, {255}, {0}), "white above, black below")
         self.enter("Predict", "Mean probability of each class")
@@ -383,7 +399,7 @@ class Tokens(InABrowser):
                 self.screen(width, scheme)
                 self.browser.open("about:blank")
                 self.browser.open(f"http://{fleet.http_address}/#/workers")
-                self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "The token stays in this tab"))
+                self.wait_for_text("The token stays in this tab")
                 self.assertNotIn("worker-0", self.browser.evaluate("document.body.innerText"))
                 self.check_fit(width, scheme)
                 self.keep(f"login-{width}-{scheme}")
@@ -391,11 +407,11 @@ class Tokens(InABrowser):
                 self.browser.call("Input.insertText", text=TOKEN)
                 self.assertNotIn(TOKEN, self.browser.evaluate("document.body.innerText"))
                 self.press("Enter", 13, "\r")
-                self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "worker-0"))
+                self.wait_for_text("worker-0")
                 self.check_fit(width, scheme)
                 self.tab_to("Log out")
                 self.press("Enter", 13, "\r")
-                self.assertTrue(self.browser.evaluate(UNTIL_SHOWN % "The token stays in this tab"))
+                self.wait_for_text("The token stays in this tab")
                 self.assertNotIn("Log out", self.browser.evaluate("document.body.innerText"))
                 self.assertIsNone(self.browser.evaluate("sessionStorage.getItem('token')"))
 

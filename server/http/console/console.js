@@ -4,7 +4,8 @@
 const REFRESH_MS = 2000, PAGE_ROWS = 100, CHART_POINTS = 400;
 const LEVELS = [0.01, ...Array.from({length: 19}, (_, i) => (i + 1) / 20), 0.99];  // of a predicted distribution
 const main = document.getElementById("main"), trouble = document.getElementById("trouble");
-const palette = ["#0b5cad", "#c4601d", "#1a7f37", "#8250df", "#b42318", "#0a7d8c", "#7a5c00", "#57606a"];
+// At least 3:1 on white and on the dark paper.
+const palette = ["#3b82d6", "#d06a2c", "#2f9450", "#9a6be0", "#e0564a", "#1f8f9e", "#9c7c18", "#7d8894"];
 let timer = 0, visit = 0, charts = [], waiting = [];
 let stream = null;  // the job in view: its name, its newest state, and how to end it
 
@@ -144,7 +145,11 @@ async function jobs(query) {
     (query.get("page") ? "&page_token=" + encodeURIComponent(query.get("page")) : "");
   const listed = await call(path);
   const states = ["", "PENDING", "RUNNING", "PAUSED", "SUCCEEDED", "SUCCEEDED_EARLY", "FAILED", "CANCELLED"];
-  const choose = make("select", {onchange: event => { location.hash = "#/jobs" + (event.target.value ? "?state=" + event.target.value : ""); }},
+  const chosen = event => {
+    history.pushState(null, "", "#/jobs" + (event.target.value ? "?state=" + event.target.value : ""));
+    draw();  // without a hashchange, which moves the focus: arrow keys choose the next state
+  };
+  const choose = make("select", {onchange: chosen},
     states.map(name => make("option", {value: name, selected: name === (query.get("state") || "")}, name || "all")));
   return [make("h1", {}, "Jobs"), make("form", {}, make("label", {}, "State", choose)),
     table(listed.jobs || [], [
@@ -423,8 +428,10 @@ async function act(work) {
   } catch (error) { tell(error); }
 }
 
+// Whether a user fills in a field. A choice is in use only while its list is open.
 function busy() {
   const focus = document.activeElement;
+  if (focus.tagName === "SELECT" && CSS.supports("selector(:open)")) return focus.matches(":open");
   return main.contains(focus) && ["INPUT", "TEXTAREA", "SELECT"].includes(focus.tagName);
 }
 
@@ -442,18 +449,23 @@ function replace(path, parts) {
   [...main.querySelectorAll("a, button, input, textarea, select, [tabindex]")].find(one => key(one) === focus)?.focus({preventScroll: true});
 }
 
+// A part of the address; one that nothing has encoded stays as it is.
+function decoded(part) {
+  try { return decodeURIComponent(part); } catch { return part; }
+}
+
 async function draw() {
   clearTimeout(timer);
   const mine = ++visit;
   const [path, search] = location.hash.replace(/^#\/?/, "").split("?");
-  const [name, argument] = path.split("/").map(decodeURIComponent);
-  const view = views[name] || views.jobs;
+  const [name, argument] = path.split("/").map(decoded);
+  const known = Object.hasOwn(views, name), view = known ? views[name] : views.jobs;
   if (stream && !(name === "jobs" && argument === stream.name)) {
     stream.end();
     stream = null;
   }
   document.querySelectorAll("nav a").forEach(link => {
-    if (link.hash === "#/" + (views[name] ? name : "jobs")) link.setAttribute("aria-current", "page");
+    if (link.hash === "#/" + (known ? name : "jobs")) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   });
   try {

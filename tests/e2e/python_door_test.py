@@ -105,14 +105,15 @@ class Local(unittest.TestCase):
                 interrupts.append(manager.interrupt_kernel())
 
         with self.kernel() as (manager, client):
-            reply = client.execute_interactive(SCRIPT.format(folder=self.folder), timeout=PATIENCE, output_hook=note)["content"]
+            # stop_on_error would abort a cell that comes right after one that failed
+            reply = client.execute_interactive(SCRIPT.format(folder=self.folder), stop_on_error=False, timeout=PATIENCE, output_hook=note)["content"]
             self.assertEqual((reply["status"], reply["ename"]), ("error", "KeyboardInterrupt"), contents)
             said = "".join(content["text"] for content in contents if content.get("name") == "stderr")
             found = re.search(r"To re-attach: (fleet\.job\('(long-\w{6})'\))", said)
             self.assertTrue(found, contents)
             self.assertFalse([line for line in reply["traceback"] if "/grpc/" in line], "the frames of grpc say nothing to a user")
             client.execute_interactive(f"print({found.group(1)}.state())", timeout=PATIENCE, output_hook=note)
-            self.assertEqual([content["text"] for content in contents if content.get("name") == "stdout"], ["RUNNING\n"])
+            self.assertEqual([content["text"] for content in contents if content.get("name") == "stdout"], ["RUNNING\n"], contents[-3:])
         with cf.local(**self.options) as fleet:
             job = fleet.job(found.group(2))
             self.assertEqual(job.state(), "RUNNING", "the end of the kernel does not end the job")

@@ -226,6 +226,28 @@ class Refused(ConnectedFleet):
         self.assertIn("what to do: ", str(caught.exception))
         self.assertEqual((self.fleet.datasets(), self.fleet.models(), self.fleet.jobs()), ([], [], []))
 
+    def test_a_token_that_was_made_for_reading_reads_until_it_is_revoked(self):
+        made = self.fleet.create_token("reader", lifetime=3600, note="a notebook")
+        [kept] = self.fleet.tokens()
+        self.assertEqual((kept.note, kept.tenant, kept.expires_at.seconds - kept.created_at.seconds), ("a notebook", "default", 3600))
+        self.assertEqual(self.fleet.token(kept.id), kept)
+        with cf.connect(self.started.address, made) as reader:
+            self.assertEqual(reader.jobs(), [])
+            for call in (reader.tokens, lambda: reader.delete_dataset("x"), lambda: list(reader.audit())):
+                with self.assertRaises(cf.reasons.NotAllowed):
+                    call()
+            self.fleet.revoke_token(kept.id)
+            with self.assertRaises(cf.reasons.Unauthenticated):
+                reader.jobs()
+        with self.assertRaises(cf.reasons.TokenNotFound):
+            self.fleet.token(kept.id)
+        with self.assertRaisesRegex(cf.errors.InvalidArgument, "role: is 'king'"):
+            self.fleet.create_token("king")
+        with self.assertRaises(cf.errors.InvalidArgument):
+            self.fleet.create_token("worker", tenant="vision")
+        refused = [line["method"].split("/")[-1] for line in self.fleet.audit() if line.get("principal") == kept.id]
+        self.assertEqual(refused, ["ListTokens", "DeleteDataset", "ListAudit"])
+
     def test_wrong_data(self):
         nan = numpy.where(X == X[3, 1], numpy.nan, X)
         for data in ((X.astype(object), Y), (X * 1j, Y), (X.ravel(), Y), (nan, Y), (X, Y[1:]), (X, Y - 1), ([["a"]], [0]), 5):

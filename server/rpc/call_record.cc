@@ -16,6 +16,7 @@
 #include "chainfleet/v1/predict.pb.h"
 #include "core/base/log.h"
 #include "core/wire/grpc_status.h"
+#include "server/rpc/audit_rate.h"
 #include "server/rpc/method_names.h"
 #include "server/rpc/peer.h"
 #include "server/rpc/request_id.h"
@@ -144,11 +145,12 @@ class Subject {
 // Records one RPC. Its first and last hooks are the only ones that write members.
 class Interceptor final : public grpc::experimental::Interceptor {
  public:
-  Interceptor(const char* path, const grpc::ServerContextBase* context, const CallRecordParts& parts,
+  Interceptor(const char* path, const grpc::ServerContextBase* context, const CallRecordParts& parts, AuditRate* rate,
               std::string made_id)
       : method_(FindMethod(path)),
         context_(context),
         parts_(parts),
+        rate_(rate),
         path_(path == nullptr ? "" : path),
         label_(method_ == nullptr ? "other" : path),  // clients may call any name
         started_(parts.clock->Monotonic()),
@@ -202,13 +204,17 @@ class Interceptor final : public grpc::experimental::Interceptor {
     const bool is_refusal = status.error_code() == grpc::StatusCode::PERMISSION_DENIED;
     if (parts_.audit == nullptr || status.error_code() == grpc::StatusCode::UNAUTHENTICATED) return;
     if (!is_refusal && !ChangesSomething(method_)) return;
-    std::vector<LogField> fields = {{"principal", caller_ ? caller_->id : ""},
+    const std::string principal = caller_ ? caller_->id : "";
+    const std::optional<int64_t> left_out = status.ok() ? 0 : rate_->Take(principal, parts_.clock->Monotonic());
+    if (!left_out) return;
+    std::vector<LogField> fields = {{"principal", principal},
                                     {"tenant", caller_ ? caller_->tenant : kDefaultTenant},
                                     {"peer", PeerOf(*context_)},
                                     {"method", label_},
                                     {"code", code},
                                     {"request", id_}};
     fields.insert(fields.end(), subject_.fields().begin(), subject_.fields().end());
+    if (*left_out > 0) fields.emplace_back("left_out", *left_out);
     if (!status.ok()) fields.emplace_back("reason", ReasonOf(FromGrpc(status)));
     if (!status.ok()) fields.emplace_back("error", status.error_message());
     parts_.audit->Append(fields);
@@ -222,6 +228,7 @@ class Interceptor final : public grpc::experimental::Interceptor {
   const MethodDescriptor* const method_;
   const grpc::ServerContextBase* const context_;
   const CallRecordParts& parts_;
+  AuditRate* const rate_;
   const std::string path_, label_;
   const absl::Duration started_;
   std::string id_;
@@ -236,11 +243,12 @@ class Factory final : public grpc::experimental::ServerInterceptorFactoryInterfa
     const RngKey key = Fold(parts_.ids, ++made_);
     const std::string id =
         absl::StrCat(absl::Hex(Fold(key, 0).value, absl::kZeroPad16), absl::Hex(Fold(key, 1).value, absl::kZeroPad16));
-    return new Interceptor(info->method(), info->server_context(), parts_, id);
+    return new Interceptor(info->method(), info->server_context(), parts_, &rate_, id);
   }
 
  private:
   const CallRecordParts parts_;  // the server keeps the factory as long as there are calls
+  AuditRate rate_;
   std::atomic<uint64_t> made_ = 0;
 };
 

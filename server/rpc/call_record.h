@@ -31,7 +31,8 @@ struct CallRecordParts {
 // change something for a user; debug for the rest.
 //
 // The calls that change something for a user, and those that lack a right, also get a line in parts.audit,
-// with the caller's token id, tenant and peer. Calls without a known token are in RefusedPeers. The parts outlive
+// with the caller's token id, tenant and peer. Failed calls are bounded by AuditRate. Calls without a known token are
+// in RefusedPeers. The parts outlive
 // the server.
 std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> MakeCallRecord(
     const CallRecordParts& parts);

@@ -7,6 +7,7 @@
 
 #include "core/base/log.h"
 #include "core/store/draw_codec/sha256.h"
+#include "server/rpc/audit_rate.h"
 #include "server/rpc/request_id.h"
 #include "tests/server/rpc/running_server.h"
 #include "tests/support/scrape.h"
@@ -134,6 +135,21 @@ TEST_F(CallRecordTest, LogsEveryCallAtDebugLevelWithItsIds) {
   EXPECT_EQ(lines[0]["worker"], "w-1");
   EXPECT_FALSE(lines[0]["error"].get<std::string>().empty());
   EXPECT_EQ(lines[1]["level"], "debug");
+}
+
+TEST(AuditRate, LeavesOutWhatACallerRepeatsAndSaysHowMuch) {
+  AuditRate rate;
+  absl::Duration now;
+  for (int i = 0; i < AuditRate::kAtOnce; ++i) EXPECT_EQ(rate.Take("a", now), 0);
+  for (int i = 0; i < 7; ++i) EXPECT_EQ(rate.Take("a", now), std::nullopt);
+  EXPECT_EQ(rate.Take("b", now), 0) << "others have their own";
+  now += absl::Seconds(1);
+  EXPECT_EQ(rate.Take("a", now), 7);
+  EXPECT_EQ(rate.Take("a", now), std::nullopt);
+  now += absl::Hours(1);
+  EXPECT_EQ(rate.Take("a", now), 1);
+  for (int i = 1; i < AuditRate::kAtOnce; ++i) EXPECT_EQ(rate.Take("a", now), 0);
+  EXPECT_EQ(rate.Take("a", now), std::nullopt) << "an hour gives no more than that";
 }
 
 TEST_F(CallRecordTest, ChangesAndRefusalsGetALineInTheAuditLog) {

@@ -110,10 +110,11 @@ absl::Status AuditLog::Continue() {
 }
 
 absl::Status AuditLog::OpenFile(int64_t number) {
+  const int opened = open(PathOf(number).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (opened < 0) return Failed("open", PathOf(number));
   if (descriptor_ >= 0) close(descriptor_);
+  descriptor_ = opened;
   newest_ = number;
-  descriptor_ = open(PathOf(number).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (descriptor_ < 0) return Failed("open", PathOf(number));
   struct stat file {};
   if (fstat(descriptor_, &file) != 0) return Failed("look at", PathOf(number));
   size_ = file.st_size;
@@ -121,9 +122,9 @@ absl::Status AuditLog::OpenFile(int64_t number) {
 }
 
 absl::Status AuditLog::Write(const std::string& line) {
-  if (descriptor_ < 0 || size_ >= options_.file_bytes) {
-    if (descriptor_ >= 0) fsync(descriptor_);
-    CHAINFLEET_RETURN_IF_ERROR(OpenFile(newest_ + (size_ >= options_.file_bytes ? 1 : 0)));
+  if (size_ >= options_.file_bytes) {
+    fsync(descriptor_);
+    CHAINFLEET_RETURN_IF_ERROR(OpenFile(newest_ + 1));
     for (; newest_ - oldest_ >= options_.files; ++oldest_) unlink(PathOf(oldest_).c_str());
   }
   const ssize_t written = write(descriptor_, line.data(), line.size());

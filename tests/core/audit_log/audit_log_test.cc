@@ -123,6 +123,20 @@ TEST_F(AuditLogTest, RefusesPagesThatItNeverGave) {
   EXPECT_THAT(log->Read("1:12345")->lines, IsEmpty());
 }
 
+TEST_F(AuditLogTest, GoesOnInTheNextFileOnceItCanBeOpened) {
+  int lost = 0;
+  const auto log = Open({.file_bytes = 1, .on_failure = [&] { ++lost; }});
+  log->Append({{"method", "a"}});
+  std::filesystem::create_directory(folder_ + "/audit-000002.jsonl");  // in its place
+  for (const char* method : {"b", "c"}) log->Append({{"method", method}});
+  EXPECT_EQ(lost, 2);
+  std::filesystem::remove(folder_ + "/audit-000002.jsonl");
+  log->Append({{"method", "d"}});
+  const std::vector<std::string> lines = All(*log);
+  EXPECT_THAT(lines, SizeIs(2));
+  ExpectChain(lines);
+}
+
 TEST_F(AuditLogTest, CountsTheLinesThatAFullDiskRefuses) {
   std::filesystem::create_directories(folder_);
   std::filesystem::create_symlink("/dev/full", folder_ + "/audit-000001.jsonl");

@@ -37,8 +37,8 @@ constexpr int kLargeBufferBytes = 4 << 20;
 
 constexpr char kFooter[] =
     "CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE: callers must send it as a bearer token. The file may have several "
-    "lines TOKEN [TENANT] [admin|operator|writer|reader|predictor] [models], and TOKEN worker; an admin makes and revokes "
-    "others with `chainfleet token` while the server runs. CHAINFLEET_WORKER_TOKEN or "
+    "lines TOKEN [TENANT] [admin|operator|writer|reader|predictor] [models], and TOKEN worker; an admin makes and "
+    "revokes others with `chainfleet token` while the server runs. CHAINFLEET_WORKER_TOKEN or "
     "CHAINFLEET_WORKER_TOKEN_FILE: workers must send it. Without --tls-cert tokens travel unencrypted.\n\n"
     "Examples:\n"
     "  CHAINFLEET_TOKEN_FILE=/etc/tokens chainfleet-server --data-dir /srv/chainfleet --listen 0.0.0.0:7400 \\\n"
@@ -105,8 +105,9 @@ void AddAccessFlags(CLI::App* app, Flags* flags) {
   app->add_option("--tls-key", flags->server.tls.key, "Private key of --tls-cert");
   app->add_option("--tls-client-ca", flags->server.tls.authorities,
                   "PEM certificates that sign those of clients and workers; each of these must then present one");
-  app->add_flag("--allow-modules", flags->server.access.allow_modules,
-                "Accept TorchScript models, which workers run as programs, from operators, admins and tokens marked `models`");
+  app->add_flag(
+      "--allow-modules", flags->server.access.allow_modules,
+      "Accept TorchScript models, which workers run as programs, from operators, admins and tokens marked `models`");
   app->add_option("--tenant-jobs", flags->server.tenant_limits.jobs,
                   "Limit on the jobs of a tenant; deleted jobs do not count")
       ->check(CLI::Range(1, 1 << 30))
@@ -164,9 +165,10 @@ void AddStoreFlags(CLI::App* app, Flags* flags) {
                   "http(s)://HOST[:PORT] at which workers reach S3, to upload draws directly; default: the server's "
                   "own endpoint; off: workers upload through the server")
       ->envname("CHAINFLEET_S3_PUBLIC_ENDPOINT");
-  app->add_option("--dataset-root", flags->dataset_roots,
-                  "FOLDER or s3://BUCKET/PREFIX, repeatable: this server reads data sets and networks below it that are "
-                  "put by file:// or s3://; default: none, all are uploaded")
+  app->add_option(
+         "--dataset-root", flags->dataset_roots,
+         "FOLDER or s3://BUCKET/PREFIX, repeatable: this server reads data sets and networks below it that are "
+         "put by file:// or s3://; default: none, all are uploaded")
       ->envname("CHAINFLEET_DATASET_ROOT")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -355,7 +357,8 @@ void LogAccess(const TokenTable& tokens, const std::string& listen) {
   }
   const auto is_worker = [](const auto& entry) { return entry.second.may(kWork); };
   if (!tokens.empty() && std::ranges::none_of(tokens, is_worker)) {
-    Log(LogLevel::kWarning, "no worker's token: workers need CHAINFLEET_WORKER_TOKEN, or one of `chainfleet token create --role worker`");
+    Log(LogLevel::kWarning,
+        "no worker's token: workers need CHAINFLEET_WORKER_TOKEN, or one of `chainfleet token create --role worker`");
   }
 }
 

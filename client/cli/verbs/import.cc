@@ -1,5 +1,6 @@
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -44,7 +45,10 @@ absl::StatusOr<std::vector<FileToSend>> Members(const std::vector<std::string>& 
     CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, RealFileSystem()->Read(path));
     absl::StatusOr<std::vector<std::string>> networks = StateDictsOf(bytes);
     if (!networks.ok()) return Annotate(networks.status(), path);
-    for (std::string& network : *networks) members.push_back({path, std::move(network)});
+    for (std::string& network : *networks) {
+      const bool is_file = network == bytes;  // is sent from the disk, and not held until then
+      members.push_back({path, is_file ? std::nullopt : std::optional(std::move(network))});
+    }
     if (members.size() > kMostMembers) {
       return absl::InvalidArgumentError(absl::StrCat(path, ": these are more than ", kMostMembers, " networks"));
     }

@@ -15,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "core/base/file_system.h"
+#include "core/store/audit_log/audit_chain.h"
 #include "core/store/draw_codec/sha256.h"
 #include "nlohmann/json.hpp"
 
@@ -95,15 +96,15 @@ absl::Status AuditLog::Continue() {
     tail.resize(whole - 1);
     const size_t before = tail.rfind('\n');
     const std::string line = before == std::string::npos ? tail : tail.substr(before + 1);
-    const auto parsed = ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!parsed.is_object() || !parsed.contains("seq") || !parsed["seq"].is_number_integer()) {
+    AuditChain newest;
+    if (!newest.Follow(line).ok()) {
       return WithReason(absl::FailedPreconditionError(
                             absl::StrCat("the last line of ", PathOf(*number),
                                          " is not one of the audit log: move the folder away to begin a new log")),
                         "AUDIT_LOG");
     }
-    seq_ = parsed["seq"].get<int64_t>();
-    digest_ = Sha256Hex(line);
+    seq_ = newest.last();
+    digest_ = newest.digest();
     return absl::OkStatus();
   }
   return absl::OkStatus();

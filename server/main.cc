@@ -105,6 +105,9 @@ void AddAccessFlags(CLI::App* app, Flags* flags) {
   app->add_option("--tls-key", flags->server.tls.key, "Private key of --tls-cert");
   app->add_option("--tls-client-ca", flags->server.tls.authorities,
                   "PEM certificates that sign those of clients and workers; each of these must then present one");
+  app->add_option("--worker-authority", flags->server.worker_authority,
+                  "Folder of the authority that signs certificates of workers, made if missing; default: in the data "
+                  "directory. Coordinators of one fleet share it");
   app->add_flag(
       "--allow-modules", flags->server.access.allow_modules,
       "Accept TorchScript models, which workers run as programs, from operators, admins and tokens marked `models`");
@@ -355,7 +358,7 @@ void LogAccess(const TokenTable& tokens, const std::string& listen) {
   if (tokens.empty() && !IsLoopback(listen)) {
     Log(LogLevel::kWarning, "no tokens: every host that reaches the port has full access", {{"listen", listen}});
   }
-  const auto is_worker = [](const auto& entry) { return entry.second.may(kWork); };
+  const auto is_worker = [](const auto& entry) { return entry.second.may(kJoin); };
   if (!tokens.empty() && std::ranges::none_of(tokens, is_worker)) {
     Log(LogLevel::kWarning,
         "no worker's token: workers need CHAINFLEET_WORKER_TOKEN, or one of `chainfleet token create --role worker`");

@@ -60,6 +60,10 @@ std::string ReachableAddress(const std::string& listen, int port) {
   return absl::StrCat(named ? address->host : HostName(), ":", port);
 }
 
+std::string AuthorityFolder(const ServerOptions& options) {
+  return options.worker_authority.empty() ? options.data_directory + "/authority" : options.worker_authority;
+}
+
 std::string FreshId(const char* kind) { return absl::StrCat(kind, absl::Hex(RandomBits())); }
 
 absl::StatusOr<ObjectHome> HomeOf(const ServerOptions& options) {
@@ -267,7 +271,9 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   coordinator_ = std::make_unique<Coordinator>(
       &clock_, threads_.get(), state_.get(), std::move(stored),
       OptionsOf(options, &control_metrics_, traces_.get(), findings_.get(), std::move(on_store_lost)));
-  auth_ = std::make_unique<Authenticator>(options.tokens, &coordinator_->tokens(), &clock_);
+  CHAINFLEET_ASSIGN_OR_RETURN(Signer authority, OpenWorkerAuthority(AuthorityFolder(options), clock_.Wall()));
+  admission_ = std::make_unique<WorkerAdmission>(std::move(authority), &clock_);
+  auth_ = std::make_unique<Authenticator>(options.tokens, &coordinator_->tokens(), admission_.get(), &clock_);
   SignUploads(options);
   const ServiceParts parts{.clock = &clock_,
                            .executor = store_calls_.get(),
@@ -283,6 +289,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
                            .traces = traces_.get(),
                            .findings = findings_.get(),
                            .auth = auth_.get(),
+                           .admission = admission_.get(),
                            .audit = audit_.get(),
                            .metrics = &metrics_,
                            .statistics = &statistics_,

@@ -58,6 +58,7 @@ struct ServerOptions {
   std::string http_listen = "127.0.0.1:7402";     // "off": none
   TlsFiles tls;                                   // for gRPC and HTTP; plaintext without a certificate
   TokenTable tokens;                              // empty: every call is allowed
+  std::string worker_authority;                   // folder with ca.crt and ca.key; empty: in the data directory
   TenantLimits tenant_limits{.jobs = 10'000, .chains = 65'536, .stored_bytes = int64_t{4} << 40};
   AccessOptions access{.tenant_calls = 4096};
   ShareSettings shares;
@@ -128,6 +129,7 @@ class Server {
   const ByteBudget upload_budget_{limits::kMaxUploadsBytes};
   const ByteBudget reply_budget_{kMaxHeldReplyBytes};
   std::unique_ptr<AuditLog> audit_;
+  std::unique_ptr<WorkerAdmission> admission_;
   std::unique_ptr<Authenticator> auth_;
   MetricsRegistry registry_{"server"};
   ServerMetrics metrics_{&registry_};

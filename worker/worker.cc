@@ -89,7 +89,8 @@ Worker::Worker(const WorkerOptions& options)
       puts_(std::make_unique<ThreadPool>(kPutThreads)),
       checks_(std::make_unique<ThreadPool>(kCheckThreads)),
       s3_(options.ca_bundle),
-      client_({options.server, options.token, id_, incarnation_, options.tls}),
+      credentials_(options.token, id_, incarnation_, &clock_),
+      client_({options.server, id_, incarnation_, options.tls, &credentials_}),
       uploads_(
           &client_,
           [this](const ChainId& chain, int64_t lease_epoch, const BlobRef& ref, Done<SignedUpload> done) {
@@ -117,7 +118,7 @@ Worker::Worker(const WorkerOptions& options)
           &held_, &uploader_, &loader_, &shards_, this, &clock_),
       session_({id_, incarnation_, Host(options), metrics_address_.value_or(""), {Report(options)}, Fold(jitter_, 2)},
                &client_, &held_, &uploader_, pool_.get(), &clock_),
-      stream_({options.server, options.token, id_, incarnation_, Fold(jitter_, 3), options.tls}, &shards_,
+      stream_({options.server, id_, incarnation_, Fold(jitter_, 3), options.tls, &credentials_}, &shards_,
               pool_.get()) {}
 
 void Worker::Listen() {

@@ -89,6 +89,7 @@ class Worker final : private RuntimeObserver {
   std::unique_ptr<ThreadPool> puts_;
   std::unique_ptr<ThreadPool> checks_;
   CurlTransport s3_;
+  WorkerCredentials credentials_;
   CoordinatorClient client_;
   DirectUploads uploads_;
   HeldChains held_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 
@@ -19,13 +20,15 @@ inline std::initializer_list<const char*> EnumNames(Role) {
 
 struct AccessToken {
   std::string sha256;  // 64 lower-case hex digits, over the whole token
-  std::string tenant;  // to which the holder belongs
+  std::string tenant;  // to which the holder belongs; a worker: whose chains it takes, or kEveryTenant
   Role role = Role::kWriter;
   bool puts_models = false;  // the holder may also store TorchScript files, which are programs
   std::string note;          // says what the token is for
   std::string created_by;    // id of the caller who created it
   absl::Time created_at;
   absl::Time expires_at;  // from then on, the token is refused
+  int64_t max_uses = 0;   // workers that may join by it; 0: any number
+  int64_t uses = 0;       // workers that have
   static void Fields(auto& self, auto&& visit) {
     visit("sha256", self.sha256);
     visit("tenant", self.tenant);
@@ -35,6 +38,8 @@ struct AccessToken {
     visit("created_by", self.created_by);
     visit("created", self.created_at);
     visit("expires", self.expires_at);
+    visit("max_uses", self.max_uses);
+    visit("uses", self.uses);
   }
   bool operator==(const AccessToken&) const = default;
 };

@@ -76,6 +76,9 @@ struct Segment {
 struct Author {
   std::string worker, host, device_kind;  // device_kind: "cpu" or "cuda"
   int32_t numerics_version = 0;
+  // The worker's signature of SignedText and its certificate, in base64; empty: it had not joined. Visited by records
+  // only.
+  std::string signature, certificate;
   static void Fields(auto& self, auto&& visit) {
     visit("worker", self.worker);
     visit("host", self.host);
@@ -83,6 +86,10 @@ struct Author {
     visit("numerics_version", self.numerics_version);
   }
 };
+
+// Returns the text that a worker signs when it commits the segment. The object's name has its store, chain, lease and
+// digest, and the digest those of all segments before.
+inline std::string SignedText(const Segment& segment) { return "chainfleet segment\n" + segment.object.name; }
 
 // A committed segment and its origin; only the segment is part of the digest.
 struct SegmentRecord {
@@ -108,6 +115,8 @@ struct SegmentRecord {
   static void CommitFields(auto& self, auto&& visit) {
     visit("lease_epoch", self.lease_epoch);
     Author::Fields(self.author, visit);
+    visit("signature", self.author.signature, IfAny());
+    visit("certificate", self.author.certificate, IfAny());
     visit("committed_at", self.committed_at);
   }
 };

@@ -8,11 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/domain/dataset.h"
 #include "core/domain/job_spec.h"
 #include "core/domain/progress_record.h"
 #include "core/domain/stored_model.h"
+#include "core/domain/tenant.h"
 
 namespace chainfleet {
 
@@ -23,6 +25,16 @@ inline constexpr int32_t kOldestProtocolVersion = 2;
 
 // Default time limit of a drain. A worker that still holds chains after the limit loses their leases.
 inline constexpr absl::Duration kDrainLimit = absl::Minutes(5);
+
+// The metadata of a call in which a worker that has joined sends its proof.
+inline constexpr char kWorkerProofHeader[] = "chainfleet-worker-bin";
+
+// The texts that a worker signs to prove that it has a key: once when it joins, then before each proof expires, in
+// seconds since 1970.
+inline std::string JoinText(const std::string& worker, const std::string& incarnation) {
+  return absl::StrCat("chainfleet join\n", worker, "\n", incarnation);
+}
+inline std::string ProofText(int64_t expires) { return absl::StrCat("chainfleet proof\n", expires); }
 
 // All facts about a job that a worker needs, fixed when the job is created.
 struct JobPlan {
@@ -119,6 +131,13 @@ struct ReleasedChain {
   }
 };
 
+// How a worker that has joined was let in; empty on a server without tokens.
+struct Admission {
+  std::string token;   // id of its token
+  std::string tenant;  // the tenant whose chains it takes; kEveryTenant or empty: all
+  bool Admits(const std::string& other) const { return tenant.empty() || tenant == kEveryTenant || tenant == other; }
+};
+
 // The worker's whole state in each call: the next call repairs the effects of a lost or repeated call.
 struct SynchronizeRequest {
   int32_t protocol_version = kProtocolVersion;
@@ -132,6 +151,7 @@ struct SynchronizeRequest {
   std::vector<HeldChain> chains;
   std::vector<ReleasedChain> released;
   bool draining = false;  // takes no grants and hands back its chains
+  Admission admission;    // not part of the message: the server says it
   static void Fields(auto& self, auto&& visit) {
     visit("protocol_version", self.protocol_version);
     visit("worker", self.worker);

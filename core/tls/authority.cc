@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <openssl/ec.h>
 #include <openssl/pem.h>
-#include <openssl/rand.h>
 #include <openssl/x509v3.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,7 +18,6 @@
 #include "absl/strings/str_join.h"
 #include "core/base/file_system.h"
 #include "core/base/ids.h"
-#include "core/tls/openssl_handles.h"
 #include "core/tls/tls_files.h"
 
 namespace chainfleet {
@@ -32,22 +30,6 @@ struct Paths {
       : certificate(folder + "/" + name + ".crt"), key(folder + "/" + name + ".key") {}
   std::string certificate, key;
 };
-
-struct Signer {
-  CertificateHandle certificate;
-  KeyHandle key;
-};
-
-absl::StatusOr<Signer> OpenAuthority(const std::string& folder) {
-  const Paths paths(folder, "ca");
-  absl::StatusOr<CertificateHandle> certificate = ReadCertificate(paths.certificate);
-  if (absl::IsNotFound(certificate.status())) {
-    return absl::NotFoundError(absl::StrCat(folder, " has no authority: make one with `chainfleet pki init`"));
-  }
-  CHAINFLEET_RETURN_IF_ERROR(certificate.status());
-  CHAINFLEET_ASSIGN_OR_RETURN(KeyHandle key, ReadKey(paths.key));
-  return Signer{*std::move(certificate), std::move(key)};
-}
 
 // Writes what `print` prints. `mode` limits who reads the file from its first byte on.
 absl::Status WritePem(const std::string& path, mode_t mode, const std::function<int(BIO*)>& print) {
@@ -72,41 +54,6 @@ absl::Status WriteCertificate(const std::string& path, X509* certificate) {
 absl::Status WriteKey(const std::string& path, EVP_PKEY* key) {
   return WritePem(path, 0600,
                   [=](BIO* bio) { return PEM_write_bio_PrivateKey(bio, key, nullptr, nullptr, 0, nullptr, nullptr); });
-}
-
-// Returns false if OpenSSL cannot read `value`.
-bool AddExtension(X509* certificate, X509* issuer, int nid, const std::string& value) {
-  X509V3_CTX context;
-  X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
-  X509_EXTENSION* const extension = X509V3_EXT_conf_nid(nullptr, &context, nid, value.c_str());
-  if (extension == nullptr) return false;
-  const bool added = X509_add_ext(certificate, extension, -1) == 1;
-  X509_EXTENSION_free(extension);
-  return added;
-}
-
-void SetTime(ASN1_TIME* field, absl::Time time) { ASN1_TIME_set(field, absl::ToTimeT(time)); }
-
-// Returns a certificate without extensions and signature.
-CertificateHandle Blank(const std::string& name, EVP_PKEY* key, const Validity& validity) {
-  CertificateHandle certificate(X509_new());
-  X509_set_version(certificate.get(), X509_VERSION_3);
-  std::array<unsigned char, 16> serial{};
-  RAND_bytes(serial.data(), serial.size());
-  serial[0] = static_cast<unsigned char>(0x40 | (serial[0] & 0x3f));  // positive, and without leading zeros
-  ASN1_STRING_set(X509_get_serialNumber(certificate.get()), serial.data(), serial.size());
-  SetTime(X509_getm_notBefore(certificate.get()), validity.from);
-  SetTime(X509_getm_notAfter(certificate.get()), validity.until);
-  X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate.get()), "CN", MBSTRING_UTF8,
-                             reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
-  X509_set_pubkey(certificate.get(), key);
-  return certificate;
-}
-
-bool Sign(X509* certificate, const Signer& authority) {
-  X509_set_issuer_name(certificate, X509_get_subject_name(authority.certificate.get()));
-  return AddExtension(certificate, authority.certificate.get(), NID_authority_key_identifier, "keyid:always") &&
-         X509_sign(certificate, authority.key.get(), EVP_sha256()) > 0;
 }
 
 // Returns the extension subjectAltName of hosts. INVALID_ARGUMENT: a host would be more than one entry.

@@ -5,14 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/time/time.h"
 #include "core/base/status.h"
+#include "core/tls/signing.h"
 
 namespace chainfleet {
-
-struct Validity {
-  absl::Time from, until;
-};
 
 // Makes an authority in `folder`, which is created if it is missing. ALREADY_EXISTS: the folder has one.
 absl::Status InitAuthority(const std::string& folder, const Validity& validity);

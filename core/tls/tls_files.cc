@@ -14,8 +14,11 @@ namespace {
 constexpr char kSystemAuthorities[] = "/etc/ssl/certs/ca-certificates.crt";
 constexpr int64_t kMaxFileBytes = 4 << 20;
 
-absl::StatusOr<BioHandle> Open(const std::string& path) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::string text, RealFileSystem()->ReadRange(path, 0, kMaxFileBytes));
+absl::StatusOr<std::string> Read(const std::string& path) {
+  return RealFileSystem()->ReadRange(path, 0, kMaxFileBytes);
+}
+
+BioHandle Open(const std::string& text) {
   BioHandle bio(BIO_new(BIO_s_mem()));
   BIO_write(bio.get(), text.data(), static_cast<int>(text.size()));
   return bio;
@@ -25,6 +28,12 @@ int NoPassword(char*, int, int, void*) { return -1; }  // else OpenSSL asks at t
 
 absl::Status NoPem(const std::string& path, const char* wanted) {
   return absl::InvalidArgumentError(absl::StrCat(path, " holds no ", wanted, " in PEM form"));
+}
+
+absl::Time TimeOf(const ASN1_TIME* field) {
+  std::tm time{};
+  ASN1_TIME_to_tm(field, &time);
+  return absl::FromTM(time, absl::UTCTimeZone());
 }
 
 }  // namespace
@@ -38,15 +47,19 @@ TlsFiles ClientTlsFiles() {
 }
 
 absl::StatusOr<CertificateHandle> ReadCertificate(const std::string& path) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const BioHandle bio, Open(path));
-  CertificateHandle certificate(PEM_read_bio_X509(bio.get(), nullptr, NoPassword, nullptr));
-  if (certificate == nullptr) return NoPem(path, "certificate");
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string text, Read(path));
+  return ParseCertificate(text, path);
+}
+
+absl::StatusOr<CertificateHandle> ParseCertificate(const std::string& pem, const std::string& source) {
+  CertificateHandle certificate(PEM_read_bio_X509(Open(pem).get(), nullptr, NoPassword, nullptr));
+  if (certificate == nullptr) return NoPem(source, "certificate");
   return certificate;
 }
 
 absl::StatusOr<KeyHandle> ReadKey(const std::string& path) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const BioHandle bio, Open(path));
-  KeyHandle key(PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassword, nullptr));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string text, Read(path));
+  KeyHandle key(PEM_read_bio_PrivateKey(Open(text).get(), nullptr, NoPassword, nullptr));
   if (key == nullptr) return NoPem(path, "private key without a password");
   return key;
 }
@@ -63,10 +76,16 @@ absl::Status CheckTlsFiles(const TlsFiles& files) {
   return absl::InvalidArgumentError(absl::StrCat("the key ", files.key, " is not that of ", files.certificate));
 }
 
-absl::Time ExpiryOf(const X509& certificate) {
-  std::tm time{};
-  ASN1_TIME_to_tm(X509_get0_notAfter(&certificate), &time);
-  return absl::FromTM(time, absl::UTCTimeZone());
+std::string PemOf(const X509& certificate) {
+  const BioHandle bio(BIO_new(BIO_s_mem()));
+  PEM_write_bio_X509(bio.get(), &certificate);
+  char* text = nullptr;
+  const auto size = static_cast<size_t>(BIO_get_mem_data(bio.get(), &text));
+  return {text, size};
+}
+
+Validity ValidityOf(const X509& certificate) {
+  return {TimeOf(X509_get0_notBefore(&certificate)), TimeOf(X509_get0_notAfter(&certificate))};
 }
 
 }  // namespace chainfleet

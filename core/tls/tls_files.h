@@ -37,7 +37,16 @@ absl::Status CheckTlsFiles(const TlsFiles& files);
 absl::StatusOr<CertificateHandle> ReadCertificate(const std::string& path);
 absl::StatusOr<KeyHandle> ReadKey(const std::string& path);
 
-// Returns the time at which a certificate expires.
-absl::Time ExpiryOf(const X509& certificate);
+// Reads the first certificate of a PEM text. INVALID_ARGUMENT names `source`.
+absl::StatusOr<CertificateHandle> ParseCertificate(const std::string& pem, const std::string& source);
+
+// Returns the certificate in PEM form.
+std::string PemOf(const X509& certificate);
+
+// Returns the times between which a certificate is valid.
+struct Validity {
+  absl::Time from, until;
+};
+Validity ValidityOf(const X509& certificate);
 
 }  // namespace chainfleet

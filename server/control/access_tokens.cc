@@ -6,12 +6,13 @@
 #include "absl/strings/ascii.h"
 #include "core/base/ids.h"
 #include "core/domain/no_such.h"
+#include "core/domain/tenant.h"
 #include "server/control/page_token.h"
 
 namespace chainfleet {
 namespace {
 
-constexpr size_t kSha256Digits = 64, kLongestNote = 200;
+constexpr size_t kSha256Digits = 64, kIdDigits = 12, kLongestNote = 200;
 
 absl::Status CheckToken(const AccessToken& token) {
   std::vector<FieldViolation> wrong;
@@ -27,7 +28,11 @@ absl::Status CheckToken(const AccessToken& token) {
   if (token.puts_models && token.role != Role::kWriter) {
     wrong.push_back({"puts_models", "is for writers: operators and admins may put models anyway, others never"});
   }
+  if (token.max_uses < 0 || (token.max_uses > 0 && token.role != Role::kWorker)) {
+    wrong.push_back({"max_uses", "is for workers: give 1 or more, or 0 for any number"});
+  }
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(wrong));
+  if (token.role == Role::kWorker && token.tenant == kEveryTenant) return absl::OkStatus();
   return CheckName("tenant", token.tenant, "tenant");
 }
 
@@ -50,23 +55,43 @@ void AccessTokens::Add(const AccessToken& token, const Reply<AccessToken>& done)
 }
 
 void AccessTokens::Revoke(const std::string& id, const Reply<bool>& done) {
-  std::string sha256;
-  {
-    MutexLock lock(&table_->mutex);
-    const auto found = table_->by_sha256.lower_bound(id);
-    if (found != table_->by_sha256.end() && TokenId(found->first) == id) sha256 = found->first;
-  }
-  if (sha256.empty()) return Send<bool>(executor_, done, NoSuch("token", id));
-  writer_->Write<bool>(change::RevokeToken{sha256}, done, [table = table_, sha256](const ApplyResult&) {
-    MutexLock lock(&table->mutex);
-    return table->by_sha256.erase(sha256) > 0;
-  });
+  const std::optional<AccessToken> token = Find(id);
+  if (!token) return Send<bool>(executor_, done, NoSuch("token", id));
+  writer_->Write<bool>(change::RevokeToken{token->sha256}, done,
+                       [table = table_, sha256 = token->sha256](const ApplyResult&) {
+                         MutexLock lock(&table->mutex);
+                         table->counted.erase(sha256);
+                         return table->by_sha256.erase(sha256) > 0;
+                       });
 }
 
-std::optional<AccessToken> AccessTokens::Find(const std::string& sha256) const {
+void AccessTokens::Use(const std::string& id, const std::string& process, const Reply<bool>& done) {
+  const std::optional<AccessToken> token = Find(id);
+  if (!token || token->max_uses == 0) return Send<bool>(executor_, done, true);
+  const std::string& sha256 = token->sha256;
+  bool is_new = false;
+  {
+    MutexLock lock(&table_->mutex);
+    is_new = table_->counted[sha256].insert(process).second;
+  }
+  if (!is_new) return Send<bool>(executor_, done, true);
+  writer_->Write(change::UseToken{sha256},
+                 [executor = executor_, table = table_, sha256, process, done](const ApplyResult& result) {
+                   {
+                     MutexLock lock(&table->mutex);
+                     const auto found = table->by_sha256.find(sha256);
+                     if (!result.status.ok()) table->counted[sha256].erase(process);
+                     if (result.token && found != table->by_sha256.end()) found->second = *result.token;
+                   }
+                   Send<bool>(executor, done, result.status.ok() ? absl::StatusOr<bool>(true) : result.status);
+                 });
+}
+
+std::optional<AccessToken> AccessTokens::Find(const std::string& begin) const {
   MutexLock lock(&table_->mutex);
-  const auto found = table_->by_sha256.find(sha256);
-  return found == table_->by_sha256.end() ? std::nullopt : std::optional(found->second);
+  const auto found = table_->by_sha256.lower_bound(begin);
+  const bool is_it = found != table_->by_sha256.end() && begin.size() >= kIdDigits && found->first.starts_with(begin);
+  return is_it ? std::optional(found->second) : std::nullopt;
 }
 
 absl::StatusOr<Page<AccessToken>> AccessTokens::List(int32_t page_size, const std::string& page_token) const {

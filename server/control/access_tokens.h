@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "core/base/mutex.h"
@@ -28,8 +29,12 @@ class AccessTokens {
   // Deletes the token with this id, which is unknown when `done` runs. NOT_FOUND / TOKEN_NOT_FOUND.
   void Revoke(const std::string& id, const Reply<bool>& done);
 
-  // Also finds expired tokens.
-  std::optional<AccessToken> Find(const std::string& sha256) const;
+  // Counts a worker process that joins by the token with this id, once; does nothing if the token's uses are not
+  // limited or it is not stored. RESOURCE_EXHAUSTED / TOKEN_USED_UP.
+  void Use(const std::string& id, const std::string& process, const Reply<bool>& done);
+
+  // Also finds expired tokens. `begin`: the SHA-256 or the id.
+  std::optional<AccessToken> Find(const std::string& begin) const;
   // By id, with expired ones. INVALID_ARGUMENT / BAD_PAGE_TOKEN.
   absl::StatusOr<Page<AccessToken>> List(int32_t page_size, const std::string& page_token) const;
   bool empty() const;
@@ -38,6 +43,8 @@ class AccessTokens {
   struct Table {
     mutable Mutex mutex;
     std::map<std::string, AccessToken> by_sha256 CHAINFLEET_GUARDED_BY(mutex);
+    // By SHA-256, the processes that were counted since this server started: a repeated call counts once.
+    std::map<std::string, std::set<std::string>> counted CHAINFLEET_GUARDED_BY(mutex);
   };
 
   Executor* const executor_;

@@ -19,6 +19,13 @@ absl::StatusOr<WorkerEntry*> Fleet::See(const SynchronizeRequest& request, absl:
   const auto [entry, inserted] = workers_.try_emplace(request.worker);
   WorkerEntry& worker = entry->second;
   const bool is_new = inserted || worker.incarnation != request.incarnation;
+  // Whoever has the same token may replace its worker at once, as after a crash.
+  if (!inserted && is_new && worker.admission.token != request.admission.token && now - worker.last_sync < term) {
+    return WithReason(absl::UnavailableError(absl::StrCat("worker ", request.worker,
+                                                          " runs elsewhere, let in by another token: give this one "
+                                                          "another --id, or stop that one")),
+                      "WORKER_PRESENT");
+  }
   const auto former = std::ranges::find(worker.former_incarnations, request.incarnation);
   if (former != worker.former_incarnations.end()) {
     if (now - worker.last_sync < term) return stale("another process runs under this id now");
@@ -33,6 +40,7 @@ absl::StatusOr<WorkerEntry*> Fleet::See(const SynchronizeRequest& request, absl:
   }
   worker.id = request.worker;
   worker.incarnation = request.incarnation;
+  worker.admission = request.admission;
   worker.seq = request.seq;
   worker.host = request.host;
   worker.metrics_address = request.metrics_address;

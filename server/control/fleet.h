@@ -21,6 +21,7 @@ inline constexpr absl::Duration kFleetSettles = absl::Milliseconds(500);
 
 struct WorkerEntry {
   std::string id, incarnation, host, device, metrics_address;
+  Admission admission;
   uint64_t seq = 0;
   int32_t num_devices = 0, chain_slots = 0;
   int64_t memory_bytes = 0;  // all devices together; 0 if unknown
@@ -43,7 +44,8 @@ struct WorkerEntry {
 // Not thread-safe. Pointers stay valid until the worker is forgotten.
 class Fleet {
  public:
-  // Records the state that the worker reports. ABORTED / STALE_SEQ for a lower seq, and for a former incarnation until
+  // Records the state that the worker reports. UNAVAILABLE / WORKER_PRESENT: a process that another token let in was
+  // heard under this id within `term`. ABORTED / STALE_SEQ for a lower seq, and for a former incarnation until
   // the present one has been silent for `term`. The rule ends then, because after a restart of the server a late call
   // of a dead process may look like the newer incarnation.
   absl::StatusOr<WorkerEntry*> See(const SynchronizeRequest& request, absl::Duration now, absl::Duration term);

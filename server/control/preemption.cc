@@ -1,6 +1,5 @@
 #include "server/control/preemption.h"
 
-#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -21,9 +20,11 @@ class Yielding {
   }
 
   void MakeRoomFor(const WaitingChains& job) {
-    if (job.chain_bytes >= too_big_) return;
+    const auto known = too_big_.find(job.tenant);
+    if (known != too_big_.end() && job.chain_bytes >= known->second) return;
     int32_t left = job.count;
     for (auto& [id, place] : places_) {
+      if (!place.free.admission.Admits(job.tenant)) continue;
       for (; left > 0 && place.free.Fits(job.chain_bytes); --left) place.free.Take(1, job.chain_bytes);
     }
     std::set<const Place*> in_vain;
@@ -31,6 +32,7 @@ class Yielding {
       Place& place = places_.at(running_[i].worker);
       // Skip a chain that has yielded already, and a worker that cannot make room.
       if (place.running.empty() || place.running.back() != i || in_vain.contains(&place)) continue;
+      if (!place.free.admission.Admits(job.tenant)) continue;
       if (Clear(job, &place)) {
         place.free.Take(1, job.chain_bytes);
         --left;
@@ -38,7 +40,7 @@ class Yielding {
         in_vain.insert(&place);
       }
     }
-    if (left > 0) too_big_ = job.chain_bytes;
+    if (left > 0) too_big_[job.tenant] = job.chain_bytes;
   }
 
   std::vector<ChainId> Chosen() { return std::move(yielding_); }
@@ -62,8 +64,8 @@ class Yielding {
   const std::vector<RunningChain>& running_;
   std::map<std::string, Place> places_;  // by worker
   std::vector<ChainId> yielding_;
-  // chains this large found no room, and later jobs may displace no more
-  int64_t too_big_ = std::numeric_limits<int64_t>::max();
+  // By tenant: chains this large found no room, and later jobs may displace no more.
+  std::map<std::string, int64_t> too_big_;
 };
 
 }  // namespace

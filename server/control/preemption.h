@@ -16,6 +16,7 @@ struct WaitingChains {
   Priority tier = Priority::kNormal;
   int32_t count = 0;
   int64_t chain_bytes = 0;  // estimated memory of one chain
+  std::string tenant = {};
 };
 
 struct RunningChain {

@@ -23,6 +23,12 @@ struct Draft {
 
   bool IsUsable(const WorkerEntry& worker) const { return worker.IsUsable(now, lease_ttl); }
 
+  bool HasWorkerFor(const std::string& tenant) const {
+    return std::ranges::any_of(tables.fleet.workers(), [&](const auto& entry) {
+      return IsUsable(entry.second) && entry.second.admission.Admits(tenant);
+    });
+  }
+
   bool MayStart(const ChainEntry& chain) {
     if (chain.not_before > now) {
       plan.next_attempt = std::min(plan.next_attempt.value_or(chain.not_before), chain.not_before);
@@ -85,11 +91,12 @@ void RetireSurplus(Draft* draft) {
 std::vector<SuspectChain> FindWaitingSuspects(Draft* draft, size_t limit) {
   std::vector<SuspectChain> waiting;
   for (const auto& [place, job] : draft->tables.jobs.suspect_queue()) {
+    if (!draft->HasWorkerFor(job->row.tenant)) continue;
     for (const int32_t index : job->suspects) {
       if (waiting.size() >= limit) return waiting;
       const ChainEntry& chain = job->chains[static_cast<size_t>(index)];
       if (draft->MayStart(chain) && !draft->plan.turns.HasTurn(chain.row.id)) {
-        waiting.push_back({chain.row.id, chain.avoided_worker});
+        waiting.push_back({chain.row.id, chain.avoided_worker, job->row.tenant});
       }
     }
   }
@@ -103,7 +110,7 @@ std::vector<SoloWorker> FindWorkersForTurns(const Draft& draft) {
     if (!draft.IsUsable(worker) || draft.plan.turns.Keeps(id)) continue;
     const int32_t chains = draft.tables.leases.NumOfWorker(id);
     const bool unneeded = chains == 0 && draft.tables.jobs.queue().empty();
-    if (unneeded || !draft.plan.turns.Rests(id, draft.now)) workers.push_back({id, chains});
+    if (unneeded || !draft.plan.turns.Rests(id, draft.now)) workers.push_back({id, chains, worker.admission});
   }
   return workers;
 }
@@ -138,8 +145,8 @@ std::vector<FreeSlots> FindFreeSlots(const Draft& draft) {
   for (const auto& [id, worker] : draft.tables.fleet.workers()) {
     if (!draft.IsUsable(worker) || draft.plan.turns.Keeps(id)) continue;
     const int32_t chains = draft.tables.leases.NumOfWorker(id);
-    FreeSlots& place =
-        free.emplace_back(FreeSlots{id, std::max(0, worker.chain_slots - chains), worker.host, std::nullopt, chains});
+    FreeSlots& place = free.emplace_back(
+        FreeSlots{id, std::max(0, worker.chain_slots - chains), worker.host, std::nullopt, chains, worker.admission});
     if (worker.memory_bytes > 0) place.bytes = worker.memory_bytes - draft.tables.leases.BytesOfWorker(id);
   }
   return free;
@@ -155,8 +162,8 @@ void CloseForLowerTiers(const SchedulingTables& tables, Priority tier, Placement
 }
 
 void GrantSome(const JobEntry& job, size_t limit, Draft* draft, Placement* placement) {
-  if (!placement->MayFit(job.chain_bytes())) return;
-  QueuedJob queued{job.row.id, {}, {}, job.chain_bytes()};
+  if (!placement->MayFit(job.chain_bytes(), job.row.tenant)) return;
+  QueuedJob queued{job.row.id, job.row.tenant, {}, {}, job.chain_bytes()};
   for (const int32_t index : job.pending) {
     const ChainEntry& chain = job.chains[static_cast<size_t>(index)];
     if (queued.chains.size() < limit && draft->MayStart(chain)) queued.chains.push_back({index, chain.avoided_worker});
@@ -219,7 +226,7 @@ std::vector<WaitingChains> FindWaitingAbove(Priority tier, Draft* draft) {
     if (priority <= tier) break;
     for (const auto& [tenant, by_age] : tenants) {
       for (auto job = by_age.begin(); job != by_age.end() && left > 0; ++job) {
-        WaitingChains wanted{priority, 0, job->second->chain_bytes()};
+        WaitingChains wanted{priority, 0, job->second->chain_bytes(), tenant};
         for (const int32_t index : job->second->pending) {
           const ChainEntry& chain = job->second->chains[static_cast<size_t>(index)];
           wanted.count += wanted.count < left && draft->MayStart(chain) ? 1 : 0;

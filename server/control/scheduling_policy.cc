@@ -33,12 +33,13 @@ std::optional<size_t> Placement::Find(const std::string& worker) const {
   return static_cast<size_t>(found - workers_.begin());
 }
 
-std::optional<size_t> Placement::Choose(int64_t chain_bytes, const std::string& avoided_worker) const {
+std::optional<size_t> Placement::Choose(const QueuedJob& job, const std::string& avoided_worker) const {
   std::optional<size_t> avoided;
   for (const auto& [held, best] : order_) {
     for (const auto& [in_worker, taken, worker] : hosts_[workers_[std::get<2>(best)].host].free) {
-      if (!workers_[worker].free.Fits(chain_bytes)) continue;
-      if (workers_[worker].free.worker != avoided_worker) return worker;
+      const FreeSlots& free = workers_[worker].free;
+      if (!free.Fits(job.chain_bytes) || !free.admission.Admits(job.tenant)) continue;
+      if (free.worker != avoided_worker) return worker;
       avoided = worker;
     }
   }
@@ -71,9 +72,10 @@ std::vector<Assignment> Placement::Place(const QueuedJob& job, size_t limit) {
   std::vector<Assignment> assignments;
   for (const PendingChain& chain : job.chains) {
     if (assignments.size() >= limit || slots_ == 0) break;
-    const std::optional<size_t> worker = Choose(job.chain_bytes, chain.avoided_worker);
+    const std::optional<size_t> worker = Choose(job, chain.avoided_worker);
     if (!worker) {
-      too_big_ = std::min(too_big_, job.chain_bytes);
+      const auto known = too_big_.emplace(job.tenant, job.chain_bytes).first;
+      known->second = std::min(known->second, job.chain_bytes);
       break;
     }
     Hold(*worker, 1, 1, job.chain_bytes);
@@ -88,9 +90,13 @@ std::vector<Assignment> AssignAlone(const std::vector<SuspectChain>& suspects, s
   std::ranges::sort(workers, {}, [](const SoloWorker& w) { return std::tie(w.chains, w.worker); });
   std::vector<Assignment> assignments;
   for (const SuspectChain& suspect : suspects) {
-    if (workers.empty()) break;
-    auto best = workers.begin();
-    if (best->worker == suspect.avoided_worker && workers.size() > 1) ++best;
+    const auto takes = [&](const SoloWorker& worker) { return worker.admission.Admits(suspect.tenant); };
+    auto best = std::ranges::find_if(workers, takes);
+    if (best == workers.end()) continue;
+    if (best->worker == suspect.avoided_worker) {
+      const auto other = std::find_if(best + 1, workers.end(), takes);
+      if (other != workers.end()) best = other;
+    }
     assignments.push_back({suspect.chain, best->worker});
     workers.erase(best);
   }

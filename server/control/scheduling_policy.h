@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/ids.h"
+#include "core/domain/worker_protocol.h"
 
 namespace chainfleet {
 
@@ -21,7 +22,7 @@ struct PendingChain {
 };
 
 struct QueuedJob {
-  std::string job;
+  std::string job, tenant;
   std::vector<PendingChain> chains;     // by index
   std::map<std::string, int32_t> held;  // chains of this job by worker
   int64_t chain_bytes = 0;              // estimated memory of one chain
@@ -34,6 +35,7 @@ struct FreeSlots {
   std::string host;
   std::optional<int64_t> bytes;  // memory without estimated use; nullopt: unknown
   int32_t chains = 0;            // chains on the worker
+  Admission admission = {};      // says whose chains it takes
 
   // A worker without memory for a chain takes the chain only when it has no other: the estimate may be wrong, and no
   // worker could offer more.
@@ -62,8 +64,11 @@ class Placement {
   explicit Placement(std::vector<FreeSlots> fleet);
 
   int64_t slots() const { return slots_; }
-  // Returns false if a chain of this size or smaller has already found no place.
-  bool MayFit(int64_t chain_bytes) const { return slots_ > 0 && chain_bytes < too_big_; }
+  // Returns false if a chain of the tenant of this size or smaller has already found no place.
+  bool MayFit(int64_t chain_bytes, const std::string& tenant) const {
+    const auto found = too_big_.find(tenant);
+    return slots_ > 0 && (found == too_big_.end() || chain_bytes < found->second);
+  }
 
   // Places nothing more on the worker.
   void Close(const std::string& worker);
@@ -86,7 +91,7 @@ class Placement {
   WorkerRank RankOf(size_t worker) const;
   std::tuple<int32_t, WorkerRank> RankOf(const Host& host) const { return {host.held, *host.free.begin()}; }
   std::optional<size_t> Find(const std::string& worker) const;
-  std::optional<size_t> Choose(int64_t chain_bytes, const std::string& avoided_worker) const;
+  std::optional<size_t> Choose(const QueuedJob& job, const std::string& avoided_worker) const;
   // Adds `chains` of the job to the worker, which lose `taken` of its free slots.
   void Hold(size_t worker, int32_t chains, int32_t taken, int64_t bytes);
 
@@ -94,18 +99,20 @@ class Placement {
   std::vector<Host> hosts_;
   std::set<std::tuple<int32_t, WorkerRank>> order_;  // hosts with free workers, by the best worker of each
   int64_t slots_ = 0;
-  int64_t too_big_ = std::numeric_limits<int64_t>::max();
+  std::map<std::string, int64_t> too_big_;  // by tenant; least size that has found no place
 };
 
 // A worker that could run one suspect chain alone.
 struct SoloWorker {
   std::string worker;
   int32_t chains = 0;  // chains that it must hand back first
+  Admission admission = {};
 };
 
 struct SuspectChain {
   ChainId chain;
   std::string avoided_worker;  // used only if there is no other worker
+  std::string tenant = {};
 };
 
 // Assigns each suspect, in order, the worker that must hand back the fewest chains, then the one with the lowest id.

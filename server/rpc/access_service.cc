@@ -18,6 +18,8 @@ v1::Token RenderToken(const AccessToken& token) {
   message.set_created_by(token.created_by);
   *message.mutable_created_at() = ToProto(token.created_at);
   *message.mutable_expires_at() = ToProto(token.expires_at);
+  message.set_max_uses(token.max_uses);
+  message.set_uses(token.uses);
   return message;
 }
 
@@ -31,18 +33,16 @@ absl::StatusOr<AccessToken> ParseToken(const v1::CreateTokenRequest& request, co
     return InvalidFields({{"lifetime_seconds", "give 1 second to 10 years, or 0 for 90 days"}});
   }
   const Role role = static_cast<Role>(request.role() - 1);
-  if (role == Role::kWorker && !request.tenant().empty()) {
-    return InvalidFields({{"tenant", "leave it out: a worker belongs to no tenant"}});
-  }
   return AccessToken{.sha256 = request.sha256(),
-                     .tenant = role == Role::kWorker      ? kDefaultTenant
-                               : request.tenant().empty() ? caller.tenant
-                                                          : request.tenant(),
+                     .tenant = !request.tenant().empty() ? request.tenant()
+                               : role == Role::kWorker   ? kEveryTenant
+                                                         : caller.tenant,
                      .role = role,
                      .puts_models = request.puts_models(),
                      .note = request.note(),
                      .created_by = caller.id,
-                     .expires_at = now + lifetime};
+                     .expires_at = now + lifetime,
+                     .max_uses = request.max_uses()};
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 #include "absl/strings/str_split.h"
 #include "core/base/ids.h"
 #include "core/domain/fields.h"
+#include "core/domain/tenant.h"
+#include "core/domain/worker_protocol.h"
 #include "core/store/draw_codec/sha256.h"
 #include "core/store/state_store/state_change.h"
 
@@ -70,6 +72,7 @@ const std::unordered_map<std::string_view, unsigned>& Needs() {
       {"/inference.GRPCInferenceService/ModelStreamInfer", kPredict},
       {"/inference.GRPCInferenceService/ModelStatistics", kRead},
       {"/inference.GRPCInferenceService/RepositoryIndex", kRead},
+      {"/chainfleet.v1.WorkerService/Join", kJoin},
       {"/chainfleet.v1.WorkerService/Synchronize", kWork},
       {"/chainfleet.v1.WorkerService/CommitProgress", kWork},
       {"/chainfleet.v1.WorkerService/PutBlob", kWork},
@@ -86,7 +89,12 @@ std::optional<unsigned> NeededBy(std::string_view method) {
 }
 
 absl::Status Unauthenticated(unsigned needed, bool given) {
-  const char* variable = needed == kWork ? "CHAINFLEET_WORKER_TOKEN" : "CHAINFLEET_TOKEN";
+  if (needed == kWork) {
+    return WithReason(absl::UnauthenticatedError("no process that has joined sent this call, or its certificate has "
+                                                 "expired or its token was revoked: join again"),
+                      "UNAUTHENTICATED");
+  }
+  const char* variable = needed == kJoin ? "CHAINFLEET_WORKER_TOKEN" : "CHAINFLEET_TOKEN";
   return WithReason(
       absl::UnauthenticatedError(
           given ? absl::StrCat("this server does not know the token: set ", variable, " to one of its tokens")
@@ -96,12 +104,13 @@ absl::Status Unauthenticated(unsigned needed, bool given) {
 
 absl::Status NotAllowed(std::string_view method, unsigned needed) {
   const char* why = "no token allows this method";
-  if (needed == kPredict) why = "a worker's token allows the calls of a worker and no others";
+  if (needed == kPredict) why = "a worker's token lets workers join, and nothing else";
   if (needed == kRead) why = "it needs a token that may read: neither a predictor's nor a worker's";
   if (needed == kWrite) why = "it needs a token that may write, neither a reader's nor a predictor's";
   if (needed == kOperate) why = "it needs an operator's or an admin's token";
   if (needed == kAdminister) why = "it needs an admin's token";
-  if (needed == kWork) why = "it needs a worker's token: set CHAINFLEET_WORKER_TOKEN";
+  if (needed == kJoin) why = "it needs a worker's token: set CHAINFLEET_WORKER_TOKEN";
+  if (needed == kWork) why = "only workers that have joined make it: upgrade the worker to the server's release";
   return WithReason(
       absl::PermissionDeniedError(absl::StrCat("the token does not allow ", std::string(method), ": ", why)),
       "NOT_ALLOWED");
@@ -131,11 +140,10 @@ absl::StatusOr<Principal> ReadRights(const std::vector<std::string>& words) {
       tenant = words[i];
     }
   }
-  if (role == Role::kWorker && words.size() > 2) {
-    return absl::InvalidArgumentError("a worker's token has neither tenant nor rights");
-  }
-  return Principal{TokenId(Sha256Hex(words[0])), tenant.empty() ? kDefaultTenant : tenant,
-                   RightsOf(role.value_or(Role::kWriter)) | more};
+  const bool is_worker = role == Role::kWorker;
+  if (is_worker && more != 0) return absl::InvalidArgumentError("a worker's token has no other rights");
+  if (tenant.empty()) tenant = is_worker ? kEveryTenant : kDefaultTenant;
+  return Principal{TokenId(Sha256Hex(words[0])), tenant, RightsOf(role.value_or(Role::kWriter)) | more};
 }
 
 absl::Status AddToken(const std::string& token, Principal principal, TokenTable* tokens) {
@@ -183,8 +191,8 @@ absl::StatusOr<TokenTable> ParseTokens(const std::optional<std::string>& callers
   const std::vector<std::string> words = WordsOf(*workers);
   if (words.empty()) return absl::InvalidArgumentError("CHAINFLEET_WORKER_TOKEN: is empty");
   for (const std::string& word : words) {
-    CHAINFLEET_RETURN_IF_ERROR(Annotate(AddToken(word, {TokenId(Sha256Hex(word)), kDefaultTenant, kWork}, &tokens),
-                                        "CHAINFLEET_WORKER_TOKEN"));
+    CHAINFLEET_RETURN_IF_ERROR(
+        Annotate(AddToken(word, {TokenId(Sha256Hex(word)), kEveryTenant, kJoin}, &tokens), "CHAINFLEET_WORKER_TOKEN"));
   }
   return tokens;
 }
@@ -204,7 +212,7 @@ unsigned RightsOf(Role role) {
     case Role::kAdmin:
       return kOperator | kAdminister;
     case Role::kWorker:
-      return kWork;
+      return kJoin;
   }
   return 0;
 }
@@ -218,10 +226,26 @@ std::optional<Principal> Authenticator::Find(const std::string& token) const {
   return Principal{TokenId(sha256), stored->tenant, RightsOf(stored->role) | (stored->puts_models ? kPutModels : 0u)};
 }
 
+bool Authenticator::IsKnown(const std::string& token_id) const {
+  const auto fixed = fixed_.lower_bound(token_id);
+  return (fixed != fixed_.end() && fixed->second.id == token_id) || stored_->Find(token_id);
+}
+
+// A worker stays when its token expires, but not when the token is revoked.
+std::optional<Principal> Authenticator::FindWorker(const CallMetadata& metadata) const {
+  const auto proof = metadata.find(kWorkerProofHeader);
+  if (workers_ == nullptr || proof == metadata.end()) return std::nullopt;
+  const auto certificate = workers_->Verify({proof->second.data(), proof->second.size()});
+  if (certificate == nullptr) return std::nullopt;
+  const WorkerClaims& claims = certificate->claims();
+  if (wants_tokens_ && !IsKnown(claims.token)) return std::nullopt;
+  return Principal{claims.token, claims.tenant, kWork | kJoin, certificate};
+}
+
 std::optional<Principal> Authenticator::Identify(const CallMetadata& metadata) const {
   constexpr std::string_view kScheme = "Bearer ";
   const auto [begin, end] = metadata.equal_range("authorization");
-  std::optional<Principal> caller;
+  std::optional<Principal> caller = FindWorker(metadata);
   for (auto it = begin; it != end && !caller; ++it) {
     const std::string_view given(it->second.data(), it->second.size());
     if (given.starts_with(kScheme)) caller = Find(std::string(given.substr(kScheme.size())));
@@ -232,7 +256,10 @@ std::optional<Principal> Authenticator::Identify(const CallMetadata& metadata) c
 absl::StatusOr<Principal> Authenticator::Authorize(std::string_view method, const CallMetadata& metadata) const {
   const std::optional<unsigned> needed = NeededBy(method);
   if (ending_ && needed != kNoToken) return absl::UnavailableError("the server is ending: repeat the call");
-  if (!wants_tokens_) return Principal{"", kDefaultTenant, RightsOf(Role::kAdmin) | kWork};
+  if (!wants_tokens_) {
+    const std::optional<Principal> worker = FindWorker(metadata);
+    return Principal{"", kDefaultTenant, RightsOf(Role::kAdmin) | kJoin | kWork, worker ? worker->worker : nullptr};
+  }
   if (needed == kNoToken) return Principal{"", kDefaultTenant, kNoToken};
   std::optional<Principal> caller = Identify(metadata);
   if (!caller) return Unauthenticated(needed.value_or(kPredict), metadata.count("authorization") > 0);

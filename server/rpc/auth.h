@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "core/base/status.h"
 #include "server/control/access_tokens.h"
 #include "server/rpc/request_id.h"
+#include "server/rpc/worker_admission.h"
 
 namespace chainfleet {
 
@@ -26,8 +28,9 @@ enum Right : unsigned {
   kWrite = 4,        // create, change and delete these
   kOperate = 8,      // drain workers, delete data sets and models of other tenants
   kPutModels = 16,   // store TorchScript files, which are programs
-  kWork = 32,        // WorkerService
+  kWork = 32,        // WorkerService, but for Join; only processes that have joined have it
   kAdminister = 64,  // make, list and revoke tokens, read the audit log
+  kJoin = 128,       // let a worker join
 };
 unsigned RightsOf(Role role);
 
@@ -36,6 +39,7 @@ struct Principal {
   std::string id;  // TokenId of the caller's token; empty on a server without tokens
   std::string tenant;
   unsigned rights = 0;
+  std::shared_ptr<const WorkerCertificate> worker = {};  // set for a process that has joined
   bool may(Right right) const { return (rights & right) != 0; }
 };
 
@@ -60,19 +64,24 @@ absl::StatusOr<TokenTable> ParseTokens(const std::optional<std::string>& callers
 // Thread-safe.
 class Authenticator {
  public:
-  // Knows `fixed` and the tokens that `stored` has during a call. If both are empty now, every call is allowed, as an
-  // admin of kDefaultTenant. The pointers outlive the authenticator.
-  Authenticator(TokenTable fixed, const AccessTokens* stored, const Clock* clock)
-      : fixed_(std::move(fixed)), stored_(stored), clock_(clock), wants_tokens_(!fixed_.empty() || !stored->empty()) {}
+  // Knows `fixed`, the tokens that `stored` has during a call, and the workers that `workers` let in (null: none). If
+  // there are no tokens now, every call is allowed, as an admin of kDefaultTenant. The pointers outlive the
+  // authenticator.
+  Authenticator(TokenTable fixed, const AccessTokens* stored, const WorkerAdmission* workers, const Clock* clock)
+      : fixed_(std::move(fixed)),
+        stored_(stored),
+        workers_(workers),
+        clock_(clock),
+        wants_tokens_(!fixed_.empty() || !stored->empty()) {}
 
   bool wants_tokens() const { return wants_tokens_; }
 
-  // Returns whose token the metadata have, whatever that caller may do.
+  // Returns the worker whose proof the metadata have, or whose token, whatever that caller may do.
   std::optional<Principal> Identify(const CallMetadata& metadata) const;
 
   // Returns the caller of `method` ("/chainfleet.v1.JobService/GetJob") by the token in "authorization: Bearer TOKEN".
-  // Needs only the metadata. UNAUTHENTICATED: no known token, or one that has expired. PERMISSION_DENIED / NOT_ALLOWED:
-  // the token lacks the right that the method needs. UNAVAILABLE after RefuseAll.
+  // Needs only the metadata. UNAUTHENTICATED: no known token, or one that has expired; a worker must join.
+  // PERMISSION_DENIED / NOT_ALLOWED: the token lacks the right that the method needs. UNAVAILABLE after RefuseAll.
   absl::StatusOr<Principal> Authorize(std::string_view method, const CallMetadata& metadata) const;
 
   // As Authorize, for a call that is being served. REQUIRES: a CallRecord (call_record.h), which records the method in
@@ -86,9 +95,12 @@ class Authenticator {
 
  private:
   std::optional<Principal> Find(const std::string& token) const;
+  std::optional<Principal> FindWorker(const CallMetadata& metadata) const;
+  bool IsKnown(const std::string& token_id) const;
 
   const TokenTable fixed_;
   const AccessTokens* const stored_;
+  const WorkerAdmission* const workers_;
   const Clock* const clock_;
   const bool wants_tokens_;
   std::atomic<bool> ending_ = false;

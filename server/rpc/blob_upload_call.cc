@@ -6,14 +6,14 @@
 
 namespace chainfleet {
 
-BlobUploadCall::BlobUploadCall(const ServiceParts& parts, const absl::Status& admitted)
-    : parts_(parts), share_(std::make_shared<UploadShare>(parts.upload_budget)) {
-  Begin(admitted);
+BlobUploadCall::BlobUploadCall(const ServiceParts& parts, absl::StatusOr<Principal> caller)
+    : parts_(parts), caller_(std::move(caller)), share_(std::make_shared<UploadShare>(parts.upload_budget)) {
+  Begin(caller_.status());
 }
 
 absl::Status BlobUploadCall::TakeHeader(const v1::PutBlobRequest::Header& header) {
   ref_ = FromProto(header.blob());
-  CHAINFLEET_ASSIGN_OR_RETURN(const auto session, SessionOf(parts_, header));
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto session, SessionOf(parts_, *caller_, header));
   absl::Status admitted = ChainObjects(parts_.state, parts_.blobs, parts_.writer, *parts_.dispatcher)
                               .Admit(FromProto(header.chain()), header.lease_epoch(), ref_, session);
   if (!admitted.ok()) parts_.metrics->CountRefusedUpload(admitted);

@@ -14,7 +14,7 @@ namespace chainfleet {
 
 class BlobUploadCall final : public UploadCall<v1::PutBlobRequest> {
  public:
-  BlobUploadCall(const ServiceParts& parts, const absl::Status& admitted);
+  BlobUploadCall(const ServiceParts& parts, absl::StatusOr<Principal> caller);
 
  private:
   absl::Status Take(const v1::PutBlobRequest& message) override;
@@ -22,6 +22,7 @@ class BlobUploadCall final : public UploadCall<v1::PutBlobRequest> {
   void TakeEnd() override;
 
   const ServiceParts parts_;
+  const absl::StatusOr<Principal> caller_;
   BlobRef ref_;
   const std::shared_ptr<UploadShare> share_;
   std::shared_ptr<std::string> bytes_ = std::make_shared<std::string>();

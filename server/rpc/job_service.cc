@@ -393,6 +393,7 @@ grpc::ServerUnaryReactor* JobService::GetServerInfo(Context* context, const v1::
     info.set_generation(parts_.state->generation());
     info.set_data_directory(parts_.data_directory);
     *info.mutable_started_at() = ToProto(parts_.started_at);
+    if (parts_.admission != nullptr) info.set_worker_authority(parts_.admission->AuthorityPem());
     answer->Succeed(std::move(info));
   });
 }

@@ -10,11 +10,11 @@
 #include "core/base/executor.h"
 #include "core/base/limits.h"
 #include "core/base/rng_key.h"
+#include "core/store/audit_log/audit_log.h"
 #include "core/store/blob_store/blob_store.h"
 #include "core/store/state_store/state_store.h"
 #include "server/adapters/dispatcher_draw_catalog.h"
 #include "server/control/access_tokens.h"
-#include "core/store/audit_log/audit_log.h"
 #include "server/control/dispatcher.h"
 #include "server/control/trace_table.h"
 #include "server/control/upload_signer.h"
@@ -44,6 +44,7 @@ struct ServiceParts {
   TraceTable* traces = nullptr;
   FinalFindings* findings = nullptr;
   const Authenticator* auth = nullptr;
+  const WorkerAdmission* admission = nullptr;
   AuditLog* audit = nullptr;
   ServerMetrics* metrics = nullptr;
   InferenceStatistics* statistics = nullptr;
@@ -98,16 +99,28 @@ inline absl::Status CheckModulesAllowed(const ServiceParts& parts) {
       "MODULES_OFF");
 }
 
-// Returns the session that a worker's request names; nullopt if it names none, which only a server without tokens
-// accepts. PERMISSION_DENIED / SESSION_REQUIRED.
+// Returns the session of a worker that has joined, or else the one that its request names; nullopt if it names none,
+// which only a server without tokens accepts. PERMISSION_DENIED / SESSION_REQUIRED.
 template <typename Request>
-absl::StatusOr<std::optional<WorkerIdentity>> SessionOf(const ServiceParts& parts, const Request& request) {
+absl::StatusOr<std::optional<WorkerIdentity>> SessionOf(const ServiceParts& parts, const Principal& caller,
+                                                        const Request& request) {
   const auto& session = request.session();
+  if (caller.worker) return WorkerIdentity{caller.worker->claims().worker, caller.worker->claims().incarnation};
   if (!session.worker().empty()) return WorkerIdentity{session.worker(), session.incarnation()};
   if (!parts.auth->wants_tokens()) return std::nullopt;
   return WithReason(
       absl::PermissionDeniedError("the request names no session: upgrade the worker to the server's release"),
       "SESSION_REQUIRED");
+}
+
+// PERMISSION_DENIED / NOT_YOUR_SESSION: the caller joined as another process than `speaker`.
+inline absl::Status CheckSpeaker(const Principal& caller, const WorkerIdentity& speaker) {
+  if (!caller.worker) return absl::OkStatus();
+  const WorkerClaims& own = caller.worker->claims();
+  if (own.worker == speaker.worker && own.incarnation == speaker.incarnation) return absl::OkStatus();
+  return WithReason(absl::PermissionDeniedError(
+                        absl::StrCat("worker ", own.worker, " cannot speak for another process, ", speaker.worker)),
+                    "NOT_YOUR_SESSION");
 }
 
 }  // namespace chainfleet

@@ -51,6 +51,13 @@ class Claims {
 
 }  // namespace
 
+absl::Status CheckClaims(const v1::JoinRequest& request) {
+  Claims claims;
+  claims.Name("worker", request.worker());
+  claims.Name("incarnation", request.incarnation());
+  return claims.status();
+}
+
 absl::Status CheckClaims(const v1::SynchronizeRequest& request) {
   Claims claims;
   claims.Name("worker", request.worker());

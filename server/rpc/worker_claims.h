@@ -10,6 +10,7 @@ namespace chainfleet {
 // INVALID_ARGUMENT / INVALID_FIELD naming the field. Ids, hosts and devices are up to 253 characters of
 // [A-Za-z0-9._:@-], and [] for IPv6; a metrics address is HOST:PORT. Devices are at most 64, chains held and released
 // at most 16,384 together, a reason at most 64 KiB.
+absl::Status CheckClaims(const v1::JoinRequest& request);
 absl::Status CheckClaims(const v1::SynchronizeRequest& request);
 absl::Status CheckClaims(const v1::CommitProgressRequest& request);
 absl::Status CheckClaims(const v1::ShardUpdate::Hello& hello);

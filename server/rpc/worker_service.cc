@@ -1,6 +1,8 @@
 #include "server/rpc/worker_service.h"
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "core/domain/tenant.h"
 #include "core/store/draw_codec/object_names.h"
 #include "core/wire/types_wire.h"
 #include "core/wire/worker_wire.h"
@@ -20,15 +22,50 @@ v1::CommitProgressReply ToReply(const CommitReply& reply) {
   return rendered;
 }
 
+// Sets the signature of the segment, if there is one, and the caller's certificate. PERMISSION_DENIED / BAD_SIGNATURE:
+// a worker that has joined did not sign it.
+absl::Status TakeSignature(const Principal& caller, const std::string& signature, ProgressCommit* commit) {
+  if (!caller.worker || !commit->segment) return absl::OkStatus();
+  if (!caller.worker->HasSigned(SignedText(*commit->segment), signature)) {
+    return WithReason(
+        absl::PermissionDeniedError(absl::StrCat("the draws that chain ", ToString(commit->chain),
+                                                 " commits are not signed by worker ", commit->author.worker)),
+        "BAD_SIGNATURE");
+  }
+  commit->author.signature = absl::Base64Escape(signature);
+  commit->author.certificate = caller.worker->base64();
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+grpc::ServerUnaryReactor* WorkerService::Join(Context* context, const v1::JoinRequest* request,
+                                              v1::JoinReply* response) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
+    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+    if (!caller.ok()) return answer->Fail(caller.status());
+    const absl::Status speaker = CheckSpeaker(*caller, {request->worker(), request->incarnation()});
+    if (!speaker.ok()) return answer->Fail(speaker);
+    const std::string tenant = parts_.auth->wants_tokens() ? caller->tenant : kEveryTenant;
+    const auto reply = parts_.admission->Admit(*request, tenant, caller->id);
+    if (!reply.ok() || caller->worker) return answer->Answer(reply, [](const auto& value) { return value; });
+    parts_.tokens->Use(
+        caller->id, request->worker() + "/" + request->incarnation(),
+        [answer, reply](const absl::StatusOr<bool>& used) { answer->Answer(used, [&](bool) { return *reply; }); });
+  });
+}
 
 grpc::ServerUnaryReactor* WorkerService::Synchronize(Context* context, const v1::SynchronizeRequest* request,
                                                      v1::SynchronizeReply* response) {
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
-    if (const absl::Status claims = CheckClaims(*request); !claims.ok()) return answer->Fail(claims);
-    const absl::StatusOr<SynchronizeRequest> parsed = FromProto(*request);
+    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+    if (!caller.ok()) return answer->Fail(caller.status());
+    absl::Status said = CheckClaims(*request);
+    said.Update(CheckSpeaker(*caller, {request->worker(), request->incarnation()}));
+    if (!said.ok()) return answer->Fail(said);
+    absl::StatusOr<SynchronizeRequest> parsed = FromProto(*request);
     if (!parsed.ok()) return answer->Fail(parsed.status());
+    if (caller->worker) parsed->admission = {caller->worker->claims().token, caller->worker->claims().tenant};
     parts_.dispatcher->Synchronize(*parsed, [answer](absl::StatusOr<SynchronizeReply> reply) {
       answer->Answer(reply, [](const SynchronizeReply& value) { return ToProto(value); });
     });
@@ -38,10 +75,15 @@ grpc::ServerUnaryReactor* WorkerService::Synchronize(Context* context, const v1:
 grpc::ServerUnaryReactor* WorkerService::CommitProgress(Context* context, const v1::CommitProgressRequest* request,
                                                         v1::CommitProgressReply* response) {
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
-    if (const absl::Status claims = CheckClaims(*request); !claims.ok()) return answer->Fail(claims);
+    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+    if (!caller.ok()) return answer->Fail(caller.status());
+    absl::Status said = CheckClaims(*request);
+    said.Update(CheckSpeaker(*caller, {request->worker(), request->incarnation()}));
+    if (!said.ok()) return answer->Fail(said);
     absl::StatusOr<ProgressCommit> parsed = FromProto(*request);
     if (!parsed.ok()) return answer->Fail(parsed.status());
+    const absl::Status taken_signature = TakeSignature(*caller, request->signature(), &*parsed);
+    if (!taken_signature.ok()) return answer->Fail(taken_signature);
     const auto commit = std::make_shared<const ProgressCommit>(*std::move(parsed));
     const auto make = [answer, commit, dispatcher = parts_.dispatcher, traces = parts_.traces, clock = parts_.clock,
                        expected = parts_.traces->Expect(commit->chain.job)] {
@@ -64,14 +106,15 @@ grpc::ServerUnaryReactor* WorkerService::CommitProgress(Context* context, const 
 }
 
 grpc::ServerReadReactor<v1::PutBlobRequest>* WorkerService::PutBlob(Context* context, v1::PutBlobReply*) {
-  return new BlobUploadCall(parts_, parts_.auth->Check(*context));
+  return new BlobUploadCall(parts_, parts_.auth->CallerOf(*context));
 }
 
 grpc::ServerUnaryReactor* WorkerService::SignUpload(Context* context, const v1::SignUploadRequest* request,
                                                     v1::SignUploadReply* response) {
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
-    const auto session = SessionOf(parts_, *request);
+    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+    if (!caller.ok()) return answer->Fail(caller.status());
+    const auto session = SessionOf(parts_, *caller, *request);
     if (!session.ok()) return answer->Fail(session.status());
     if (parts_.uploads == nullptr) return answer->Succeed({});
     const absl::StatusOr<SignedUpload> upload = parts_.uploads->SignUpload(
@@ -90,10 +133,11 @@ grpc::ServerWriteReactor<v1::Chunk>* WorkerService::GetBlob(Context* context, co
   const auto refuse = [](const absl::Status& status) {
     return ServeStream<v1::Chunk>([&](const auto& feed) { feed->End(status); });
   };
-  if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return refuse(status);
+  const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+  if (!caller.ok()) return refuse(caller.status());
   if (!IsObjectName(request->blob().name()))
     return refuse(absl::NotFoundError(absl::StrCat("no object ", request->blob().name())));
-  const auto session = SessionOf(parts_, *request);
+  const auto session = SessionOf(parts_, *caller, *request);
   if (!session.ok()) return refuse(session.status());
   const std::string& object = request->blob().name();
   if (*session && !Sessions(*parts_.dispatcher).NeedsObject(**session, object) &&
@@ -106,13 +150,15 @@ grpc::ServerWriteReactor<v1::Chunk>* WorkerService::GetBlob(Context* context, co
 }
 
 grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* WorkerService::ServeShards(Context* context) {
-  const auto admit = [this](const WorkerIdentity& session) {
+  const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+  const auto admit = [this, caller](const WorkerIdentity& session) {
+    CHAINFLEET_RETURN_IF_ERROR(CheckSpeaker(*caller, session));
     if (!parts_.auth->wants_tokens() || Sessions(*parts_.dispatcher).IsPresent(session)) return absl::OkStatus();
     return WithReason(absl::UnavailableError(absl::StrCat("worker ", session.worker,
                                                           " has not called Synchronize in this incarnation yet")),
                       "NOT_HELD");
   };
-  return shards_->Open(parts_.auth->Check(*context), admit);
+  return shards_->Open(caller.status(), admit);
 }
 
 }  // namespace chainfleet

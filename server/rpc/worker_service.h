@@ -17,6 +17,7 @@ class WorkerService final : public v1::WorkerService::CallbackService {
   grpc::ServerUnaryReactor* CommitProgress(Context* context, const v1::CommitProgressRequest* request,
                                            v1::CommitProgressReply* response) override;
   grpc::ServerReadReactor<v1::PutBlobRequest>* PutBlob(Context* context, v1::PutBlobReply* response) override;
+  grpc::ServerUnaryReactor* Join(Context* context, const v1::JoinRequest* request, v1::JoinReply* response) override;
   grpc::ServerUnaryReactor* SignUpload(Context* context, const v1::SignUploadRequest* request,
                                        v1::SignUploadReply* response) override;
   grpc::ServerWriteReactor<v1::Chunk>* GetBlob(Context* context, const v1::GetBlobRequest* request) override;

@@ -302,7 +302,7 @@ GaugeFamily CertificateExpiry(const TlsFiles& files) {
                      {}};
   const auto certificate = ReadCertificate(files.certificate);
   if (certificate.ok())
-    family.samples.push_back({{}, absl::ToDoubleSeconds(ExpiryOf(**certificate) - absl::UnixEpoch())});
+    family.samples.push_back({{}, absl::ToDoubleSeconds(ValidityOf(**certificate).until - absl::UnixEpoch())});
   return family;
 }
 

@@ -65,15 +65,16 @@ T Await(Start start) {
 // A server, and one worker that holds the leases of kChains chains.
 class Loopback {
  public:
-  Loopback() : folder_(std::filesystem::temp_directory_path() / "chainfleet-bench-XXXXXX") {
+  // With `joined`, the worker signs its commits, as real ones do.
+  explicit Loopback(bool joined = false) : folder_(std::filesystem::temp_directory_path() / "chainfleet-bench-XXXXXX") {
     CHAINFLEET_CHECK(mkdtemp(folder_.data()) != nullptr);
     auto server = Server::Start(
         {.data_directory = folder_, .listen = "127.0.0.1:0", .metrics_listen = "off", .http_listen = "off"},
         std::nullopt, [](const absl::Status&) { std::abort(); });
     CHAINFLEET_CHECK(server.ok()) << server.status().ToString();
     server_ = *std::move(server);
-    client_ = std::make_unique<CoordinatorClient>(
-        CoordinatorClient::Options{.address = "127.0.0.1:" + std::to_string(server_->port())});
+    client_ = std::make_unique<CoordinatorClient>(CoordinatorClient::Options{
+        .address = "127.0.0.1:" + std::to_string(server_->port()), .credentials = joined ? &credentials_ : nullptr});
     TakeLeases();
   }
   ~Loopback() {
@@ -109,6 +110,8 @@ class Loopback {
 
   std::string folder_, store_;
   std::unique_ptr<Server> server_;
+  const SystemClock clock_;
+  WorkerCredentials credentials_{"", "bench", "1", &clock_};
   std::unique_ptr<CoordinatorClient> client_;
   std::vector<Grant> grants_;
 };
@@ -190,8 +193,8 @@ void Commit(benchmark::State& state) {
 }
 
 // The whole way of a 10-parameter model's draws, one chain, in segments of 1000: encode, hash, put, commit.
-void SmallDraws(benchmark::State& state) {
-  Loopback loopback;
+void SmallDraws(benchmark::State& state, bool joined) {
+  Loopback loopback(joined);
   const Grant& grant = loopback.grants().front();
   constexpr int64_t kDraws = 1000;
   DigestHex parent = FirstParentDigest();
@@ -222,7 +225,8 @@ BENCHMARK(DrawHash)->Name("draw_path/hash_lenet5")->UseRealTime();
 BENCHMARK(DrawStreamAndStore)->Name("draw_path/stream_and_store_lenet5")->UseRealTime();
 BENCHMARK(PlainWriteAndSync)->Name("draw_path/rival_plain_write_and_sync")->UseRealTime();
 BENCHMARK(Commit)->Name("draw_path/commits_16_chains")->UseRealTime();
-BENCHMARK(SmallDraws)->Name("draw_path/whole_way_10_parameters")->UseRealTime();
+BENCHMARK_CAPTURE(SmallDraws, plain, false)->Name("draw_path/whole_way_10_parameters")->UseRealTime();
+BENCHMARK_CAPTURE(SmallDraws, with_key, true)->Name("draw_path/signed_whole_way_10_parameters")->UseRealTime();
 
 }  // namespace
 }  // namespace chainfleet

@@ -42,8 +42,8 @@ bool CoordinatorClient::stopped() {
   return stopped_;
 }
 
-bool CoordinatorClient::Enter(grpc::ClientContext* context, absl::Duration deadline) {
-  SendToken(context, options_.token);
+bool CoordinatorClient::Enter(grpc::ClientContext* context, absl::Duration deadline, bool to_join) {
+  if (options_.credentials != nullptr) options_.credentials->Attach(context, to_join);
   // A time span, which gRPC measures with its monotonic clock: a change of the wall clock ends no call.
   context->set_deadline(gpr_time_from_millis(absl::ToInt64Milliseconds(deadline), GPR_TIMESPAN));
   MutexLock lock(&mutex_);
@@ -72,8 +72,8 @@ class CoordinatorClient::Call : public Reactor {
   v1::WorkerService::Stub::async_interface* blobs() const { return client_->lines_.stub(line_, 1)->async(); }
 
   // False: this object is deleted.
-  bool Begin(absl::Duration deadline) {
-    if (client_->Enter(&context_, deadline)) return true;
+  bool Begin(absl::Duration deadline, bool to_join = false) {
+    if (client_->Enter(&context_, deadline, to_join)) return true;
     delete this;
     return false;
   }
@@ -90,7 +90,9 @@ class CoordinatorClient::Call : public Reactor {
   absl::Status Ended(const grpc::Status& status) {
     const absl::Status end = client_->stopped() ? FromGrpc(status) : ResetToUnavailable(FromGrpc(status));
     client_->lines_.Ended(line_, end.code());
-    return end;
+    WorkerCredentials* const credentials = client_->options_.credentials;
+    if (!absl::IsUnauthenticated(end) || credentials == nullptr || !credentials->Forget()) return end;
+    return absl::UnavailableError(end.message());  // another coordinator leads, perhaps: join there
   }
 
   CoordinatorClient* const client_;
@@ -124,10 +126,38 @@ class CoordinatorClient::Sync final : public Call<grpc::ClientUnaryReactor> {
   const Done<SynchronizeReply> done_;
 };
 
+// Joins, then runs `next`.
+class CoordinatorClient::Joining final : public Call<grpc::ClientUnaryReactor> {
+ public:
+  Joining(CoordinatorClient* client, std::function<void(const absl::Status&)> next)
+      : Call(client), next_(std::move(next)) {}
+
+  void Start(absl::Duration deadline) {
+    if (!Begin(deadline, /*to_join=*/true)) return;
+    this->control()->Join(&context_, &client_->options_.credentials->request(), &reply_, this);
+    StartCall();
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    const bool older = status.error_code() == grpc::StatusCode::UNIMPLEMENTED;
+    if (status.ok()) client_->options_.credentials->Joined(reply_);
+    if (older) client_->options_.credentials->ServerIsOlder();
+    next_(status.ok() || older ? absl::OkStatus() : Ended(status));
+    End();
+  }
+
+ private:
+  v1::JoinReply reply_;
+  const std::function<void(const absl::Status&)> next_;
+};
+
 class CoordinatorClient::Commit final : public Call<grpc::ClientUnaryReactor> {
  public:
   Commit(CoordinatorClient* client, const ProgressCommit& commit, Done<CommitReply> done)
-      : Call(client), request_(ToProto(commit)), done_(std::move(done)) {}
+      : Call(client), request_(ToProto(commit)), done_(std::move(done)) {
+    const WorkerCredentials* const credentials = client->options_.credentials;
+    if (credentials != nullptr && commit.segment) request_.set_signature(credentials->Sign(*commit.segment));
+  }
 
   void Start() {
     if (!Begin(kCommitDeadline)) return;
@@ -145,7 +175,7 @@ class CoordinatorClient::Commit final : public Call<grpc::ClientUnaryReactor> {
   }
 
  private:
-  const v1::CommitProgressRequest request_;
+  v1::CommitProgressRequest request_;
   v1::CommitProgressReply reply_;
   const Done<CommitReply> done_;
 };
@@ -189,7 +219,10 @@ void CoordinatorClient::SignUpload(const ChainId& chain, int64_t lease_epoch, co
 
 void CoordinatorClient::Synchronize(const SynchronizeRequest& request, absl::Duration deadline,
                                     Done<SynchronizeReply> done) {
-  (new Sync(this, request, std::move(done)))->Start(deadline);
+  const auto start = [this, request, deadline, done] { (new Sync(this, request, done))->Start(deadline); };
+  if (options_.credentials == nullptr || !options_.credentials->MustJoin()) return start();
+  const auto next = [start, done](const absl::Status& joined) { joined.ok() ? start() : done(joined); };
+  (new Joining(this, next))->Start(deadline);
 }
 
 void CoordinatorClient::CommitProgress(const ProgressCommit& commit, Done<CommitReply> done) {

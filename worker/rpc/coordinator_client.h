@@ -11,21 +11,22 @@
 #include "core/base/mutex.h"
 #include "core/domain/signed_upload.h"
 #include "worker/rpc/server_lines.h"
+#include "worker/rpc/worker_credentials.h"
 #include "worker/runtime/session/coordinator_port.h"
 
 namespace chainfleet {
 
 // Thread-safe; callbacks come from gRPC's threads. Objects travel on a connection of their own, in chunks of
-// limits::kChunkBytes. Errors carry the reasons that the server gave; a reply that cannot be parsed is
-// INTERNAL.
+// limits::kChunkBytes. With credentials the first Synchronize joins, and later ones renew the certificate. Errors carry
+// the reasons that the server gave; a reply that cannot be parsed is INTERNAL.
 class CoordinatorClient final : public CoordinatorPort {
  public:
   struct Options {
     std::string address;  // server's address; comma-separated for several coordinators
-    std::string token;    // bearer token; empty: none is sent
     // The session id sent with calls about chains and objects; empty: none.
     std::string worker = {}, incarnation = {};
-    TlsFiles tls = {};  // plaintext if there is none
+    TlsFiles tls = {};                         // plaintext if there is none
+    WorkerCredentials* credentials = nullptr;  // outlives the client; null: calls have none, commits are not signed
   };
   explicit CoordinatorClient(Options options);
 
@@ -48,14 +49,16 @@ class CoordinatorClient final : public CoordinatorPort {
   template <typename Reactor>
   class Call;
   class Sync;
+  class Joining;
   class Commit;
   class Signature;
   class Put;
   class Get;
 
   v1::WorkerSession Session() const;
-  // Sets token and deadline and keeps `context` cancellable until Leave. False after Stop: the call must not start.
-  bool Enter(grpc::ClientContext* context, absl::Duration deadline);
+  // Sets deadline and credentials and keeps `context` cancellable until Leave. False after Stop: the call must not
+  // start.
+  bool Enter(grpc::ClientContext* context, absl::Duration deadline, bool to_join);
   void Leave(grpc::ClientContext* context);
   void Left();  // the context that left is destroyed
   bool stopped();

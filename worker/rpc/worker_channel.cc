@@ -24,8 +24,4 @@ std::shared_ptr<grpc::Channel> DialServer(const std::string& address, const std:
   return grpc::CreateCustomChannel(address, ChannelCredentialsOf(tls), arguments);
 }
 
-void SendToken(grpc::ClientContext* context, const std::string& token) {
-  if (!token.empty()) context->AddMetadata("authorization", "Bearer " + token);
-}
-
 }  // namespace chainfleet

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <grpcpp/channel.h>
-#include <grpcpp/client_context.h>
 
 #include <memory>
 #include <string>
@@ -15,8 +14,5 @@ namespace chainfleet {
 // Keepalive after 20 s, with 10 s to answer; reconnects within 2 s. Connects in the background.
 // REQUIRES: CheckTlsFiles accepts `tls`.
 std::shared_ptr<grpc::Channel> DialServer(const std::string& address, const std::string& purpose, const TlsFiles& tls);
-
-// Adds "authorization: Bearer `token`" to a call; nothing for an empty token.
-void SendToken(grpc::ClientContext* context, const std::string& token);
 
 }  // namespace chainfleet

@@ -18,6 +18,7 @@ struct CreateOptions {
   std::string role, tenant, note;
   bool models = false;
   absl::Duration lifetime;
+  int64_t uses = 0;
 };
 
 // A token of 256 random bits. The prefix lets scanners for leaked secrets find it.
@@ -37,6 +38,7 @@ absl::Status Create(Invocation* run, const CreateOptions& options) {
   request.set_puts_models(options.models);
   request.set_note(options.note);
   request.set_lifetime_seconds(absl::ToInt64Seconds(options.lifetime));
+  request.set_max_uses(options.uses);
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Token made, client.CreateToken(request));
   std::cerr << TokenTable({made}).Render() << "the token follows; nothing will show it again\n";
@@ -59,7 +61,7 @@ void AddToken(CLI::App* program, Invocation* run) {
   CLI::App* token = AddGroup(program, "token", "Make and revoke the tokens of callers and workers; for admins");
   CLI::App* create = AddVerb(token, run, "create", "Make a token and print it; the server keeps its SHA-256 only",
                              "  chainfleet token create --role predictor --ttl 720h --note \"web shop\"\n"
-                             "  chainfleet token create --role worker > worker.token",
+                             "  chainfleet token create --role worker --tenant vision --ttl 1h --uses 8 > join.token",
                              [=] { return Create(run, *options); });
   create
       ->add_option("--role", options->role,
@@ -68,7 +70,13 @@ void AddToken(CLI::App* program, Invocation* run) {
       ->required()
       ->check(CLI::IsMember(std::vector<std::string>(EnumNames(Role()).begin(), EnumNames(Role()).end())))
       ->option_text("ROLE");
-  create->add_option("--tenant", options->tenant, "Tenant of the holder; default: yours")->option_text("NAME");
+  create
+      ->add_option("--tenant", options->tenant,
+                   "Tenant of the holder; default: yours. Workers take the chains of this tenant only; default: of all")
+      ->option_text("NAME");
+  create->add_option("--uses", options->uses, "Workers that may join by it; default: any number")
+      ->check(CountAtLeast(1))
+      ->option_text("COUNT");
   AddDurationOption(create, "--ttl", &options->lifetime, "Time until it expires, such as 12h; default: 90 days");
   create->add_option("--note", options->note, "What it is for")->option_text("TEXT");
   create->add_flag("--models", options->models, "A writer may also put TorchScript models, which are programs");

@@ -33,6 +33,7 @@ void AddContext(CLI::App* program, Invocation* run);
 void AddPki(CLI::App* program, Invocation* run);
 void AddToken(CLI::App* program, Invocation* run);
 void AddAudit(CLI::App* program, Invocation* run);
+void AddVerify(CLI::App* program, Invocation* run);
 void AddCompletion(CLI::App* program, Invocation* run);
 
 // Adds all verbs.

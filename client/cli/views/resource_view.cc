@@ -65,11 +65,12 @@ Table WorkerTable(const std::vector<v1::Worker>& workers) {
 }
 
 Table TokenTable(const std::vector<v1::Token>& tokens) {
-  Table table({"TOKEN", "TENANT", "=ROLE", "=EXPIRES", "NOTE", "+CREATED BY"});
+  Table table({"TOKEN", "TENANT", "=ROLE", "=USES", "=EXPIRES", "NOTE", "+CREATED BY"});
   for (const v1::Token& token : tokens) {
     const std::string role =
         absl::StrCat(absl::AsciiStrToLower(v1::Role_Name(token.role())), token.puts_models() ? " models" : "");
-    table.AddRow({token.id(), token.role() == v1::WORKER ? "" : token.tenant(), role,
+    table.AddRow({token.id(), token.tenant(), role,
+                  token.max_uses() == 0 ? "" : absl::StrCat(token.uses(), " of ", token.max_uses()),
                   absl::FormatTime("%Y-%m-%d %H:%MZ", FromProto(token.expires_at()), absl::UTCTimeZone()), token.note(),
                   token.created_by()});
   }

@@ -139,9 +139,9 @@ class Fleet:
         """See chainfleet.Fleet.drain."""
         return await call(self.sync.drain, worker, deadline)
 
-    async def create_token(self, role: str, *, tenant: str='', lifetime: float=0.0, note: str='', puts_models: bool=False) -> str:
+    async def create_token(self, role: str, *, tenant: str='', lifetime: float=0.0, note: str='', puts_models: bool=False, max_uses: int=0) -> str:
         """See chainfleet.Fleet.create_token."""
-        return await call(self.sync.create_token, role, tenant=tenant, lifetime=lifetime, note=note, puts_models=puts_models)
+        return await call(self.sync.create_token, role, tenant=tenant, lifetime=lifetime, note=note, puts_models=puts_models, max_uses=max_uses)
 
     async def tokens(self) -> list[access_pb2.Token]:
         """See chainfleet.Fleet.tokens."""
@@ -343,6 +343,10 @@ class Job:
     async def report(self, path: str | os.PathLike[str], data: Any=None, *, ood: Any=None, corruptions: Sequence[str]=(), flatness: bool=False, class_names: Sequence[str]=(), evaluation: str='', point: str='') -> None:
         """See chainfleet.Job.report."""
         return await call(self.sync.report, path, data, ood=ood, corruptions=corruptions, flatness=flatness, class_names=class_names, evaluation=evaluation, point=point)
+
+    async def verify(self, authority: str | os.PathLike[str]='') -> str:
+        """See chainfleet.Job.verify."""
+        return await call(self.sync.verify, authority)
 
     async def fit(self, x: Any) -> Array:
         """See chainfleet.Job.fit."""

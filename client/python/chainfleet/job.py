@@ -364,10 +364,18 @@ class Job:
             }
             self._run("report", given, {"--flatness": flatness})
 
-    def _run(self, verb: str, given: dict[str, str], switches: dict[str, bool]) -> None:
+    def verify(self, authority: str | os.PathLike[str] = "") -> str:
+        """Reads all draws and checks that the workers signed them as they are. Needs the program `chainfleet`.
+
+        authority: file with the certificate of the authority of workers (PEM); "": the one that the server names.
+        Returns a table of the chains. Raises DataLoss naming the first segment that is not as it was signed.
+        """
+        return self._run("verify", {"--authority": os.fspath(authority)}, {})
+
+    def _run(self, verb: str, given: dict[str, str], switches: dict[str, bool]) -> str:
         """Runs the program with the flags that have a value, and the switches that are on."""
         flags = [part for flag, value in given.items() if value for part in (flag, value)]
-        self._fleet.run_program(verb, self.id, *flags, *(flag for flag, on in switches.items() if on))
+        return self._fleet.run_program(verb, self.id, *flags, *(flag for flag, on in switches.items() if on))
 
     def _set_intent(self, intent: jobs_pb2.Job.Intent) -> None:
         request = build(jobs_pb2.SetIntentRequest, name=self.id, intent=intent)

@@ -169,13 +169,21 @@ class Resources:
         return self.connection.call("JobService/DrainWorker", request, jobs_pb2.Worker)
 
     def create_token(
-        self, role: str, *, tenant: str = "", lifetime: float = 0.0, note: str = "", puts_models: bool = False
+        self,
+        role: str,
+        *,
+        tenant: str = "",
+        lifetime: float = 0.0,
+        note: str = "",
+        puts_models: bool = False,
+        max_uses: int = 0,
     ) -> str:
         """Makes a token, for admins, and returns it: the server keeps its SHA-256 only, so nothing shows it again.
 
-        role: "predictor", "reader", "writer", "operator" or "admin", each may do more than the one before; or "worker".
-        tenant: of its holder; "": yours. lifetime: seconds until it expires; 0: 90 days. puts_models: a writer may also
-        put TorchScript models, which are programs. Raises InvalidArgument, TokensOff.
+        role: "predictor", "reader", "writer", "operator" or "admin", each may do more than the one before; or "worker",
+        by which workers join. tenant: of its holder; "": yours, and for a worker all. lifetime: seconds until it
+        expires; 0: 90 days. puts_models: a writer may also put TorchScript models, which are programs. max_uses:
+        workers that may join by it; 0: any number. Raises InvalidArgument, TokensOff.
         """
         if role.upper() not in access_pb2.Role.keys()[1:]:
             raise invalid_field("role", f"is {role!r}", "create_token explains the roles")
@@ -188,6 +196,7 @@ class Resources:
             lifetime_seconds=round(lifetime),
             note=note,
             puts_models=puts_models,
+            max_uses=max_uses,
         )
         self.connection.call("AccessService/CreateToken", request, access_pb2.Token)
         return token

@@ -238,10 +238,10 @@ class JobSpec(Spec):
     dataset: The training data; default none, for analytic potentials.
     prior: Density of the parameters before the data; default flat.
     sampler: How chains move; required unless a preset sets it.
-    learning_rate: Initial or constant h on the mean loss; the step size is alpha = h / N; required without
-      step_size, unless a preset sets it; cannot be combined with step_size.
-    step_size: Initial or constant alpha on the full-data potential U; required without learning_rate, unless
-      a preset sets it; cannot be combined with learning_rate.
+    learning_rate: Initial or constant h on the mean loss, in squared units of theta per nat; the step size is
+      alpha = h / N; required without step_size, unless a preset sets it; cannot be combined with step_size.
+    step_size: Initial or constant alpha on the full-data potential U, in squared units of theta per nat of U;
+      required without learning_rate, unless a preset sets it; cannot be combined with learning_rate.
     temperature: T of the sampled density exp(-U / T), U in nats; allowed: at least 0; default: 1.
     batch_size: examples of one mini-batch; allowed: at least 1; default: 128.
     minibatches: reshuffle: one permutation of the data per epoch; independent: rows drawn with replacement;

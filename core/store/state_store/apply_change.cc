@@ -291,6 +291,7 @@ class Applier {
 
   absl::StatusOr<ApplyResult> operator()(const change::AddToken& c) { return ApplyToTokens(c, wall_, rows_); }
   absl::StatusOr<ApplyResult> operator()(const change::RevokeToken& c) { return ApplyToTokens(c, rows_); }
+  absl::StatusOr<ApplyResult> operator()(const change::UseToken& c) { return ApplyToTokens(c, rows_); }
 
   absl::StatusOr<ApplyResult> operator()(const change::QueueSweep& c) {
     CHAINFLEET_RETURN_IF_ERROR(rows_->QueueSweep(c.chain));

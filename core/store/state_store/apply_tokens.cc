@@ -22,6 +22,13 @@ absl::Status TooManyTokens(int64_t count) {
       "TOO_MANY_TOKENS");
 }
 
+absl::Status UsedUp(const AccessToken& token) {
+  return WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                        "token ", TokenId(token.sha256), " was made for ", token.max_uses,
+                        " joins of workers, and all were made: an admin makes another by `chainfleet token create`")),
+                    "TOKEN_USED_UP");
+}
+
 }  // namespace
 
 absl::StatusOr<ApplyResult> ApplyToTokens(const change::AddToken& c, absl::Time wall, StateRows* rows) {
@@ -32,6 +39,7 @@ absl::StatusOr<ApplyResult> ApplyToTokens(const change::AddToken& c, absl::Time 
   if (known) {
     result.token->created_at = known->created_at;
     result.token->expires_at = known->expires_at;  // a repeated call computes it anew
+    result.token->uses = known->uses;
     if (result.token != known) return Refused(TokenExists(c.token));
     result.replayed = true;
     return result;
@@ -47,6 +55,16 @@ absl::StatusOr<ApplyResult> ApplyToTokens(const change::RevokeToken& c, StateRow
   if (!known) return Refused(NoSuch("token", TokenId(c.sha256)));
   CHAINFLEET_RETURN_IF_ERROR(rows->DeleteToken(c.sha256));
   return ApplyResult();
+}
+
+absl::StatusOr<ApplyResult> ApplyToTokens(const change::UseToken& c, StateRows* rows) {
+  ApplyResult result;
+  CHAINFLEET_ASSIGN_OR_RETURN(result.token, rows->FindToken(c.sha256));
+  if (!result.token) return Refused(NoSuch("token", TokenId(c.sha256)));
+  if (++result.token->uses > result.token->max_uses) return Refused(UsedUp(*result.token));
+  CHAINFLEET_RETURN_IF_ERROR(rows->DeleteToken(c.sha256));
+  CHAINFLEET_RETURN_IF_ERROR(rows->InsertToken(*result.token));
+  return result;
 }
 
 }  // namespace chainfleet

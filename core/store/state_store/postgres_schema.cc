@@ -96,6 +96,12 @@ CREATE TABLE findings (
 CREATE TABLE tokens (
   sha256 TEXT COLLATE "C" PRIMARY KEY, tenant TEXT NOT NULL, role BIGINT NOT NULL, puts_models BIGINT NOT NULL,
   note TEXT NOT NULL, created_by TEXT NOT NULL, created_ns BIGINT NOT NULL, expires_ns BIGINT NOT NULL);
+)sql",
+    // Until then a worker belonged to no tenant. 5 is Role::kWorker.
+    R"sql(
+ALTER TABLE tokens ADD COLUMN max_uses BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE tokens ADD COLUMN uses BIGINT NOT NULL DEFAULT 0;
+UPDATE tokens SET tenant = '*' WHERE role = 5;
 )sql"};
 
 // 0 if there are no tables yet.

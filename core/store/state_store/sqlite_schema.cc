@@ -107,6 +107,12 @@ CREATE TABLE findings (
 CREATE TABLE tokens (
   sha256 TEXT PRIMARY KEY, tenant TEXT NOT NULL, role INTEGER NOT NULL, puts_models INTEGER NOT NULL, note TEXT NOT NULL,
   created_by TEXT NOT NULL, created_ns INTEGER NOT NULL, expires_ns INTEGER NOT NULL) WITHOUT ROWID;
+)sql",
+    // Until then a worker belonged to no tenant. 5 is Role::kWorker.
+    R"sql(
+ALTER TABLE tokens ADD COLUMN max_uses INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE tokens ADD COLUMN uses INTEGER NOT NULL DEFAULT 0;
+UPDATE tokens SET tenant = '*' WHERE role = 5;
 )sql"};
 
 absl::Status Migrate(const std::string& fresh_incarnation, Opening opening, const ObjectHome& home,

@@ -294,6 +294,12 @@ struct RevokeToken {
   std::string sha256;
 };
 
+// Counts a use of a token whose uses are limited. NOT_FOUND; RESOURCE_EXHAUSTED / TOKEN_USED_UP. The result has the
+// token.
+struct UseToken {
+  std::string sha256;
+};
+
 // Keeps the findings of an ended job, by part name, as opaque bytes. Replaces a part of the same name. NOT_FOUND: the
 // job is purged or to be deleted.
 struct KeepFindings {
@@ -310,7 +316,7 @@ using StateChange =
                  change::PurgeJob, change::BeginUpload, change::EndUpload, change::PutDataset, change::DeleteDataset,
                  change::PutModel, change::DeleteModel, change::NameGarbage, change::ForgetGarbage, change::QueueSweep,
                  change::EndSweep, change::CreateEvaluation, change::EndEvaluation, change::StopPoint, change::ScaleJob,
-                 change::KeepFindings, change::AddToken, change::RevokeToken>;
+                 change::KeepFindings, change::AddToken, change::RevokeToken, change::UseToken>;
 
 // The outcome of one change. Rows are as the change left them; caches copy them and decide nothing themselves.
 struct ApplyResult {
@@ -324,7 +330,7 @@ struct ApplyResult {
   std::optional<StoredModel> model;         // set by PutModel
   std::vector<std::string> objects;         // set by ExpireSegments
   std::optional<EvaluationRow> evaluation;  // set by CreateEvaluation and EndEvaluation
-  std::optional<AccessToken> token;         // set by AddToken
+  std::optional<AccessToken> token;         // set by AddToken and UseToken
   std::optional<change::PurgeJob> purge;    // set by PurgeJob: the next page
 };
 

@@ -57,7 +57,7 @@ def messages():
 def reasons():
     """A class for each reason of docs/reference/errors.md, and the remedy of each code."""
     page = job_file.read("docs/reference/errors.md")
-    text = HEADER + '"""Exceptions by reason: why the server refused a call."""\n\nfrom .errors import ChainfleetError\n\n'
+    text = HEADER + '"""Exceptions by reason: why the server refused a call."""\n\nimport re\n\nfrom .errors import ChainfleetError\n\n'
     names = []
     for reason, meaning, remedy in re.findall(ROW, page, re.M):
         name = spec_classes.camel(reason.lower())
@@ -67,8 +67,10 @@ def reasons():
         meaning = meaning.replace("`", "")
         names.append((reason, name))
         text += f"\nclass {name}(ChainfleetError):\n{_docstring(meaning[0].upper() + meaning[1:])}\n\n    hint = {_quoted(hint)}\n\n"
+    assert all(re.sub("(?<!^)(?=[A-Z])", "_", name).upper() == reason for reason, name in names), "a name that does not tell its reason"
     text += "\nBY_REASON: dict[str, type[ChainfleetError]] = {\n"
-    text += "".join(f'    "{reason}": {name},\n' for reason, name in names) + "}\n"
+    text += '    re.sub("(?<!^)(?=[A-Z])", "_", found.__name__).upper(): found\n    for found in ChainfleetError.__subclasses__()\n'
+    text += "    if found.__module__ == __name__\n}\n"
     text += "\n# Remedies of errors whose reason is their code.\nHINT_BY_CODE: dict[str, str] = {\n"
     return text + "".join(f'    "{code}": {_quoted(remedy)},\n' for code, remedy in re.findall(CODE_ROW, page, re.M)) + "}\n"
 

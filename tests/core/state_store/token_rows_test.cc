@@ -58,6 +58,17 @@ TEST_P(TokenRows, ARevokedTokenIsGone) {
   EXPECT_EQ(ReasonOf(Apply(change::RevokeToken{DigestOf(1)}).status), "TOKEN_NOT_FOUND");
 }
 
+TEST_P(TokenRows, AreUsedAsOftenAsTheySay) {
+  AccessToken token = Token(DigestOf(1));
+  token.max_uses = 2;
+  ASSERT_TRUE(Apply(change::AddToken{token}).status.ok());
+  for (const int64_t uses : {1, 2}) EXPECT_EQ(Apply(change::UseToken{DigestOf(1)}).token->uses, uses);
+  EXPECT_EQ(ReasonOf(Apply(change::UseToken{DigestOf(1)}).status), "TOKEN_USED_UP");
+  EXPECT_EQ(Tokens()[0].uses, 2);
+  EXPECT_TRUE(Apply(change::AddToken{token}).replayed) << "its uses do not make it another token";
+  EXPECT_EQ(ReasonOf(Apply(change::UseToken{DigestOf(2)}).status), "TOKEN_NOT_FOUND");
+}
+
 TEST_P(TokenRows, AreBounded) {
   std::vector<StateChange> changes;
   for (int i = 0; i < limits::kMaxTokens; ++i) changes.push_back(change::AddToken{Token(DigestOf(100 + i))});

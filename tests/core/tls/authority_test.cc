@@ -64,7 +64,7 @@ TEST_F(AuthorityTest, IssuedCertificatesAreTrustedAndNameTheirHosts) {
   EXPECT_EQ(X509_check_ip_asc(certificate.get(), "10.0.0.5", 0), 1);
   EXPECT_EQ(X509_check_ip_asc(certificate.get(), "::1", 0), 1);
   EXPECT_EQ(X509_check_ip_asc(certificate.get(), "10.0.0.6", 0), 0);
-  EXPECT_NEAR(absl::ToDoubleHours(ExpiryOf(*certificate) - kNow), 365 * 24, 0.1);
+  EXPECT_NEAR(absl::ToDoubleHours(ValidityOf(*certificate).until - kNow), 365 * 24, 0.1);
 }
 
 TEST_F(AuthorityTest, AnotherAuthorityDoesNotTrustThem) {

@@ -29,6 +29,16 @@ TEST(Preemption, NoChainYieldsForAChainThatFindsAPlace) {
   EXPECT_EQ(ChooseYielding({High(2)}, {Low(0, "w1")}, free).size(), 1u);
 }
 
+TEST(Preemption, NoChainYieldsOnAWorkerThatDoesNotTakeTheWaitingOne) {
+  std::vector<FreeSlots> fleet{{"w1", 0, "a"}, {"w2", 1, "b"}};
+  for (FreeSlots& worker : fleet) worker.admission = {"token", "vision"};
+  WaitingChains waiting = High(1);
+  waiting.tenant = "speech";
+  EXPECT_THAT(ChooseYielding({waiting}, {Low(0, "w1")}, fleet), IsEmpty());
+  fleet.push_back({"w3", 0, "c"});
+  EXPECT_THAT(ChooseYielding({waiting}, {Low(0, "w1"), Low(1, "w3")}, fleet), ElementsAre(ChainId{"low", 1}));
+}
+
 TEST(Preemption, OnlyLowerTiersYield) {
   const std::vector<RunningChain> running{Low(0, "w1"), {{"normal", 0}, "w1", Priority::kNormal, 10}};
   const std::vector<FreeSlots> full{{"w1", 0, "a"}};

@@ -27,8 +27,10 @@ struct JobSketch {
 
 class SchedulingPlanTest : public testing::Test {
  protected:
-  WorkerEntry* AddWorker(const std::string& id, int32_t slots, int64_t memory_bytes = 0) {
+  WorkerEntry* AddWorker(const std::string& id, int32_t slots, int64_t memory_bytes = 0,
+                         const Admission& admission = {}) {
     SynchronizeRequest request;
+    request.admission = admission;
     request.worker = id;
     request.incarnation = id + "-1";
     request.host = "host-of-" + id;
@@ -109,6 +111,18 @@ TEST_F(SchedulingPlanTest, OnlyAWorkerThatMayWorkGetsAChain) {
     c.change(AddWorker("w1", 1));
     EXPECT_THAT(Grants(), SizeIs(c.grants)) << c.name;
   }
+}
+
+TEST_F(SchedulingPlanTest, AWorkerOfATenantGetsOnlyItsChains) {
+  AddWorker("own", 4, 0, {"token", "heavy"});
+  AddJob("light", {.tenant = "light"});
+  EXPECT_THAT(Grants(), IsEmpty());
+  AddJob("heavy", {.tenant = "heavy"});
+  EXPECT_THAT(Grants(), ElementsAre("heavy/0 own"));
+  Suspect({"light", 0});
+  Suspect({"heavy", 0});
+  EXPECT_THAT(Plan().cleared, ElementsAre("own"));
+  EXPECT_TRUE(Plan().turns.HasTurn({"heavy", 0}));
 }
 
 TEST_F(SchedulingPlanTest, OnlyAChainThatMayStartIsGranted) {

@@ -114,12 +114,32 @@ TEST(SchedulingPolicy, KnowsWhichChainsFindNoPlaceAnyMore) {
   Placement placement({{"w1", 4, "a", 100, 1}});
   QueuedJob big = Job("big", 1);
   big.chain_bytes = 101;
-  EXPECT_TRUE(placement.MayFit(101));
+  EXPECT_TRUE(placement.MayFit(101, ""));
   EXPECT_TRUE(placement.Place(big).empty());
-  EXPECT_FALSE(placement.MayFit(101));
-  EXPECT_FALSE(placement.MayFit(300));
-  EXPECT_TRUE(placement.MayFit(100));
+  EXPECT_FALSE(placement.MayFit(101, ""));
+  EXPECT_FALSE(placement.MayFit(300, ""));
+  EXPECT_TRUE(placement.MayFit(100, ""));
   EXPECT_EQ(placement.slots(), 4);
+}
+
+TEST(SchedulingPolicy, AWorkerOfATenantTakesNobodyElsesChains) {
+  Placement placement(
+      {{"own", 1, "a", std::nullopt, 0, {"token", "vision"}}, {"any", 1, "b", std::nullopt, 0, {"", "*"}}});
+  QueuedJob speech = Job("speech", 2), vision = Job("vision", 2);
+  speech.tenant = "speech";
+  vision.tenant = "vision";
+  EXPECT_THAT(placement.Place(speech), ElementsAre(Assignment{{"speech", 0}, "any"}));
+  EXPECT_FALSE(placement.MayFit(0, "speech"));
+  EXPECT_TRUE(placement.MayFit(0, "vision"));
+  EXPECT_THAT(placement.Place(vision), ElementsAre(Assignment{{"vision", 0}, "own"}));
+}
+
+TEST(SchedulingPolicy, ASuspectOfATenantRunsOnItsWorkersOnly) {
+  const SoloWorker own{"own", 3, {"token", "vision"}}, any{"any", 4, {}};
+  const SuspectChain speech{{"speech", 0}, "", "speech"}, vision{{"vision", 0}, "own", "vision"};
+  EXPECT_THAT(AssignAlone({speech, vision}, {own, any}),
+              ElementsAre(Assignment{{"speech", 0}, "any"}, Assignment{{"vision", 0}, "own"}));
+  EXPECT_TRUE(AssignAlone({speech}, {own}).empty());
 }
 
 TEST(SchedulingPolicy, NothingIsPlacedOnAClosedWorker) {

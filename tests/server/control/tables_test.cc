@@ -203,6 +203,21 @@ TEST(Fleet, HearsAFormerIncarnationOnceThePresentOneIsSilent) {
   EXPECT_EQ(ReasonOf(fleet.See(From("one", 8), absl::Seconds(3) + kTerm, kTerm).status()), "STALE_SEQ");
 }
 
+// Whoever has another token cannot take a worker's id while the worker is there.
+TEST(Fleet, RefusesAnotherIncarnationThatAnotherTokenLetInWhileThePresentOneSpeaks) {
+  Fleet fleet;
+  const auto see = [&](const std::string& incarnation, uint64_t seq, const std::string& token, absl::Duration now) {
+    SynchronizeRequest request = From(incarnation, seq);
+    request.admission = {token, "vision"};
+    return ReasonOf(fleet.See(request, now, kTerm).status());
+  };
+  EXPECT_EQ(see("one", 5, "own", absl::ZeroDuration()), "");
+  EXPECT_EQ(see("thief", 1, "other", kTerm - absl::Seconds(1)), "WORKER_PRESENT");
+  EXPECT_EQ(fleet.Find("w")->incarnation, "one");
+  EXPECT_EQ(see("two", 1, "own", absl::Seconds(1)), "") << "restarted by its owner";
+  EXPECT_EQ(see("other", 1, "other", absl::Seconds(1) + kTerm), "") << "the id is free after a term of silence";
+}
+
 TEST(Fleet, SettlesAMomentAfterTheFirstNewProcessOfAWave) {
   Fleet fleet;
   const auto settles = [&](const std::string& incarnation, int64_t ms) {

@@ -119,7 +119,11 @@ TEST_F(AccessServiceTest, RefusesWrongFieldsByName) {
   EXPECT_EQ(field_of(RequestFor("made", v1::ROLE_UNSPECIFIED)), "role");
   EXPECT_EQ(field_of(RequestFor("made", static_cast<v1::Role>(77))), "role");
   EXPECT_EQ(field_of(RequestFor("made", v1::READER, "Vision!")), "tenant");
-  EXPECT_EQ(field_of(RequestFor("made", v1::WORKER, "vision")), "tenant");
+  EXPECT_EQ(field_of(RequestFor("made", v1::WORKER, "Vision!")), "tenant");
+  EXPECT_EQ(field_of(RequestFor("made", v1::READER, "*")), "tenant");
+  request = RequestFor("made", v1::READER);
+  request.set_max_uses(1);
+  EXPECT_EQ(field_of(request), "max_uses");
   request = RequestFor("made", v1::READER);
   request.set_lifetime_seconds(-1);
   EXPECT_EQ(field_of(request), "lifetime_seconds");

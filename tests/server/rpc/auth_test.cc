@@ -59,9 +59,16 @@ TEST(ParseTokens, ALineHasAtMostOneRole) {
 TEST(ParseTokens, AWorkersTokenIsMarkedOrStandsApart) {
   for (const auto& tokens : {ParseTokens(Lines({kOne, Line(kTwo, "worker")})), ParseTokens(kOne, kTwo)}) {
     ASSERT_TRUE(tokens.ok()) << tokens.status();
-    EXPECT_EQ(At(*tokens, kTwo).rights, kWork);
+    EXPECT_EQ(At(*tokens, kTwo).rights, kJoin);
+    EXPECT_EQ(At(*tokens, kTwo).tenant, kEveryTenant);
     EXPECT_EQ(At(*tokens, kOne).rights, RightsOf(Role::kAdmin)) << "the only caller is its own admin";
   }
+}
+
+TEST(ParseTokens, AWorkersTokenMayHaveATenant) {
+  const TokenTable tokens = *ParseTokens(Lines({kOne, Line(kTwo, "vision worker")}));
+  EXPECT_EQ(At(tokens, kTwo).tenant, "vision");
+  EXPECT_TRUE(absl::IsInvalidArgument(ParseTokens(Lines({kOne, Line(kTwo, "worker models")})).status()));
 }
 
 TEST(ParseTokens, NoVariableMeansNoTokensAndABlankOneIsRefused) {
@@ -85,7 +92,7 @@ TEST(ParseTokens, RefusesTokensOfFewerThan128Bits) {
 
 TEST(ParseTokens, NamesTheWrongLineAndNoToken) {
   for (const std::string& wrong : {Line(kTwo, "vision extra"), Line(kTwo, "Vision!"), Line(kOne, "vision"),
-                                   Line(kTwo, "worker vision"), Line(kTwo, "worker operator")}) {
+                                   Line(kTwo, "worker models"), Line(kTwo, "worker operator")}) {
     const absl::Status status = ParseTokens(Lines({kOne, wrong})).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << wrong;
     EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("line 2"), Not(HasSubstr(kOne)), Not(HasSubstr(kTwo))));
@@ -116,8 +123,8 @@ class AuthorizeTest : public testing::Test {
                                      {"modeller", "speech", Role::kWriter, kPutModels},
                                      {"operator", "default", Role::kOperator},
                                      {"admin", "default", Role::kAdmin},
-                                     {"worker", "default", Role::kWorker}}),
-                            &none_, &clock_};
+                                     {"worker", kEveryTenant, Role::kWorker}}),
+                            &none_, nullptr, &clock_};
 };
 
 // The verbs with which the names of methods begin say which role may call them; the exceptions are listed.
@@ -141,9 +148,8 @@ std::string LeastRole(const std::string& method) {
 // The matrix of every role and every method of every service.
 TEST_F(AuthorizeTest, EachRoleMayCallTheMethodsOfTheRolesBelow) {
   const std::vector<std::string> roles = {"predictor", "reader", "user", "modeller", "operator", "admin"};
-  for (const char* service :
-       {"chainfleet.v1.AccessService", "chainfleet.v1.JobService", "chainfleet.v1.PredictService",
-        "inference.GRPCInferenceService"}) {
+  for (const char* service : {"chainfleet.v1.AccessService", "chainfleet.v1.JobService", "chainfleet.v1.PredictService",
+                              "inference.GRPCInferenceService"}) {
     for (const std::string& method : MethodsOf(service)) {
       EXPECT_EQ(ReasonOf(With("worker", method).status()), "NOT_ALLOWED") << method;
       bool may = false;
@@ -157,9 +163,10 @@ TEST_F(AuthorizeTest, EachRoleMayCallTheMethodsOfTheRolesBelow) {
   }
 }
 
-TEST_F(AuthorizeTest, OnlyWorkersMayCallWhatWorkersCall) {
+TEST_F(AuthorizeTest, AWorkersTokenLetsItJoinAndNobodyMayCallWhatWorkersCall) {
   for (const std::string& method : MethodsOf("chainfleet.v1.WorkerService")) {
-    EXPECT_TRUE(With("worker", method).ok()) << method;
+    EXPECT_EQ(With("worker", method).ok(), method.ends_with("/Join")) << method;
+    EXPECT_TRUE(absl::IsUnauthenticated(auth_.Authorize(method, {}).status())) << method;
     for (const char* caller : {"predictor", "reader", "user", "modeller", "operator", "admin"}) {
       EXPECT_EQ(ReasonOf(With(caller, method).status()), "NOT_ALLOWED") << caller << method;
     }
@@ -176,7 +183,7 @@ TEST_F(AuthorizeTest, ReturnsTheTenantAndRefusesUnknownTokensAndMethods) {
 
 TEST_F(AuthorizeTest, HealthNeedsNoTokenAndAServerWithoutTokensNeedsNone) {
   EXPECT_TRUE(auth_.Authorize("/grpc.health.v1.Health/Check", {}).ok());
-  const Authenticator open({}, &none_, &clock_);
+  const Authenticator open({}, &none_, nullptr, &clock_);
   EXPECT_TRUE(open.Authorize("/chainfleet.v1.WorkerService/Synchronize", {})->may(kWork));
   EXPECT_TRUE(open.Authorize("/chainfleet.v1.JobService/DrainWorker", {})->may(kOperate));
 }
@@ -193,7 +200,7 @@ TEST(Authenticator, KnowsStoredTokensUntilTheyExpire) {
                    .puts_models = true,
                    .expires_at = clock.Wall() + absl::Hours(2)}};
   const AccessTokens stored(nullptr, nullptr, state);
-  const Authenticator auth({}, &stored, &clock);
+  const Authenticator auth({}, &stored, nullptr, &clock);
   EXPECT_TRUE(auth.wants_tokens()) << "a server that has tokens is not open";
   EXPECT_TRUE(absl::IsUnauthenticated(auth.Authorize("/chainfleet.v1.JobService/GetJob", {}).status()));
   const auto with = [&](const std::string& token) {
@@ -214,7 +221,7 @@ TEST(Authenticator, KnowsStoredTokensUntilTheyExpire) {
 TEST(Authenticator, RefusesAllButHealthChecksAtTheEnd) {
   const FakeClock clock;
   const AccessTokens none(nullptr, nullptr, StoredState());
-  Authenticator open({}, &none, &clock), guarded(TableOf({{"token", "vision"}}), &none, &clock);
+  Authenticator open({}, &none, nullptr, &clock), guarded(TableOf({{"token", "vision"}}), &none, nullptr, &clock);
   for (Authenticator* auth : {&open, &guarded}) {
     auth->RefuseAll();
     EXPECT_TRUE(absl::IsUnavailable(auth->Authorize("/chainfleet.v1.JobService/GetJob", {}).status()));

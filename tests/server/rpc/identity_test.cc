@@ -24,7 +24,7 @@ class IdentityTest : public OneWorker {
       : OneWorker({{"vision", "vision"},
                    {"speech", "speech"},
                    {"operator", "default", Role::kOperator},
-                   {"worker", "default", Role::kWorker}}) {}
+                   {"worker", kEveryTenant, Role::kWorker, kWork}}) {}
 
   // A chain of vision's, leased to worker w1 in its incarnation "life".
   Grant LeaseOfVision(const v1::JobSpec& spec = GaussianJob("walk")) {

@@ -187,6 +187,7 @@ std::map<std::string, Size> Replies() {
       {"PredictService.GetEvaluation", evaluation},
       {"PredictService.ListEvaluations", page(&LargestEvaluation)},
       {"PredictService.CancelEvaluation", evaluation},
+      {"WorkerService.Join", [] { return int64_t{4096}; }},  // a certificate of two names
       {"WorkerService.Synchronize", [] { return limits::kPageBytes + limits::kMaxSpecBytes; }},  // grants by pieces
       {"WorkerService.CommitProgress", kFixed},
       {"WorkerService.PutBlob", kFixed},

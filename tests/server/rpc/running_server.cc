@@ -32,8 +32,9 @@ std::string FreshFolder() {
 RunningServer::RunningServer(GivenTokens tokens, bool allow_modules, int64_t tenant_calls,
                              const TenantLimits& tenant_limits)
     : coordinator_(&clock_, threads_.get(), state_.get(), state_->Load().value(), Options(&findings_, tenant_limits)),
-      auth_(TableOf(tokens), &coordinator_.tokens(), &clock_),
       audit_folder_(FreshFolder()),
+      admission_(OpenWorkerAuthority(audit_folder_ + "/authority", clock_.Wall()).value(), &clock_),
+      auth_(TableOf(tokens), &coordinator_.tokens(), &admission_, &clock_),
       audit_(AuditLog::Open(audit_folder_, &clock_, {}).value()),
       parts_{.clock = &clock_,
              .executor = threads_.get(),
@@ -48,6 +49,7 @@ RunningServer::RunningServer(GivenTokens tokens, bool allow_modules, int64_t ten
              .traces = &traces_,
              .findings = &findings_,
              .auth = &auth_,
+             .admission = &admission_,
              .audit = audit_.get(),
              .metrics = &metrics_,
              .statistics = &statistics_,

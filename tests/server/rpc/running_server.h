@@ -85,6 +85,7 @@ class RunningServer : public ::testing::Test {
     return response;
   }
   void SendToken(grpc::ClientContext* context) const {
+    if (!proof_.empty()) context->AddMetadata(kWorkerProofHeader, proof_);
     if (!token_.empty()) context->AddMetadata("authorization", "Bearer " + token_);
   }
   static void SetDeadline(grpc::ClientContext* context, double seconds = 20);
@@ -114,6 +115,7 @@ class RunningServer : public ::testing::Test {
   static absl::StatusOr<std::string> ReadAll(std::unique_ptr<grpc::ClientReader<v1::Chunk>> reader);
 
   std::string token_;  // token of Call; empty: none
+  std::string proof_;  // serialised WorkerProof of Call; empty: none
   const SystemClock clock_;
   std::unique_ptr<ThreadPool> threads_ = std::make_unique<ThreadPool>(4);
   const std::unique_ptr<RecordingStore> state_ = std::make_unique<RecordingStore>(MemoryDatabase("store").Open());
@@ -130,8 +132,9 @@ class RunningServer : public ::testing::Test {
   TraceTable traces_{&computing_};
   FinalFindings findings_{threads_.get(), state_.get(), &traces_};
   Coordinator coordinator_;
-  Authenticator auth_;
   const std::string audit_folder_;
+  const WorkerAdmission admission_;
+  Authenticator auth_;
   const std::unique_ptr<AuditLog> audit_;
   Catalog& content_ = coordinator_.catalog();
   Versions& versions_ = coordinator_.versions();

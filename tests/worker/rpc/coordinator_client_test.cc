@@ -5,6 +5,7 @@
 #include "core/base/limits.h"
 #include "core/wire/grpc_status.h"
 #include "core/wire/worker_wire.h"
+#include "tests/support/fake_clock.h"
 #include "tests/worker/rpc/loopback_server.h"
 
 namespace chainfleet {
@@ -13,10 +14,27 @@ namespace {
 // A synchronous service, which takes the fewest lines for scripted answers.
 class FakeService final : public v1::WorkerService::Service {
  public:
+  grpc::Status Join(grpc::ServerContext* context, const v1::JoinRequest* request, v1::JoinReply* reply) override {
+    ++joins_;
+    token_ = Metadata(*context, "authorization");
+    if (!knows_join_) return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "");
+    if (!IsSignedBy(request->public_key(), JoinText("w0", "life"), request->signature()) || token_ != "Bearer secret") {
+      return ToGrpc(absl::UnauthenticatedError("unknown token"));
+    }
+    key_ = request->public_key();
+    reply->set_certificate("certificate");
+    reply->mutable_now()->set_seconds(1'000'000);
+    reply->mutable_expires()->set_seconds(1'000'000 + 24 * 3600);
+    return grpc::Status::OK;
+  }
   grpc::Status Synchronize(grpc::ServerContext* context, const v1::SynchronizeRequest* request,
                            v1::SynchronizeReply* reply) override {
-    const auto token = context->client_metadata().find("authorization");
-    if (token != context->client_metadata().end()) token_ = {token->second.data(), token->second.size()};
+    token_ = Metadata(*context, "authorization");
+    proof_.ParseFromString(Metadata(*context, kWorkerProofHeader));
+    if (refusals_ > 0) {
+      --refusals_;
+      return ToGrpc(absl::UnauthenticatedError("another authority"));
+    }
     if (request->worker() == "slow") {
       MutexLock lock(&mutex_);
       while (!context->IsCancelled()) poll_.WaitWithTimeout(&mutex_, absl::Milliseconds(5));
@@ -34,6 +52,7 @@ class FakeService final : public v1::WorkerService::Service {
     const auto commit = FromProto(*request);
     if (!commit.ok()) return ToGrpc(commit.status());
     author_ = commit->author;
+    is_signed_ = commit->segment && IsSignedBy(key_, SignedText(*commit->segment), request->signature());
     if (commit->lease_epoch == 0) {
       return ToGrpc(WithReason(absl::FailedPreconditionError("not current"), "LEASE_FENCED"));
     }
@@ -78,10 +97,20 @@ class FakeService final : public v1::WorkerService::Service {
 
   std::map<std::string, std::string> blobs_;
   Author author_;
-  std::string token_;
+  bool knows_join_ = true;
+  int refusals_ = 0;  // calls of Synchronize to refuse
+  int joins_ = 0;
+  std::string token_, key_;
+  v1::WorkerProof proof_;
+  bool is_signed_ = false;     // the last commit
   v1::WorkerSession session_;  // session of the last call that named one
 
  private:
+  static std::string Metadata(const grpc::ServerContext& context, const std::string& name) {
+    const auto found = context.client_metadata().find(name);
+    return found == context.client_metadata().end() ? "" : std::string(found->second.data(), found->second.size());
+  }
+
   Mutex mutex_;
   CondVar poll_;
 };
@@ -90,7 +119,9 @@ class CoordinatorClientTest : public ::testing::Test {
  protected:
   FakeService service_;
   LoopbackServer server_{&service_};
-  CoordinatorClient client_{{server_.address(), "secret", "w0", "life"}};
+  FakeClock clock_;
+  WorkerCredentials credentials_{"secret", "w0", "life", &clock_};
+  CoordinatorClient client_{{server_.address(), "w0", "life", {}, &credentials_}};
 
   absl::StatusOr<SynchronizeReply> Synchronize(CoordinatorClient* client, const std::string& worker,
                                                absl::Duration deadline = absl::Seconds(30)) {
@@ -114,12 +145,55 @@ class CoordinatorClientTest : public ::testing::Test {
   }
 };
 
-TEST_F(CoordinatorClientTest, SynchronizesWithItsToken) {
+TEST_F(CoordinatorClientTest, JoinsWithItsTokenThenSpeaksWithItsProof) {
   const auto reply = Synchronize(&client_, "w0");
   ASSERT_TRUE(reply.ok()) << reply.status();
   EXPECT_EQ(reply->generation, 9);
   EXPECT_EQ(reply->lease_ttl, absl::Seconds(15));
+  EXPECT_EQ(service_.token_, "") << "sent to join only";
+  EXPECT_EQ(service_.proof_.certificate(), "certificate");
+  EXPECT_EQ(service_.proof_.expires(), 1'000'000 + 600) << "by the server's clock";
+  EXPECT_TRUE(IsSignedBy(service_.key_, ProofText(1'000'600), service_.proof_.signature()));
+  clock_.Advance(absl::Minutes(4));
+  EXPECT_TRUE(Synchronize(&client_, "w0").ok());
+  EXPECT_EQ(service_.proof_.expires(), 1'000'600);
+  clock_.Advance(absl::Minutes(1));
+  EXPECT_TRUE(Synchronize(&client_, "w0").ok());
+  EXPECT_EQ(service_.proof_.expires(), 1'000'000 + 300 + 600);
+  EXPECT_EQ(service_.joins_, 1);
+  clock_.Advance(absl::Hours(12));
+  EXPECT_TRUE(Synchronize(&client_, "w0").ok());
+  EXPECT_EQ(service_.joins_, 2) << "renewed at half of its life";
+}
+
+TEST_F(CoordinatorClientTest, JoinsAgainWhereItsCertificateIsNotKnownAndEndsWhereItsTokenIsNot) {
+  ASSERT_TRUE(Synchronize(&client_, "w0").ok());
+  service_.refusals_ = 1;
+  EXPECT_TRUE(absl::IsUnavailable(Synchronize(&client_, "w0").status()));
+  EXPECT_TRUE(Synchronize(&client_, "w0").ok());
+  EXPECT_EQ(service_.joins_, 2);
+  WorkerCredentials unknown("guessed", "w0", "life", &clock_);
+  CoordinatorClient client({.address = server_.address(), .credentials = &unknown});
+  EXPECT_TRUE(absl::IsUnauthenticated(Synchronize(&client, "w0").status()));
+}
+
+TEST_F(CoordinatorClientTest, SendsItsTokenToAServerThatKnowsNoJoin) {
+  service_.knows_join_ = false;
+  EXPECT_TRUE(Synchronize(&client_, "w0").ok());
+  EXPECT_TRUE(Synchronize(&client_, "w0").ok());
   EXPECT_EQ(service_.token_, "Bearer secret");
+  EXPECT_EQ(service_.joins_, 1);
+}
+
+TEST_F(CoordinatorClientTest, SignsTheDrawsThatItCommits) {
+  ASSERT_TRUE(Synchronize(&client_, "w0").ok());
+  ProgressCommit commit;
+  commit.lease_epoch = 2;
+  commit.segment.emplace().object.name = "store/job-a/3/segments/e2-b";
+  Mailbox<absl::Status> answer;
+  client_.CommitProgress(commit, [&answer](const auto& reply) { answer.Put(reply.status()); });
+  ASSERT_TRUE(answer.Take().ok());
+  EXPECT_TRUE(service_.is_signed_);
 }
 
 TEST_F(CoordinatorClientTest, ReportsAServerThatIsNotThereAsUnavailable) {

@@ -89,7 +89,7 @@ class ShardPredictStreamTest : public ::testing::Test {
   FakeService service_;
   LoopbackServer server_{&service_};
   Mailbox<bool> ready_;
-  ShardPredictStream stream_{{server_.address(), "", "w0", "i0", RngKey{1}}, &shards_, &pool_};
+  ShardPredictStream stream_{{server_.address(), "w0", "i0", RngKey{1}}, &shards_, &pool_};
 
   void SetUp() override {
     shards_.SetListener([this] { ready_.Put(true); });

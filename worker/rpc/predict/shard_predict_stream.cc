@@ -36,7 +36,7 @@ class ShardPredictStream::Call final : public grpc::ClientBidiReactor<v1::ShardU
     hello.mutable_hello()->set_worker(owner_->options_.worker);
     hello.mutable_hello()->set_incarnation(owner_->options_.incarnation);
     hello.mutable_hello()->set_protocol_version(kProtocolVersion);
-    SendToken(&context_, owner_->options_.token);
+    if (owner_->options_.credentials != nullptr) owner_->options_.credentials->Attach(&context_);
     owner_->lines_.stub(line_, 0)->async()->ServeShards(&context_, this);
     AddHold();
     {
@@ -189,10 +189,12 @@ void ShardPredictStream::Stop() {
 void ShardPredictStream::Start() { Open(); }
 
 void ShardPredictStream::Open() {
-  std::shared_ptr<Call> call = std::make_shared<Call>(this);
+  const bool joined = options_.credentials == nullptr || options_.credentials->joined();
+  std::shared_ptr<Call> call = joined ? std::make_shared<Call>(this) : nullptr;
   {
     MutexLock lock(&mutex_);
     if (stopping_) return;
+    if (!joined) return executor_->ScheduleAfter(backoff_.Next(), [this] { Open(); });
     call_ = call;
     open_ = true;
   }

@@ -10,20 +10,21 @@
 #include "core/base/executor.h"
 #include "core/base/mutex.h"
 #include "worker/rpc/server_lines.h"
+#include "worker/rpc/worker_credentials.h"
 #include "worker/runtime/shard_server.h"
 
 namespace chainfleet {
 
 // Thread-safe. On a connection of its own. A broken stream cancels the shards that came by it and is opened again with
-// backoff, until Stop. Executor and ShardServer outlive it.
+// backoff, until Stop. Opens once the worker has joined. Executor, ShardServer and credentials outlive it.
 class ShardPredictStream {
  public:
   struct Options {
     std::string address;  // server's address; a comma list of several coordinators
-    std::string token;    // bearer token; empty: none is sent
     std::string worker, incarnation;
     RngKey jitter_key;
-    TlsFiles tls = {};  // plaintext if there is none
+    TlsFiles tls = {};                         // plaintext if there is none
+    WorkerCredentials* credentials = nullptr;  // null: none is sent
   };
   ShardPredictStream(Options options, ShardServer* shards, Executor* executor);
 

@@ -19,7 +19,8 @@ absl::Duration Bounded(absl::Duration interval) {
 
 // True if no retry can succeed: the worker ends.
 bool IsRefusal(const absl::Status& status) {
-  return ReasonOf(status) == "VERSION_MISMATCH" || absl::IsUnauthenticated(status) ||
+  const std::string reason = ReasonOf(status);
+  return reason == "VERSION_MISMATCH" || reason == "TOKEN_USED_UP" || absl::IsUnauthenticated(status) ||
          absl::IsPermissionDenied(status) || absl::IsUnimplemented(status) || absl::IsInvalidArgument(status);
 }
 

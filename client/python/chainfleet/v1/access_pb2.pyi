@@ -15,20 +15,22 @@ WORKER: Role
 WRITER: Role
 
 class CreateTokenRequest(_message.Message):
-    __slots__ = ["lifetime_seconds", "note", "puts_models", "role", "sha256", "tenant"]
+    __slots__ = ["lifetime_seconds", "max_uses", "note", "puts_models", "role", "sha256", "tenant"]
     LIFETIME_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    MAX_USES_FIELD_NUMBER: _ClassVar[int]
     NOTE_FIELD_NUMBER: _ClassVar[int]
     PUTS_MODELS_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     SHA256_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
     lifetime_seconds: int
+    max_uses: int
     note: str
     puts_models: bool
     role: Role
     sha256: str
     tenant: str
-    def __init__(self, sha256: _Optional[str] = ..., tenant: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., puts_models: bool = ..., note: _Optional[str] = ..., lifetime_seconds: _Optional[int] = ...) -> None: ...
+    def __init__(self, sha256: _Optional[str] = ..., tenant: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., puts_models: bool = ..., note: _Optional[str] = ..., lifetime_seconds: _Optional[int] = ..., max_uses: _Optional[int] = ...) -> None: ...
 
 class ListAuditRequest(_message.Message):
     __slots__ = ["page_token"]
@@ -71,24 +73,28 @@ class RevokeTokenResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class Token(_message.Message):
-    __slots__ = ["created_at", "created_by", "expires_at", "id", "note", "puts_models", "role", "tenant"]
+    __slots__ = ["created_at", "created_by", "expires_at", "id", "max_uses", "note", "puts_models", "role", "tenant", "uses"]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     CREATED_BY_FIELD_NUMBER: _ClassVar[int]
     EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
+    MAX_USES_FIELD_NUMBER: _ClassVar[int]
     NOTE_FIELD_NUMBER: _ClassVar[int]
     PUTS_MODELS_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
+    USES_FIELD_NUMBER: _ClassVar[int]
     created_at: _timestamp_pb2.Timestamp
     created_by: str
     expires_at: _timestamp_pb2.Timestamp
     id: str
+    max_uses: int
     note: str
     puts_models: bool
     role: Role
     tenant: str
-    def __init__(self, id: _Optional[str] = ..., tenant: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., puts_models: bool = ..., note: _Optional[str] = ..., created_by: _Optional[str] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    uses: int
+    def __init__(self, id: _Optional[str] = ..., tenant: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., puts_models: bool = ..., note: _Optional[str] = ..., created_by: _Optional[str] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., max_uses: _Optional[int] = ..., uses: _Optional[int] = ...) -> None: ...
 
 class Role(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []

@@ -525,7 +525,7 @@ class ScaleJobRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., chains: _Optional[int] = ...) -> None: ...
 
 class ServerInfo(_message.Message):
-    __slots__ = ["data_directory", "generation", "oldest_protocol_version", "protocol_version", "started_at", "store_incarnation", "version"]
+    __slots__ = ["data_directory", "generation", "oldest_protocol_version", "protocol_version", "started_at", "store_incarnation", "version", "worker_authority"]
     DATA_DIRECTORY_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     OLDEST_PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -533,6 +533,7 @@ class ServerInfo(_message.Message):
     STARTED_AT_FIELD_NUMBER: _ClassVar[int]
     STORE_INCARNATION_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    WORKER_AUTHORITY_FIELD_NUMBER: _ClassVar[int]
     data_directory: str
     generation: int
     oldest_protocol_version: int
@@ -540,7 +541,8 @@ class ServerInfo(_message.Message):
     started_at: _timestamp_pb2.Timestamp
     store_incarnation: str
     version: str
-    def __init__(self, version: _Optional[str] = ..., protocol_version: _Optional[int] = ..., oldest_protocol_version: _Optional[int] = ..., store_incarnation: _Optional[str] = ..., generation: _Optional[int] = ..., data_directory: _Optional[str] = ..., started_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    worker_authority: str
+    def __init__(self, version: _Optional[str] = ..., protocol_version: _Optional[int] = ..., oldest_protocol_version: _Optional[int] = ..., store_incarnation: _Optional[str] = ..., generation: _Optional[int] = ..., data_directory: _Optional[str] = ..., started_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., worker_authority: _Optional[str] = ...) -> None: ...
 
 class SetAliasRequest(_message.Message):
     __slots__ = ["job", "name", "version"]

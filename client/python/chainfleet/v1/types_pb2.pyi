@@ -190,7 +190,8 @@ class Segment(_message.Message):
     def __init__(self, first_index: _Optional[int] = ..., steps: _Optional[_Iterable[int]] = ..., weights: _Optional[_Iterable[float]] = ..., kinds: _Optional[_Iterable[_Union[DrawKind, str]]] = ..., object: _Optional[_Union[BlobRef, _Mapping]] = ..., digest: _Optional[str] = ..., parent_digest: _Optional[str] = ...) -> None: ...
 
 class SegmentRecord(_message.Message):
-    __slots__ = ["chain", "committed_at", "corrupt", "deleted", "device_kind", "host", "lease_epoch", "numerics_version", "segment", "worker"]
+    __slots__ = ["certificate", "chain", "committed_at", "corrupt", "deleted", "device_kind", "host", "lease_epoch", "numerics_version", "segment", "signature", "worker"]
+    CERTIFICATE_FIELD_NUMBER: _ClassVar[int]
     CHAIN_FIELD_NUMBER: _ClassVar[int]
     COMMITTED_AT_FIELD_NUMBER: _ClassVar[int]
     CORRUPT_FIELD_NUMBER: _ClassVar[int]
@@ -200,7 +201,9 @@ class SegmentRecord(_message.Message):
     LEASE_EPOCH_FIELD_NUMBER: _ClassVar[int]
     NUMERICS_VERSION_FIELD_NUMBER: _ClassVar[int]
     SEGMENT_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     WORKER_FIELD_NUMBER: _ClassVar[int]
+    certificate: str
     chain: ChainId
     committed_at: _timestamp_pb2.Timestamp
     corrupt: bool
@@ -210,8 +213,9 @@ class SegmentRecord(_message.Message):
     lease_epoch: int
     numerics_version: int
     segment: Segment
+    signature: str
     worker: str
-    def __init__(self, chain: _Optional[_Union[ChainId, _Mapping]] = ..., segment: _Optional[_Union[Segment, _Mapping]] = ..., lease_epoch: _Optional[int] = ..., worker: _Optional[str] = ..., host: _Optional[str] = ..., device_kind: _Optional[str] = ..., numerics_version: _Optional[int] = ..., committed_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., corrupt: bool = ..., deleted: bool = ...) -> None: ...
+    def __init__(self, chain: _Optional[_Union[ChainId, _Mapping]] = ..., segment: _Optional[_Union[Segment, _Mapping]] = ..., lease_epoch: _Optional[int] = ..., worker: _Optional[str] = ..., host: _Optional[str] = ..., device_kind: _Optional[str] = ..., numerics_version: _Optional[int] = ..., committed_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., corrupt: bool = ..., deleted: bool = ..., signature: _Optional[str] = ..., certificate: _Optional[str] = ...) -> None: ...
 
 class StoredModel(_message.Message):
     __slots__ = ["created_at", "name", "object", "signature"]

@@ -168,7 +168,7 @@ TEST_F(GatewayWithJob, PagesOfOtherSitesAreRefused) {
 
 class GatewayWithTokens : public HttpBeforeServer {
  protected:
-  GatewayWithTokens() : HttpBeforeServer(GivenTokens{{"vision", "vision"}, {"worker", "default", Role::kWorker}}) {}
+  GatewayWithTokens() : HttpBeforeServer(GivenTokens{{"vision", "vision"}, {"worker", kEveryTenant, Role::kWorker}}) {}
 };
 
 TEST_F(GatewayWithTokens, TokensAreThoseOfGrpc) {

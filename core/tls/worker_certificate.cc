@@ -1,0 +1,118 @@
+#include "core/tls/worker_certificate.h"
+
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "core/tls/tls_files.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr char kScheme[] = "chainfleet:";  // URI in subjectAltName: chainfleet:WORKER/INCARNATION/TENANT/TOKEN
+constexpr size_t kKeyBytes = 32, kSignatureBytes = 64;
+
+using DigestHandle = std::unique_ptr<EVP_MD_CTX, FreeWith<EVP_MD_CTX_free>>;
+using NamesHandle = std::unique_ptr<GENERAL_NAMES, FreeWith<GENERAL_NAMES_free>>;
+
+const unsigned char* BytesOf(const std::string& text) { return reinterpret_cast<const unsigned char*>(text.data()); }
+
+std::string RawKey(const EVP_PKEY* key) {
+  std::string raw(kKeyBytes, '\0');
+  size_t size = raw.size();
+  const bool has = EVP_PKEY_get_raw_public_key(key, reinterpret_cast<unsigned char*>(raw.data()), &size) == 1;
+  return has && size == kKeyBytes ? raw : "";
+}
+
+KeyHandle PublicKey(const std::string& raw) {
+  return KeyHandle(EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, BytesOf(raw), raw.size()));
+}
+
+std::string UriOf(const X509* certificate) {
+  const NamesHandle names(
+      static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
+  if (names == nullptr || sk_GENERAL_NAME_num(names.get()) != 1) return "";
+  const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), 0);
+  if (name->type != GEN_URI) return "";
+  const ASN1_IA5STRING* uri = name->d.uniformResourceIdentifier;
+  return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(uri)), static_cast<size_t>(ASN1_STRING_length(uri))};
+}
+
+bool Verify(EVP_PKEY* key, const std::string& text, const std::string& signature) {
+  const DigestHandle context(EVP_MD_CTX_new());
+  return key != nullptr && EVP_DigestVerifyInit(context.get(), nullptr, nullptr, nullptr, key) == 1 &&
+         EVP_DigestVerify(context.get(), BytesOf(signature), signature.size(), BytesOf(text), text.size()) == 1;
+}
+
+absl::Status NoWorker(const char* why) {
+  return absl::UnauthenticatedError(absl::StrCat("the certificate of the worker ", why));
+}
+
+}  // namespace
+
+SigningKey::SigningKey() : key_(EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519")) {}
+
+std::string SigningKey::public_key() const { return RawKey(key_.get()); }
+
+std::string SigningKey::Sign(const std::string& text) const {
+  const DigestHandle context(EVP_MD_CTX_new());
+  std::string signature(kSignatureBytes, '\0');
+  size_t size = signature.size();
+  EVP_DigestSignInit(context.get(), nullptr, nullptr, nullptr, key_.get());
+  EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(signature.data()), &size, BytesOf(text), text.size());
+  return signature;
+}
+
+bool IsSignedBy(const std::string& public_key, const std::string& text, const std::string& signature) {
+  return Verify(PublicKey(public_key).get(), text, signature);
+}
+
+absl::StatusOr<std::string> WorkerCertificate::Issue(const Signer& authority, const WorkerClaims& claims,
+                                                     const std::string& public_key, const Validity& validity) {
+  const KeyHandle key = PublicKey(public_key);
+  if (key == nullptr) return absl::InvalidArgumentError("the public key is not an Ed25519 key of 32 bytes");
+  const CertificateHandle certificate = Blank("chainfleet worker", key.get(), validity);
+  X509* const own = certificate.get();
+  const std::string uri =
+      absl::StrCat("URI:", kScheme, claims.worker, "/", claims.incarnation, "/", claims.tenant, "/", claims.token);
+  const bool made = AddExtension(own, nullptr, NID_basic_constraints, "critical,CA:FALSE") &&
+                    AddExtension(own, nullptr, NID_key_usage, "critical,digitalSignature") &&
+                    AddExtension(own, nullptr, NID_subject_alt_name, uri);
+  unsigned char* bytes = nullptr;
+  const int size = made && chainfleet::Sign(own, authority) ? i2d_X509(own, &bytes) : 0;
+  if (size <= 0) return absl::InternalError(absl::StrCat("OpenSSL cannot sign the certificate of ", claims.worker));
+  std::string der(reinterpret_cast<const char*>(bytes), static_cast<size_t>(size));
+  OPENSSL_free(bytes);
+  return der;
+}
+
+absl::StatusOr<WorkerCertificate> WorkerCertificate::Read(const std::string& der, const X509& authority) {
+  const unsigned char* begin = BytesOf(der);
+  const CertificateHandle certificate(d2i_X509(nullptr, &begin, static_cast<long>(der.size())));
+  if (certificate == nullptr || begin != BytesOf(der) + der.size()) return NoWorker("cannot be read");
+  if (X509_verify(certificate.get(), X509_get0_pubkey(&authority)) != 1) {
+    return NoWorker("is from another authority");
+  }
+  WorkerCertificate read;
+  read.base64_ = absl::Base64Escape(der);
+  read.key_ = KeyHandle(X509_get_pubkey(certificate.get()));
+  read.validity_ = ValidityOf(*certificate);
+  const std::string uri = UriOf(certificate.get());
+  std::vector<std::string> parts = absl::StrSplit(absl::StripPrefix(uri, kScheme), '/');
+  if (EVP_PKEY_get_id(read.key_.get()) != EVP_PKEY_ED25519 || !uri.starts_with(kScheme) || parts.size() != 4)
+    return NoWorker("names no worker");
+  read.claims_ = {std::move(parts[0]), std::move(parts[1]), std::move(parts[2]), std::move(parts[3])};
+  return read;
+}
+
+bool WorkerCertificate::HasSigned(const std::string& text, const std::string& signature) const {
+  return Verify(key_.get(), text, signature);
+}
+
+}  // namespace chainfleet

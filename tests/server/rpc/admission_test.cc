@@ -1,0 +1,202 @@
+// Tests over the wire who a worker is: joins, certificates, proofs, signatures.
+#include <memory>
+#include <string>
+
+#include "absl/strings/escaping.h"
+#include "core/domain/tenant.h"
+#include "tests/server/rpc/one_worker.h"
+
+namespace chainfleet {
+namespace {
+
+class AdmissionTest : public OneWorker {
+ protected:
+  AdmissionTest()
+      : OneWorker(
+            {{"vision", "vision"}, {"join", kEveryTenant, Role::kWorker}, {"other join", "vision", Role::kWorker}}) {}
+
+  // A process that asks to join.
+  struct Process {
+    std::string worker, incarnation;
+    SigningKey key = {};
+    std::string proof = {};
+  };
+  absl::Status Join(Process* process, const std::string& token) {
+    v1::JoinRequest request;
+    request.set_worker(process->worker);
+    request.set_incarnation(process->incarnation);
+    request.set_public_key(process->key.public_key());
+    request.set_signature(process->key.Sign(JoinText(process->worker, process->incarnation)));
+    token_ = token;
+    proof_ = process->proof;
+    const auto reply = Call(*workers_, &v1::WorkerService::Stub::Join, request);
+    if (!reply.ok()) return reply.status();
+    v1::WorkerProof proof;
+    proof.set_certificate(reply->certificate());
+    process->proof = ProofUntil(*process, std::move(proof), absl::Minutes(5)).SerializeAsString();
+    Speak(*process);
+    return absl::OkStatus();
+  }
+  v1::WorkerProof ProofUntil(const Process& process, v1::WorkerProof proof, absl::Duration from_now) const {
+    proof.set_expires(absl::ToUnixSeconds(clock_.Wall() + from_now));
+    proof.set_signature(process.key.Sign(ProofText(proof.expires())));
+    return proof;
+  }
+  // Later calls are those of `process`.
+  void Speak(const Process& process) {
+    token_.clear();
+    proof_ = process.proof;
+  }
+  void SpeakAsVision() {
+    token_ = "vision";
+    proof_.clear();
+  }
+  absl::Status SynchronizeAs(const Process& process) {
+    Speak(process);
+    SynchronizeRequest request;
+    request.worker = process.worker;
+    request.incarnation = process.incarnation;
+    request.seq = 1;
+    request.devices = {{"cpu", int64_t{1} << 30, 4}};
+    return Call(*workers_, &v1::WorkerService::Stub::Synchronize, ToProto(request)).status();
+  }
+  absl::Status CommitSigned(const ProgressCommit& commit, const SigningKey& key) {
+    v1::CommitProgressRequest request = ToProto(commit);
+    request.set_signature(key.Sign(SignedText(*commit.segment)));
+    return Call(*workers_, &v1::WorkerService::Stub::CommitProgress, request).status();
+  }
+
+  Process own_{"w1", "life"};  // the process of OneWorker
+};
+
+TEST_F(AdmissionTest, AProcessSpeaksForItselfOnly) {
+  Process other{"w1", "another-life"}, third{"w2", "life"};
+  ASSERT_TRUE(Join(&own_, "join").ok());
+  ASSERT_TRUE(Synchronize().ok());
+  for (Process* process : {&other, &third}) {
+    ASSERT_TRUE(Join(process, "join").ok());
+    EXPECT_EQ(ReasonOf(Synchronize().status()), "NOT_YOUR_SESSION") << "it says that it is w1 in its life";
+  }
+  SpeakAsVision();
+  ASSERT_TRUE(CreateJob(GaussianJob("walk")).ok());
+  Speak(own_);
+  const Grant grant = Granted([&] { return Synchronize(); });
+  const BlobRef ref = RefOf(grant, "draws");
+  const ProgressCommit commit = CommitOf(grant, ref);
+  v1::WorkerSession session;
+  session.set_worker("w1");
+  session.set_incarnation("life");
+  Speak(third);
+  EXPECT_EQ(ReasonOf(Put(grant.chain, grant.lease_epoch, ref, "draws", session)), "LEASE_FENCED");
+  EXPECT_EQ(ReasonOf(CommitSigned(commit, third.key)), "NOT_YOUR_SESSION");
+  Speak(own_);
+  ASSERT_TRUE(Put(grant.chain, grant.lease_epoch, ref, "draws").ok()) << "its certificate says which session it is";
+  EXPECT_TRUE(CommitSigned(commit, own_.key).ok());
+}
+
+TEST_F(AdmissionTest, ACommitIsSignedAndItsRecordHasTheSignature) {
+  SpeakAsVision();
+  const std::string job = CreateJob(GaussianJob("walk"))->id();
+  ASSERT_TRUE(Join(&own_, "join").ok());
+  const Grant grant = Granted([&] { return Synchronize(); });
+  const BlobRef ref = RefOf(grant, "draws");
+  ASSERT_TRUE(Put(grant.chain, grant.lease_epoch, ref, "draws").ok());
+  const ProgressCommit commit = CommitOf(grant, ref);
+  EXPECT_EQ(ReasonOf(Commit(commit).status()), "BAD_SIGNATURE") << "none";
+  EXPECT_EQ(ReasonOf(CommitSigned(commit, SigningKey())), "BAD_SIGNATURE");
+  ASSERT_TRUE(CommitSigned(commit, own_.key).ok());
+  SpeakAsVision();
+  v1::ListSegmentsRequest list;
+  list.set_job(job);
+  const auto segments = Call(*jobs_, &v1::JobService::Stub::ListSegments, list);
+  ASSERT_TRUE(segments.ok() && segments->segments_size() == 1) << segments.status();
+  std::string signature;
+  ASSERT_TRUE(absl::Base64Unescape(segments->segments(0).signature(), &signature));
+  EXPECT_TRUE(IsSignedBy(own_.key.public_key(), SignedText(*commit.segment), signature));
+  v1::WorkerProof proof;
+  proof.ParseFromString(own_.proof);
+  EXPECT_EQ(segments->segments(0).certificate(), absl::Base64Escape(proof.certificate()));
+}
+
+// The takeover of a review: another tenant's worker under the id of one that runs.
+TEST_F(AdmissionTest, AnIdBelongsToTheTokenThatLetItInWhileItsWorkerIsThere) {
+  Process thief{"w1", "another-life"}, next{"w1", "next-life"};
+  ASSERT_TRUE(Join(&own_, "join").ok());
+  ASSERT_TRUE(Synchronize().ok());
+  ASSERT_TRUE(Join(&thief, "other join").ok());
+  EXPECT_EQ(ReasonOf(SynchronizeAs(thief)), "WORKER_PRESENT");
+  Speak(own_);
+  EXPECT_TRUE(Synchronize().ok()) << "nothing has changed for it";
+  ASSERT_TRUE(Join(&next, "join").ok());
+  EXPECT_TRUE(SynchronizeAs(next).ok()) << "restarted by its owner";
+}
+
+TEST_F(AdmissionTest, AProofRenewsACertificateWithItsClaims) {
+  ASSERT_TRUE(Join(&own_, "other join").ok());
+  ASSERT_TRUE(Join(&own_, "").ok());
+  ASSERT_TRUE(Join(&own_, "join").ok()) << "the proof counts, and not the token";
+  EXPECT_EQ(admission_.Verify(own_.proof)->claims(),
+            (WorkerClaims{"w1", "life", "vision", TokenId(Sha256Hex("other join"))}));
+  Process other{.worker = "w2", .incarnation = "life", .proof = own_.proof};
+  EXPECT_EQ(ReasonOf(Join(&other, "")), "NOT_YOUR_SESSION");
+}
+
+TEST_F(AdmissionTest, OnlyTheKeyAndAFreshProofMakeAProcess) {
+  ASSERT_TRUE(Join(&own_, "join").ok());
+  v1::WorkerProof proof;
+  ASSERT_TRUE(proof.ParseFromString(own_.proof));
+  const auto refused = [&](const v1::WorkerProof& changed) {
+    proof_ = changed.SerializeAsString();
+    return absl::IsUnauthenticated(Synchronize().status());
+  };
+  EXPECT_TRUE(refused(ProofUntil({"w1", "life"}, proof, absl::Minutes(5)))) << "a certificate without its key";
+  EXPECT_TRUE(refused(ProofUntil(own_, proof, absl::Minutes(-1))));
+  EXPECT_TRUE(refused(ProofUntil(own_, proof, absl::Hours(1)))) << "it would last for long";
+  v1::WorkerProof later = proof;
+  later.set_expires(proof.expires() + 60);
+  EXPECT_TRUE(refused(later)) << "its time is signed";
+  proof_ = own_.proof;
+  EXPECT_TRUE(Synchronize().ok());
+}
+
+TEST_F(AdmissionTest, OnlyTheHolderOfAKeyGetsACertificateForIt) {
+  v1::JoinRequest request;
+  request.set_worker("w1");
+  request.set_incarnation("life");
+  request.set_public_key(own_.key.public_key());
+  request.set_signature(SigningKey().Sign(JoinText("w1", "life")));
+  token_ = "join";
+  EXPECT_EQ(ReasonOf(Call(*workers_, &v1::WorkerService::Stub::Join, request).status()), "BAD_SIGNATURE");
+  request.set_worker("w1/life/vision");
+  EXPECT_EQ(ReasonOf(Call(*workers_, &v1::WorkerService::Stub::Join, request).status()), "INVALID_FIELD");
+}
+
+TEST_F(AdmissionTest, ATokenLetsInAsManyWorkersAsItSaysAndItsRevocationEndsThem) {
+  const AccessToken token{.sha256 = Sha256Hex("two uses"),
+                          .tenant = kEveryTenant,
+                          .role = Role::kWorker,
+                          .expires_at = clock_.Wall() + absl::Hours(1),
+                          .max_uses = 2};
+  Waited<absl::StatusOr<AccessToken>> added;
+  coordinator_.tokens().Add(token, added.Take());
+  ASSERT_TRUE(added.Get()->ok()) << added.Get()->status();
+  Process second{"w2", "life"}, third{"w3", "life"};
+  ASSERT_TRUE(Join(&own_, "two uses").ok());
+  own_.proof.clear();
+  ASSERT_TRUE(Join(&own_, "two uses").ok()) << "a repeated call counts once";
+  ASSERT_TRUE(Join(&second, "two uses").ok());
+  EXPECT_EQ(ReasonOf(Join(&third, "two uses")), "TOKEN_USED_UP");
+  EXPECT_TRUE(SynchronizeAs(own_).ok());
+  Waited<absl::StatusOr<bool>> revoked;
+  coordinator_.tokens().Revoke(TokenId(token.sha256), revoked.Take());
+  ASSERT_TRUE(revoked.Get()->ok());
+  EXPECT_TRUE(absl::IsUnauthenticated(SynchronizeAs(own_)));
+}
+
+TEST_F(AdmissionTest, ATokenAloneDoesNotWork) {
+  token_ = "join";
+  EXPECT_EQ(ReasonOf(Synchronize().status()), "NOT_ALLOWED");
+}
+
+}  // namespace
+}  // namespace chainfleet

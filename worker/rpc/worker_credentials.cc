@@ -1,0 +1,71 @@
+#include "worker/rpc/worker_credentials.h"
+
+#include <utility>
+
+#include "core/domain/worker_protocol.h"
+#include "core/wire/types_wire.h"
+
+namespace chainfleet {
+namespace {
+
+// A proof lasts longer than it is sent: the server's clock may be corrected meanwhile.
+constexpr absl::Duration kProofLife = absl::Minutes(10), kProofSent = absl::Minutes(5);
+
+}  // namespace
+
+WorkerCredentials::WorkerCredentials(std::string token, const std::string& worker, const std::string& incarnation,
+                                     const Clock* clock)
+    : token_(std::move(token)), clock_(clock) {
+  request_.set_worker(worker);
+  request_.set_incarnation(incarnation);
+  request_.set_public_key(key_.public_key());
+  request_.set_signature(key_.Sign(JoinText(worker, incarnation)));
+}
+
+bool WorkerCredentials::joined() {
+  MutexLock lock(&mutex_);
+  return older_server_ || !certificate_.empty();
+}
+
+bool WorkerCredentials::MustJoin() {
+  MutexLock lock(&mutex_);
+  return !older_server_ && (certificate_.empty() || clock_->Monotonic() >= renew_at_);
+}
+
+void WorkerCredentials::Joined(const v1::JoinReply& reply) {
+  const absl::Time now = FromProto(reply.now());
+  MutexLock lock(&mutex_);
+  certificate_ = reply.certificate();
+  renew_at_ = clock_->Monotonic() + (FromProto(reply.expires()) - now) / 2;
+  server_zero_ = now - clock_->Monotonic();
+  proof_.clear();
+}
+
+void WorkerCredentials::ServerIsOlder() {
+  MutexLock lock(&mutex_);
+  older_server_ = true;
+}
+
+bool WorkerCredentials::Forget() {
+  MutexLock lock(&mutex_);
+  proof_.clear();
+  return !std::exchange(certificate_, "").empty();
+}
+
+void WorkerCredentials::Attach(grpc::ClientContext* context, bool to_join) {
+  MutexLock lock(&mutex_);
+  if (!token_.empty() && (to_join || older_server_)) context->AddMetadata("authorization", "Bearer " + token_);
+  if (certificate_.empty()) return;
+  const absl::Duration now = clock_->Monotonic();
+  if (proof_.empty() || now >= proof_until_) {
+    v1::WorkerProof proof;
+    proof.set_certificate(certificate_);
+    proof.set_expires(absl::ToUnixSeconds(server_zero_ + now + kProofLife));
+    proof.set_signature(key_.Sign(ProofText(proof.expires())));
+    proof_ = proof.SerializeAsString();
+    proof_until_ = now + kProofSent;
+  }
+  context->AddMetadata(kWorkerProofHeader, proof_);
+}
+
+}  // namespace chainfleet

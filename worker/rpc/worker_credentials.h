@@ -1,0 +1,51 @@
+// The means by which a worker proves who it is: a token to join with, then a key and a certificate of its own.
+#pragma once
+
+#include <grpcpp/client_context.h>
+
+#include <string>
+
+#include "chainfleet/v1/worker.pb.h"
+#include "core/base/clock.h"
+#include "core/base/mutex.h"
+#include "core/domain/draw.h"
+#include "core/tls/worker_certificate.h"
+
+namespace chainfleet {
+
+// Thread-safe.
+class WorkerCredentials {
+ public:
+  // `token` is empty on a server without tokens. `clock` outlives the object.
+  WorkerCredentials(std::string token, const std::string& worker, const std::string& incarnation, const Clock* clock);
+
+  // False until the worker may call.
+  bool joined();
+  // True until the worker has joined, and again from half of the certificate's life on.
+  bool MustJoin();
+  const v1::JoinRequest& request() const { return request_; }
+  void Joined(const v1::JoinReply& reply);
+  // The server is older and knows no Join: calls send the token from now on.
+  void ServerIsOlder();
+  // A server did not accept the proof. Returns true if there was one: join again.
+  bool Forget();
+
+  // Adds the proof to a call, and the token to a call that joins.
+  void Attach(grpc::ClientContext* context, bool to_join = false);
+
+  std::string Sign(const Segment& segment) const { return key_.Sign(SignedText(segment)); }
+
+ private:
+  const std::string token_;
+  const Clock* const clock_;
+  const SigningKey key_;
+  v1::JoinRequest request_;
+  Mutex mutex_;
+  std::string certificate_ CHAINFLEET_GUARDED_BY(mutex_);  // empty: not joined
+  absl::Duration renew_at_ CHAINFLEET_GUARDED_BY(mutex_), proof_until_ CHAINFLEET_GUARDED_BY(mutex_);  // monotonic
+  absl::Time server_zero_ CHAINFLEET_GUARDED_BY(mutex_);  // the server's clock at 0 of the monotonic clock
+  std::string proof_ CHAINFLEET_GUARDED_BY(mutex_);
+  bool older_server_ CHAINFLEET_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace chainfleet

@@ -25,7 +25,7 @@
 #include "core/base/log.h"
 #include "core/base/settings_file.h"
 #include "core/base/version.h"
-#include "server/scale/command.h"
+#include "core/base/command.h"
 #include "server/server.h"
 
 namespace chainfleet {

@@ -30,12 +30,12 @@ using google::protobuf::Message;
 using google::protobuf::MethodDescriptor;
 using grpc::experimental::InterceptionHookPoints;
 
-// Changes that users make. Workers change something with every call.
+// Changes that users make, and workers that join. Workers change something with every other call.
 bool ChangesSomething(const MethodDescriptor* method) {
   constexpr std::array kReads = {"Get", "List", "Watch", "Read", "Predict", "Evaluate"};
   if (method == nullptr || method->file()->package() != "chainfleet.v1") return false;
-  return method->service()->name() != "WorkerService" &&
-         std::ranges::none_of(kReads, [&](const char* verb) { return method->name().starts_with(verb); });
+  if (method->service()->name() == "WorkerService") return method->name() == "Join";
+  return std::ranges::none_of(kReads, [&](const char* verb) { return method->name().starts_with(verb); });
 }
 
 LogLevel LevelOf(const absl::Status& status, const MethodDescriptor* method) {

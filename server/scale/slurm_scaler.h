@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "server/scale/command.h"
+#include "core/base/command.h"
 #include "server/scale/scaler.h"
 
 namespace chainfleet {

@@ -81,6 +81,8 @@ class Identity(unittest.TestCase):
         self.assertEqual(self.fleet.processes["worker-1"].wait(60), 1)
         self.assertIn("was made for 1 joins of workers", self.log_of("worker-1"))
         self.assertIn("1 of 1", self.as_admin("token", "list"))
+        joins = [json.loads(line) for line in self.as_admin("audit", "--raw").splitlines() if "/Join" in line]
+        self.assertEqual([(line["worker"], line["code"]) for line in joins], [("worker-0", "OK"), ("worker-1", "RESOURCE_EXHAUSTED")])
 
     def test_a_restarted_server_knows_its_workers(self):
         self.start_worker(0, self.join_token("--uses", "1"))

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -19,7 +20,8 @@ namespace chainfleet {
 namespace {
 
 struct VerifyOptions {
-  std::string job, authority;
+  std::string job;
+  std::vector<std::string> authorities;
   std::optional<int32_t> chain;
   bool allow_unsigned = false;
 };
@@ -35,9 +37,18 @@ absl::Status Forged(const v1::SegmentRecord& record, const std::string& what) {
                                           record.segment().first_index(), " by worker ", record.worker(), ": ", what));
 }
 
-// Checks that the worker which the record names has signed the segment, with a certificate of `authority` that was
+absl::StatusOr<WorkerCertificate> ReadFromAny(const std::string& der,
+                                              const std::vector<CertificateHandle>& authorities) {
+  absl::StatusOr<WorkerCertificate> read = absl::UnauthenticatedError("there is no authority");
+  for (const CertificateHandle& authority : authorities) {
+    if (read = WorkerCertificate::Read(der, *authority); read.ok()) break;
+  }
+  return read;
+}
+
+// Checks that the worker which the record names has signed the segment, with a certificate of an authority that was
 // valid then.
-absl::Status CheckSignature(const v1::SegmentRecord& record, const X509& authority) {
+absl::Status CheckSignature(const v1::SegmentRecord& record, const std::vector<CertificateHandle>& authorities) {
   const v1::Segment& segment = record.segment();
   const auto name = ParseChainObjectName(segment.object().name());
   if (!name || ToString(name->chain) != ToString(FromProto(record.chain())) || name->digest != segment.digest() ||
@@ -48,7 +59,7 @@ absl::Status CheckSignature(const v1::SegmentRecord& record, const X509& authori
   if (!absl::Base64Unescape(record.signature(), &signature) || !absl::Base64Unescape(record.certificate(), &der)) {
     return Forged(record, "signature or certificate is not base64");
   }
-  const absl::StatusOr<WorkerCertificate> certificate = WorkerCertificate::Read(der, authority);
+  const absl::StatusOr<WorkerCertificate> certificate = ReadFromAny(der, authorities);
   if (!certificate.ok()) return Forged(record, std::string(certificate.status().message()));
   if (certificate->claims().worker != record.worker()) {
     return Forged(record, absl::StrCat("it is signed by worker ", certificate->claims().worker));
@@ -64,10 +75,16 @@ absl::Status CheckSignature(const v1::SegmentRecord& record, const X509& authori
              : Forged(record, "the signature is not that of its worker");
 }
 
-absl::StatusOr<CertificateHandle> FindAuthority(Client* client, const std::string& file) {
-  if (!file.empty()) return ReadCertificate(file);
+absl::StatusOr<std::vector<CertificateHandle>> FindAuthorities(Client* client, const std::vector<std::string>& files) {
+  std::vector<CertificateHandle> found;
+  for (const std::string& file : files) {
+    CHAINFLEET_ASSIGN_OR_RETURN(found.emplace_back(), ReadCertificate(file));
+  }
+  if (!found.empty()) return found;
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::ServerInfo info, client->GetServerInfo());
-  return ParseCertificate(info.worker_authority(), "the server's authority of workers");
+  CHAINFLEET_ASSIGN_OR_RETURN(found.emplace_back(),
+                              ParseCertificate(info.worker_authority(), "the server's authority of workers"));
+  return found;
 }
 
 Table FactsTable(const std::map<int32_t, ChainFacts>& chains) {
@@ -82,7 +99,7 @@ Table FactsTable(const std::map<int32_t, ChainFacts>& chains) {
 
 absl::Status Verify(Invocation* run, const VerifyOptions& options) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
-  CHAINFLEET_ASSIGN_OR_RETURN(const CertificateHandle authority, FindAuthority(&client, options.authority));
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto authorities, FindAuthorities(&client, options.authorities));
   v1::ListSegmentsRequest request;
   request.set_job(options.job);
   if (options.chain) request.set_chain(*options.chain);
@@ -100,7 +117,7 @@ absl::Status Verify(Invocation* run, const VerifyOptions& options) {
     } else if (record.signature().empty()) {
       return Forged(record, "it is not signed; --allow-unsigned accepts what workers of older releases committed");
     } else {
-      CHAINFLEET_RETURN_IF_ERROR(CheckSignature(record, *authority));
+      CHAINFLEET_RETURN_IF_ERROR(CheckSignature(record, authorities));
     }
   }
   CHAINFLEET_RETURN_IF_ERROR(ReadDraws(&client, records, [](const CheckedSegment&) { return absl::OkStatus(); }));
@@ -122,8 +139,10 @@ void AddVerify(CLI::App* program, Invocation* run) {
   AddJobArgument(verify, &options->job);
   verify->add_option("--chain", options->chain, "Only this chain")->check(CountAtLeast(0));
   verify
-      ->add_option("--authority", options->authority,
-                   "Certificate of the authority of workers (PEM); default: the one that the server names")
+      ->add_option("--authority", options->authorities,
+                   "Certificate of an authority of workers (PEM), repeatable; default: the one that the server names")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->option_text("FILE");
   verify->add_flag("--allow-unsigned", options->allow_unsigned, "Accept segments without a signature, and count them");
   AddServerOptions(verify, run);

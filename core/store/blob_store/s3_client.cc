@@ -45,7 +45,12 @@ std::string Sha256Of(std::string_view body) {
 }  // namespace
 
 S3Client::S3Client(S3Settings settings, HttpTransport* transport, const Clock* clock, RngKey jitter, Pause pause)
-    : settings_(std::move(settings)), transport_(transport), clock_(clock), jitter_(jitter), pause_(std::move(pause)) {
+    : settings_(std::move(settings)),
+      credentials_(settings_.credentials, transport, clock),
+      transport_(transport),
+      clock_(clock),
+      jitter_(jitter),
+      pause_(std::move(pause)) {
   const bool in_host =
       settings_.endpoint.empty() && !absl::StrContains(settings_.bucket, '.');  // certificates match one label
   const std::string endpoint =
@@ -60,14 +65,13 @@ S3Client::S3Client(S3Settings settings, HttpTransport* transport, const Clock* c
 std::string S3Client::PathOf(const S3Call& call) const { return folder_ + UriEncode(call.key, /*keep_slash=*/true); }
 
 absl::StatusOr<HttpReply> S3Client::Send(const S3Call& call) const {
+  CHAINFLEET_ASSIGN_OR_RETURN(const S3Credentials credentials, credentials_.Current());
   const S3SigningScope scope{clock_->Wall(), settings_.region};
   S3SignedParts parts{call.method, PathOf(call), call.query, call.headers, Sha256Of(call.body)};
   parts.headers["host"] = host_;
   parts.headers["x-amz-date"] = S3Timestamp(scope.time);
   parts.headers["x-amz-content-sha256"] = parts.payload_sha256;
-  if (!settings_.credentials.session_token.empty()) {
-    parts.headers["x-amz-security-token"] = settings_.credentials.session_token;
-  }
+  if (!credentials.session_token.empty()) parts.headers["x-amz-security-token"] = credentials.session_token;
   const std::string query = S3QueryString(call.query);
   HttpRequest request{.method = call.method,
                       .url = absl::StrCat(scheme_, host_, parts.path, query.empty() ? "" : "?", query),
@@ -75,7 +79,7 @@ absl::StatusOr<HttpReply> S3Client::Send(const S3Call& call) const {
                       .body = call.body,
                       .max_reply_bytes = call.max_reply_bytes,
                       .stall_timeout = call.patience};
-  request.headers["Authorization"] = S3Authorization(parts, scope, settings_.credentials);
+  request.headers["Authorization"] = S3Authorization(parts, scope, credentials);
   const int64_t bytes = static_cast<int64_t>(call.body.size()) + call.max_reply_bytes;
   request.timeout = call.patience + absl::Seconds(bytes / limits::kS3BytesPerSecond);
   return transport_->Send(request);
@@ -85,9 +89,10 @@ absl::StatusOr<HttpReply> S3Client::Run(const S3Call& call) const {
   Backoff backoff(Fold(jitter_, calls_.fetch_add(1)));
   while (true) {
     absl::StatusOr<HttpReply> reply = Send(call);
-    const bool passing = reply.ok() ? IsPassing(*reply) : absl::IsUnavailable(reply.status());
+    const bool refused = !ReasonOf(reply.status()).empty();  // there are no credentials
+    const bool passing = reply.ok() ? IsPassing(*reply) : absl::IsUnavailable(reply.status()) && !refused;
     if (!passing || backoff.failures() + 1 >= limits::kS3Attempts) {
-      if (reply.ok()) return reply;
+      if (reply.ok() || refused) return reply;
       return Annotate(reply.status(), absl::StrCat("S3 at ", scheme_, host_, " did not answer a ", call.method, " of ",
                                                    NameOf(settings_, call)));
     }
@@ -119,12 +124,14 @@ absl::StatusOr<HttpReply> S3Client::Succeed(const S3Call& call) const {
   return reply;
 }
 
-S3SignedUrl S3Client::Presign(const S3Call& call, const std::string& payload_sha256, absl::Duration valid_for) const {
+absl::StatusOr<S3SignedUrl> S3Client::Presign(const S3Call& call, const std::string& payload_sha256,
+                                              absl::Duration valid_for) const {
+  CHAINFLEET_ASSIGN_OR_RETURN(const S3Credentials credentials, credentials_.Current());
   S3SignedParts parts{call.method, PathOf(call), call.query, call.headers, payload_sha256};
   parts.headers["host"] = host_;
   const S3SigningScope scope{clock_->Wall(), settings_.region};
-  const std::string query = S3PresignedQuery(parts, scope, settings_.credentials, valid_for);
-  return {absl::StrCat(scheme_, host_, parts.path, "?", query), call.headers};
+  const std::string query = S3PresignedQuery(parts, scope, credentials, valid_for);
+  return S3SignedUrl{absl::StrCat(scheme_, host_, parts.path, "?", query), call.headers};
 }
 
 }  // namespace chainfleet

@@ -56,14 +56,17 @@ class S3Client {
   // Returns the reply if it is a 2xx; else errors of Run and StatusOf.
   absl::StatusOr<HttpReply> Succeed(const S3Call& call) const;
 
-  // The URL is valid from now, by the wall clock. The body of `call` is ignored: `payload_sha256` represents it.
-  S3SignedUrl Presign(const S3Call& call, const std::string& payload_sha256, absl::Duration valid_for) const;
+  // The URL is valid from now, by the wall clock, but not for longer than the credentials. The body of `call` is
+  // ignored: `payload_sha256` represents it. Errors of CredentialCache::Current.
+  absl::StatusOr<S3SignedUrl> Presign(const S3Call& call, const std::string& payload_sha256,
+                                      absl::Duration valid_for) const;
 
  private:
   absl::StatusOr<HttpReply> Send(const S3Call& call) const;
   std::string PathOf(const S3Call& call) const;
 
   const S3Settings settings_;
+  mutable CredentialCache credentials_;
   std::string scheme_, host_, folder_;  // requests go to scheme://host, folder, key
   HttpTransport* const transport_;
   const Clock* const clock_;

@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
-#include <map>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
 #include "core/store/blob_store/blob_store.h"
 
 namespace chainfleet {
@@ -60,42 +57,6 @@ absl::Status TakeEndpoint(const std::string& endpoint, S3Settings* settings) {
       absl::StrCat("AWS_ENDPOINT_URL is \"", endpoint, "\": give http://HOST:PORT or https://HOST:PORT"));
 }
 
-// Reads the lines NAME = VALUE of one [section].
-std::map<std::string, std::string> SectionOf(const std::string& text, const std::string& section) {
-  std::map<std::string, std::string> values;
-  bool inside = false;
-  for (absl::string_view line : absl::StrSplit(text, '\n')) {
-    line = absl::StripAsciiWhitespace(line);
-    if (absl::StartsWith(line, "[")) {
-      inside = line == absl::StrCat("[", section, "]");
-    } else if (const size_t sign = line.find('='); inside && sign != absl::string_view::npos && line[0] != '#') {
-      values[std::string(absl::StripAsciiWhitespace(line.substr(0, sign)))] =
-          std::string(absl::StripAsciiWhitespace(line.substr(sign + 1)));
-    }
-  }
-  return values;
-}
-
-absl::Status TakeCredentials(const Environment& environment, const FileSystem& files, S3Credentials* credentials) {
-  *credentials = {environment("AWS_ACCESS_KEY_ID"), environment("AWS_SECRET_ACCESS_KEY"),
-                  environment("AWS_SESSION_TOKEN")};
-  if (!credentials->access_key_id.empty() && !credentials->secret_access_key.empty()) return absl::OkStatus();
-  const std::string path =
-      FirstOf(environment, {"AWS_SHARED_CREDENTIALS_FILE"}, absl::StrCat(environment("HOME"), "/.aws/credentials"));
-  const std::string profile = FirstOf(environment, {"AWS_PROFILE"}, "default");
-  const absl::StatusOr<std::string> text = files.Read(path);
-  if (text.ok()) {
-    std::map<std::string, std::string> values = SectionOf(*text, profile);
-    *credentials = {values["aws_access_key_id"], values["aws_secret_access_key"], values["aws_session_token"]};
-    if (!credentials->access_key_id.empty() && !credentials->secret_access_key.empty()) return absl::OkStatus();
-  }
-  return WithReason(absl::FailedPreconditionError(absl::StrCat(
-                        "no credentials for S3: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or put both into "
-                        "profile [",
-                        profile, "] of ", path, text.ok() ? "" : absl::StrCat(" (", text.status().message(), ")"))),
-                    "NO_CREDENTIALS");
-}
-
 }  // namespace
 
 absl::StatusOr<S3Settings> ReadS3Settings(const std::string& url, const Environment& environment,
@@ -106,7 +67,7 @@ absl::StatusOr<S3Settings> ReadS3Settings(const std::string& url, const Environm
       TakeEndpoint(FirstOf(environment, {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"}, ""), &settings));
   settings.region = FirstOf(environment, {"AWS_REGION", "AWS_DEFAULT_REGION"}, "us-east-1");
   settings.ca_bundle = environment("AWS_CA_BUNDLE");
-  CHAINFLEET_RETURN_IF_ERROR(TakeCredentials(environment, files, &settings.credentials));
+  CHAINFLEET_ASSIGN_OR_RETURN(settings.credentials, FindCredentials(environment, files));
   return settings;
 }
 

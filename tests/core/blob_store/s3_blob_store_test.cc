@@ -30,7 +30,7 @@ class S3BlobStoreTest : public ::testing::Test {
  protected:
   absl::StatusOr<std::unique_ptr<S3BlobStore>> Open(const S3BlobStore::Options& options = {}) {
     S3Settings settings{.bucket = "draws", .prefix = "fleet/", .endpoint = "http://store:8333", .region = "eu-1"};
-    settings.credentials = {"id", kSecret, "session"};
+    settings.credentials = FixedCredentials({"id", kSecret, "session"});
     return S3BlobStore::Open(std::make_unique<S3Client>(settings, &http_, &clock_, RngKey{7},
                                                         [this](absl::Duration wait) { waits_.push_back(wait); }),
                              options);

@@ -119,12 +119,15 @@ TEST(S3Server, ReportsTheRefusalWithoutSecrets) {
     const absl::Status status = S3BlobStore::Open(MakeS3Client(with), {}).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
     EXPECT_EQ(ReasonOf(status), "STORE_REFUSED");
-    EXPECT_THAT(status.ToString(), Not(HasSubstr(with.credentials.secret_access_key)));
+    EXPECT_THAT(status.ToString(),
+                Not(HasSubstr(with.credentials(nullptr, SystemClock())->credentials.secret_access_key)));
     return std::string(status.message());
   };
-  settings.credentials.secret_access_key = "wrong-secret";
+  S3Credentials wrong = settings.credentials(nullptr, SystemClock())->credentials;
+  wrong.secret_access_key = "wrong-secret";
+  settings.credentials = FixedCredentials(wrong);
   EXPECT_THAT(refusal(settings), AllOf(HasSubstr("SignatureDoesNotMatch"), HasSubstr("s3://chainfleet/refused/")));
-  settings.credentials = {"reader", "secret-of-reader", ""};
+  settings.credentials = FixedCredentials({"reader", "secret-of-reader", ""});
   EXPECT_THAT(refusal(settings), HasSubstr("AccessDenied")) << "may read and not write";
   settings = S3ServerSettings("refused");
   settings.bucket = "no-such-bucket";

@@ -15,6 +15,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+S3Credentials Keys(const S3Settings& settings) { return settings.credentials(nullptr, SystemClock())->credentials; }
+
 class S3SettingsTest : public ::testing::Test {
  protected:
   S3SettingsTest() { std::filesystem::create_directories(folder_); }
@@ -41,8 +43,8 @@ TEST_F(S3SettingsTest, ReadsAddressAndEnvironment) {
   EXPECT_EQ(settings.prefix, "some/folder/");
   EXPECT_EQ(settings.endpoint, "http://store:8333");
   EXPECT_EQ(settings.region, "eu-west-1");
-  EXPECT_EQ(settings.credentials.access_key_id, "id");
-  EXPECT_EQ(settings.credentials.session_token, "token");
+  EXPECT_EQ(Keys(settings).access_key_id, "id");
+  EXPECT_EQ(Keys(settings).session_token, "token");
   EXPECT_EQ(settings.Url(), "s3://bucket/some/folder/");
   EXPECT_EQ(Read("s3://bucket")->prefix, "");
   EXPECT_EQ(Read("s3://bucket/")->prefix, "");
@@ -73,9 +75,9 @@ TEST_F(S3SettingsTest, TakesTheProfileOfTheCredentialsFileWhereTheEnvironmentHas
   std::ofstream(folder_ + "/credentials") << "[default]\naws_access_key_id = one\naws_secret_access_key=s1\n\n"
                                              "# comment\n[fleet]\r\naws_access_key_id=two\r\n"
                                              "aws_secret_access_key = s2=/+\naws_session_token=t2\n";
-  EXPECT_EQ(Read("s3://bucket")->credentials.access_key_id, "one");
+  EXPECT_EQ(Keys(*Read("s3://bucket")).access_key_id, "one");
   environment_["AWS_PROFILE"] = "fleet";
-  const S3Credentials fleet = Read("s3://bucket")->credentials;
+  const S3Credentials fleet = Keys(*Read("s3://bucket"));
   EXPECT_EQ(fleet.access_key_id, "two");
   EXPECT_EQ(fleet.secret_access_key, "s2=/+");
   EXPECT_EQ(fleet.session_token, "t2");

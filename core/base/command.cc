@@ -1,4 +1,4 @@
-#include "server/scale/command.h"
+#include "core/base/command.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -17,6 +17,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "core/base/command.h"
 #include "core/base/descriptor_limit.h"
 #include "core/base/environment.h"
 #include "core/base/host_port.h"
@@ -25,7 +26,6 @@
 #include "core/base/log.h"
 #include "core/base/settings_file.h"
 #include "core/base/version.h"
-#include "core/base/command.h"
 #include "server/server.h"
 
 namespace chainfleet {
@@ -123,6 +123,10 @@ void AddAccessFlags(CLI::App* app, Flags* flags) {
                   "Limit on a tenant's draws (estimated), data sets and models, in GiB")
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
+  app->add_option("--tenant-rows-per-second", flags->server.batches.tenant_rows_per_second,
+                  "Limit on the rows that a tenant predicts in a second; default: none")
+      ->check(CLI::Range(1, 1 << 30))
+      ->option_text("INT:INT in [1 - 1073741824]");
   app->add_option("--tenant-calls", flags->server.access.tenant_calls,
                   "Limit on a tenant's calls in flight, streams included")
       ->check(CLI::Range(1, 1 << 30))

@@ -126,7 +126,7 @@ class Server {
   std::unique_ptr<BlobStore> blobs_;
   std::unique_ptr<S3Client> s3_public_;  // signs requests, sends none
   DatasetRoots dataset_roots_;
-  const ByteBudget upload_budget_{limits::kMaxUploadsBytes};
+  const UploadBudget upload_budget_{limits::kMaxUploadsBytes};
   const ByteBudget reply_budget_{kMaxHeldReplyBytes};
   std::unique_ptr<AuditLog> audit_;
   std::unique_ptr<WorkerAdmission> admission_;

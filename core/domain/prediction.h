@@ -71,6 +71,7 @@ struct PredictPlan {
   Normalisation normalisation;
   TargetUnits target_units;
   std::optional<BlobRef> module;  // set if the model is a stored module
+  std::string tenant;             // the job's; not part of the message
   // Visits all fields but the kind and the likelihood of the model.
   static void Fields(auto& self, auto&& visit) {
     visit("job", self.job);

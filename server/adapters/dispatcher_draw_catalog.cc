@@ -15,6 +15,7 @@ namespace {
 std::shared_ptr<const PredictPlan> PlanOf(const JobBrief& job) {
   auto plan = std::make_shared<PredictPlan>();
   plan->job = job.id;
+  plan->tenant = job.tenant;
   plan->model = job.plan->spec.model;
   plan->normalisation = job.plan->normalisation;
   plan->target_units = job.plan->target_units;

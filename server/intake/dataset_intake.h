@@ -18,7 +18,9 @@ namespace chainfleet {
 // Collects the files of one upload, within its own bounds and those of all uploads. Not thread-safe.
 class DatasetUpload {
  public:
-  explicit DatasetUpload(const ByteBudget* budget) : share_(std::make_shared<UploadShare>(budget)) {}
+  // `tenant`: as UploadShare's.
+  explicit DatasetUpload(const UploadBudget* budget, const std::string& tenant = "")
+      : share_(std::make_shared<UploadShare>(budget, tenant)) {}
 
   // INVALID_ARGUMENT for messages that are out of order, or for more files, bytes of a name or data than limits.h
   // allows. RESOURCE_EXHAUSTED above limits::kMaxDatasetUploadBytes. Errors of UploadShare.

@@ -8,6 +8,12 @@
 namespace chainfleet {
 
 absl::Status UploadShare::Add(int64_t bytes) {
+  if (!tenant_.empty() && !own_.Add(bytes)) {
+    return WithReason(absl::ResourceExhaustedError(
+                          absl::StrCat("the uploads of tenant ", tenant_, " hold the ", max_bytes_ / 2 / limits::kMiB,
+                                       " MiB that one tenant may: try again when another upload has ended")),
+                      "TENANT_LIMIT");
+  }
   if (share_.Add(bytes)) return absl::OkStatus();
   return WithReason(
       absl::ResourceExhaustedError(absl::StrCat("the uploads that this server takes at the moment fill the ",

@@ -4,24 +4,53 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "core/base/byte_budget.h"
 #include "core/base/executor.h"
+#include "core/base/mutex.h"
 #include "core/base/status.h"
 
 namespace chainfleet {
 
-// One upload's share of the bytes that all uploads may hold; the destructor returns it. Not thread-safe.
+// The bytes that all uploads may hold, and half of them that those of one tenant may. Thread-safe.
+class UploadBudget {
+ public:
+  explicit UploadBudget(int64_t max_bytes) : all_(max_bytes) {}
+
+  const ByteBudget& all() const { return all_; }
+  ByteBudget Of(const std::string& tenant) const {
+    MutexLock lock(&mutex_);
+    return by_tenant_.try_emplace(tenant, ByteBudget(all_.max_bytes() / 2)).first->second;
+  }
+
+ private:
+  const ByteBudget all_;
+  mutable Mutex mutex_;
+  mutable std::map<std::string, ByteBudget> by_tenant_ CHAINFLEET_GUARDED_BY(mutex_);
+};
+
+// One upload's share of these bytes; the destructor returns it. Not thread-safe.
 class UploadShare {
  public:
-  explicit UploadShare(const ByteBudget* budget) : max_bytes_(budget->max_bytes()), share_(*budget) {}
+  // `tenant` is empty for uploads of workers, and on a server without tokens: only the bound of all uploads counts.
+  explicit UploadShare(const UploadBudget* budget, std::string tenant = "")
+      : max_bytes_(budget->all().max_bytes()),
+        tenant_(std::move(tenant)),
+        own_(tenant_.empty() ? budget->all() : budget->Of(tenant_)),
+        share_(budget->all()) {}
 
-  // RESOURCE_EXHAUSTED / UPLOADS_FULL: other uploads hold too much, and nothing is added.
+  // RESOURCE_EXHAUSTED / UPLOADS_FULL: other uploads hold too much; TENANT_LIMIT: those of this tenant do. The upload
+  // must end then.
   absl::Status Add(int64_t bytes);
 
  private:
   const int64_t max_bytes_;
+  const std::string tenant_;
+  ByteShare own_;
   ByteShare share_;
 };
 

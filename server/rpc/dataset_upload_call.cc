@@ -12,7 +12,7 @@ DatasetUploadCall::DatasetUploadCall(const ServiceParts& parts, const absl::Stat
     : parts_(parts),
       tenant_(tenant.value_or("")),
       response_(response),
-      upload_(std::make_shared<DatasetUpload>(parts.upload_budget)) {
+      upload_(std::make_shared<DatasetUpload>(parts.upload_budget, parts.auth->wants_tokens() ? tenant_ : "")) {
   Begin(tenant.status());
 }
 

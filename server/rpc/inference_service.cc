@@ -369,6 +369,7 @@ void InferenceService::Infer(const Context& context, inference::ModelInferReques
                      .members = call->WantsMembers(),
                      .gradients = call->WantsGradients(),
                      .quantiles = call->quantiles,
+                     .tenant = model->job.tenant,
                      .trace_id = RequestIdOf(context)};
   answer->OnCancelled(batcher_->Predict(
       std::move(query), std::make_shared<const InputTensor>(std::move(call->input)),

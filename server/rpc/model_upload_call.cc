@@ -40,7 +40,7 @@ absl::Status AtServer(const absl::Status& status) {
 }  // namespace
 
 struct ModelUploadCall::File {
-  explicit File(const ByteBudget* budget) : share(budget) {}
+  File(const UploadBudget* budget, const std::string& tenant) : share(budget, tenant) {}
 
   absl::Status Open(const std::string& folder) {
     absl::StatusOr<SpoolFile> made = SpoolFile::Make(folder);
@@ -66,7 +66,7 @@ ModelUploadCall::ModelUploadCall(const ServiceParts& parts, const absl::StatusOr
     : parts_(parts),
       caller_(caller.value_or(Principal())),
       response_(response),
-      file_(std::make_shared<File>(parts.upload_budget)) {
+      file_(std::make_shared<File>(parts.upload_budget, parts.auth->wants_tokens() ? caller_.tenant : "")) {
   Begin(caller.status());
 }
 

@@ -128,6 +128,7 @@ grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::Pr
                        .members = request->member_probabilities(),
                        .gradients = request->gradients(),
                        .quantiles = {request->quantiles().begin(), request->quantiles().end()},
+                       .tenant = draws->job.tenant,
                        .trace_id = RequestIdOf(*context)};
     answer->OnCancelled(batcher_->Predict(
         std::move(query), std::make_shared<const InputTensor>(*std::move(inputs)),

@@ -51,7 +51,7 @@ struct ServiceParts {
   const DatasetRoots* dataset_roots = nullptr;
   DatasetReads* dataset_reads = nullptr;                    // reads of data sets named by URI
   ObjectChecks* object_checks = nullptr;                    // checks before commits
-  const ByteBudget* upload_budget = nullptr;                // for data sets and models
+  const UploadBudget* upload_budget = nullptr;              // for data sets and models
   const ByteBudget* reply_budget = nullptr;                 // for predictions, until clients have read them
   RngKey request_ids;                                       // for calls whose client gives no id
   absl::Duration longest_call = limits::kEvaluateDeadline;  // for calls that read draws

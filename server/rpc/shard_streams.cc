@@ -59,14 +59,19 @@ class ShardStreams::Session {
   Session(Reactor* reactor, Executor* executor) : executor_(executor), reactor_(reactor) {}
 
   // Called before the session is registered.
-  void SetWorker(const WorkerIdentity& session) {
+  void SetWorker(const WorkerIdentity& session, Admission admission) {
     MutexLock lock(&mutex_);
+    admission_ = std::move(admission);
     worker_ = session.worker;
     incarnation_ = session.incarnation;
   }
   std::string worker() {
     MutexLock lock(&mutex_);
     return worker_;
+  }
+  Admission admission() {
+    MutexLock lock(&mutex_);
+    return admission_;
   }
 
   // Marks the stream as ending: a later registration must remove it again. Returns worker().
@@ -191,6 +196,7 @@ class ShardStreams::Session {
   Mutex mutex_;
   std::string worker_ CHAINFLEET_GUARDED_BY(mutex_);  // empty before its hello
   std::string incarnation_ CHAINFLEET_GUARDED_BY(mutex_);
+  Admission admission_ CHAINFLEET_GUARDED_BY(mutex_);
   bool ending_ CHAINFLEET_GUARDED_BY(mutex_) = false;
   Reactor* reactor_ CHAINFLEET_GUARDED_BY(mutex_);  // null once finished
   std::map<uint64_t, Shard> shards_ CHAINFLEET_GUARDED_BY(mutex_);
@@ -228,8 +234,8 @@ class ShardStreams::Stream final : public Session::Reactor {
       case v1::ShardUpdate::kHello: {
         CHAINFLEET_RETURN_IF_ERROR(CheckHello(update_.hello()));
         const WorkerIdentity said{update_.hello().worker(), update_.hello().incarnation()};
-        CHAINFLEET_RETURN_IF_ERROR(admit_(said));
-        session_->SetWorker(said);
+        CHAINFLEET_ASSIGN_OR_RETURN(Admission admission, admit_(said));
+        session_->SetWorker(said, std::move(admission));
         streams_->Register(update_.hello().worker(), session_);
         return absl::OkStatus();
       }
@@ -304,7 +310,9 @@ void ShardStreams::Close() {
 std::vector<ServingWorker> ShardStreams::Workers() {
   MutexLock lock(&mutex_);
   std::vector<ServingWorker> workers;
-  for (auto& [worker, session] : sessions_) workers.push_back({worker, session->in_flight()});
+  for (auto& [worker, session] : sessions_) {
+    workers.push_back({worker, session->in_flight(), session->admission()});
+  }
   return workers;
 }
 

@@ -24,8 +24,8 @@ class ShardStreams final : public ShardPort {
   ~ShardStreams() override;
 
   // Opens a stream. It is registered when its hello arrives and `admit` accepts the session that the hello names; it
-  // then replaces an older stream of the same worker.
-  using Admit = std::function<absl::Status(const WorkerIdentity& session)>;
+  // then replaces an older stream of the same worker. `admit` returns how the worker was let in.
+  using Admit = std::function<absl::StatusOr<Admission>(const WorkerIdentity& session)>;
   grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* Open(const absl::Status& admitted, Admit admit);
 
   // True if a shard that the session has not answered yet reads the object.

@@ -22,6 +22,10 @@ v1::CommitProgressReply ToReply(const CommitReply& reply) {
   return rendered;
 }
 
+Admission AdmissionOf(const Principal& caller) {
+  return caller.worker ? Admission{caller.worker->claims().token, caller.worker->claims().tenant} : Admission{};
+}
+
 // Sets the signature of the segment, if there is one, and the caller's certificate. PERMISSION_DENIED / BAD_SIGNATURE:
 // a worker that has joined did not sign it.
 absl::Status TakeSignature(const Principal& caller, const std::string& signature, ProgressCommit* commit) {
@@ -65,7 +69,7 @@ grpc::ServerUnaryReactor* WorkerService::Synchronize(Context* context, const v1:
     if (!said.ok()) return answer->Fail(said);
     absl::StatusOr<SynchronizeRequest> parsed = FromProto(*request);
     if (!parsed.ok()) return answer->Fail(parsed.status());
-    if (caller->worker) parsed->admission = {caller->worker->claims().token, caller->worker->claims().tenant};
+    parsed->admission = AdmissionOf(*caller);
     parts_.dispatcher->Synchronize(*parsed, [answer](absl::StatusOr<SynchronizeReply> reply) {
       answer->Answer(reply, [](const SynchronizeReply& value) { return ToProto(value); });
     });
@@ -151,9 +155,9 @@ grpc::ServerWriteReactor<v1::Chunk>* WorkerService::GetBlob(Context* context, co
 
 grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* WorkerService::ServeShards(Context* context) {
   const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
-  const auto admit = [this, caller](const WorkerIdentity& session) {
+  const auto admit = [this, caller](const WorkerIdentity& session) -> absl::StatusOr<Admission> {
     CHAINFLEET_RETURN_IF_ERROR(CheckSpeaker(*caller, session));
-    if (!parts_.auth->wants_tokens() || Sessions(*parts_.dispatcher).IsPresent(session)) return absl::OkStatus();
+    if (!parts_.auth->wants_tokens() || Sessions(*parts_.dispatcher).IsPresent(session)) return AdmissionOf(*caller);
     return WithReason(absl::UnavailableError(absl::StrCat("worker ", session.worker,
                                                           " has not called Synchronize in this incarnation yet")),
                       "NOT_HELD");

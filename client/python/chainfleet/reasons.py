@@ -404,7 +404,9 @@ class StoreUnreachable(ChainfleetError):
 
 
 class TenantLimit(ChainfleetError):
-    """The [tenant](../guides/access.md#tenants) has reached a bound on jobs, chains, stored bytes or calls."""
+    """The [tenant](../guides/access.md#tenants) has reached a bound on jobs, chains, stored bytes, uploads, rows or
+    calls.
+    """
 
     hint = "the message names the bound: delete something, wait, or have an operator raise the bound"
 

@@ -66,7 +66,7 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
       stages_.front().start();
       return absl::OkStatus();
     }
-    if (queue().WorkerIds().empty()) return NoServingWorker();
+    if (queue().WorkerIds(draws().plan->tenant).empty()) return NoServingWorker();
     Finish(std::move(result_));
     return absl::OkStatus();
   }
@@ -117,7 +117,7 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
 
   // Each stage computes one chain on each worker.
   void AddFlatness() {
-    const size_t width = std::max<size_t>(queue().WorkerIds().size(), 1);
+    const size_t width = std::max<size_t>(queue().WorkerIds(draws().plan->tenant).size(), 1);
     for (size_t first = 0; first < draws().chains.size(); first += width) {
       stages_.push_back({[this, first, width] { RunFlatness(first, width); }, [] {}});
     }

@@ -42,7 +42,7 @@ struct Batch;
 
 struct Request {
   DrawQuery draws;
-  std::string trace_id;
+  std::string tenant, trace_id;
   int64_t rows;
   std::shared_ptr<const InputTensor> inputs;  // null once answered without a batch: their bytes count while held
   PredictPriority priority = PredictPriority::kNormal;
@@ -120,15 +120,18 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
         limits(limits),
         observer(ObserverOrNobody(observer)),
         input_bytes(limits.max_bytes),
-        versions(router->catalog(), &strand) {}
+        versions(router->catalog(), &strand),
+        rates(limits.tenant_rows_per_second) {}
 
   void Take(const Kind& kind, const PredictQuery& query, const std::shared_ptr<Request>& request) {
     request->by_deadline = by_deadline.emplace(request->deadline, request);
     if (Expired(request, clock->Monotonic())) return;
-    if (num_waiting >= limits.max_waiting) {
-      return Answer(request, WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                                            limits.max_waiting, " predictions wait already: retry with backoff")),
-                                        "QUEUE_FULL"));
+    if (num_waiting >= limits.max_waiting && !HasShare(request->tenant)) {
+      return Answer(request,
+                    WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                                   limits.max_waiting, " predictions wait already, ", waiting_of[request->tenant],
+                                   " of tenant ", request->tenant, ": retry with backoff")),
+                               "QUEUE_FULL"));
     }
     SetWaiting(request.get(), true);
     WatchDeadlines();
@@ -151,10 +154,19 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     Advance(kind);
   }
 
+  // True if fewer of the tenant's requests wait than its equal share of the places. So all together wait at most twice
+  // as many as there are places.
+  bool HasShare(const std::string& tenant) const {
+    const auto own = waiting_of.find(tenant);
+    const auto others = static_cast<int64_t>(waiting_of.size()) - (own == waiting_of.end() ? 0 : 1);
+    return (own == waiting_of.end() ? 0 : own->second) < limits.max_waiting / (others + 1);
+  }
+
   void SetWaiting(Request* request, bool waiting) {
     if (request->waiting == waiting) return;
     request->waiting = waiting;
     num_waiting += waiting ? 1 : -1;
+    if ((waiting_of[request->tenant] += waiting ? 1 : -1) == 0) waiting_of.erase(request->tenant);
   }
 
   // True if the request needs no more work. Answers a request whose deadline has passed, because its timer may not have
@@ -358,7 +370,9 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
   std::map<Kind, Group> groups;
   const ByteBudget input_bytes;
   VersionLookup versions;
-  int64_t num_waiting = 0;                                              // in all groups
+  int64_t num_waiting = 0;                    // in all groups
+  std::map<std::string, int64_t> waiting_of;  // by tenant; none is 0
+  RowRates rates;
   std::multimap<absl::Duration, std::shared_ptr<Request>> by_deadline;  // all unanswered requests
   absl::Duration watching = absl::InfiniteDuration();                   // deadline of the current timer
 };
@@ -371,13 +385,17 @@ const BatchLimits& Batcher::limits() const { return state_->limits; }
 
 std::function<void()> Batcher::Predict(PredictQuery query, std::shared_ptr<const InputTensor> inputs,
                                        absl::Duration timeout, PredictPriority priority, Done done) {
-  inputs = state_->Hold(std::move(inputs));
-  if (inputs == nullptr) {
-    state_->strand.Schedule([done = std::move(done), max_bytes = state_->limits.max_bytes] {
-      done(WithReason(absl::ResourceExhaustedError(absl::StrCat("the inputs of predictions under way would take over ",
-                                                                max_bytes, " bytes: retry with backoff")),
-                      "QUEUE_FULL"));
-    });
+  const absl::Duration now = state_->clock->Monotonic();
+  const int64_t rows = inputs->shape.empty() ? 0 : inputs->shape.front();
+  absl::Status taken = state_->rates.Take(query.tenant, std::max<int64_t>(rows, 0), now);
+  if (taken.ok() && (inputs = state_->Hold(std::move(inputs))) == nullptr) {
+    taken =
+        WithReason(absl::ResourceExhaustedError(absl::StrCat("the inputs of predictions under way would take over ",
+                                                             state_->limits.max_bytes, " bytes: retry with backoff")),
+                   "QUEUE_FULL");
+  }
+  if (!taken.ok()) {
+    state_->strand.Schedule([done = std::move(done), taken] { done(taken); });
     return [] {};
   }
   if (GoesAlone(query, *inputs)) {
@@ -385,10 +403,16 @@ std::function<void()> Batcher::Predict(PredictQuery query, std::shared_ptr<const
     return state_->PredictAlone(std::move(query), std::move(inputs), timeout, std::move(done));
   }
   const Kind kind = KindOf(query, *inputs, state_->limits.max_rows);
-  const absl::Duration now = state_->clock->Monotonic();
-  const int64_t rows = inputs->shape.front();
-  const auto request = std::make_shared<Request>(
-      Request{query.draws, query.trace_id, rows, std::move(inputs), priority, now, now + timeout, std::move(done), {}});
+  const auto request = std::make_shared<Request>(Request{query.draws,
+                                                         query.tenant,
+                                                         query.trace_id,
+                                                         rows,
+                                                         std::move(inputs),
+                                                         priority,
+                                                         now,
+                                                         now + timeout,
+                                                         std::move(done),
+                                                         {}});
   state_->strand.Schedule(
       [state = state_, kind, query = std::move(query), request] { state->Take(kind, query, request); });
   return [weak = std::weak_ptr<Request>(request), state = state_] {

@@ -13,13 +13,16 @@
 #include "server/predict/serving/inference_statistics.h"
 #include "server/predict/serving/predict_priority.h"
 #include "server/predict/serving/predict_router.h"
+#include "server/predict/serving/row_rates.h"
 
 namespace chainfleet {
 
 struct BatchLimits {
-  int64_t max_rows = 512;                        // in a batch; a larger request is its own batch
-  absl::Duration max_delay;                      // time that a request waits for others while the workers are free
-  int64_t max_waiting = 1024;                    // waiting requests; further ones are rejected
+  int64_t max_rows = 512;    // in a batch; a larger request is its own batch
+  absl::Duration max_delay;  // time that a request waits for others while the workers are free
+  // Waiting requests. Beyond it, a tenant's requests are rejected that has as many as its equal share, or more.
+  int64_t max_waiting = 1024;
+  int64_t tenant_rows_per_second = RowRates::kNone;
   int64_t max_bytes = limits::kMaxPredictBytes;  // bytes of all inputs, waiting or in flight; further ones are rejected
 };
 
@@ -48,9 +51,9 @@ class Batcher {
 
   const BatchLimits& limits() const;
 
-  // Errors are those of PredictRouter::Predict, and RESOURCE_EXHAUSTED / QUEUE_FULL. A request that times out or is
-  // cancelled while it waits never reaches a worker. A request that is rejected for its contents does not affect the
-  // others of its batch. The shards of a batch carry the first request's trace_id and "+N" for N others.
+  // Errors are those of PredictRouter::Predict, and RESOURCE_EXHAUSTED / QUEUE_FULL or TENANT_LIMIT. A request that
+  // times out or is cancelled while it waits never reaches a worker. A request that is rejected for its contents does
+  // not affect the others of its batch. The shards of a batch carry the first request's trace_id and "+N" for N others.
   std::function<void()> Predict(PredictQuery query, std::shared_ptr<const InputTensor> inputs, absl::Duration timeout,
                                 PredictPriority priority, std::function<void(absl::StatusOr<Prediction>)> done);
 

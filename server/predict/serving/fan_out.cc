@@ -41,7 +41,8 @@ FanOut::FanOut(std::weak_ptr<void> owner, Strand* strand, ShardQueue* queue, Dra
       events_(std::move(events)),
       rows_per_block_(plan_.rows_per_block > 0
                           ? plan_.rows_per_block
-                          : RowsPerBlock(*plan_.draws, plan_.kinds.size(), queue->WorkerIds().size(), plan_.members)) {}
+                          : RowsPerBlock(*plan_.draws, plan_.kinds.size(),
+                                         queue->WorkerIds(plan_.draws->plan->tenant).size(), plan_.members)) {}
 
 void FanOut::Advance() {
   while (next_row_ < plan_.num_rows && open_.size() < limits::kRowBlocksInFlight) BeginBlock();
@@ -53,7 +54,7 @@ void FanOut::BeginBlock() {
   Block& block = open_[first_row];
   block.rows = {first_row, std::min(rows_per_block_, plan_.num_rows - first_row)};
   next_row_ += block.rows.num_rows;
-  for (ChainGroup& group : GroupChains(plan_.draws->chains, queue_->WorkerIds())) {
+  for (ChainGroup& group : GroupChains(plan_.draws->chains, queue_->WorkerIds(plan_.draws->plan->tenant))) {
     ShardRequest request;
     request.plan = plan_.draws->plan;
     request.chains = std::move(group.chains);

@@ -49,7 +49,7 @@ class PredictCall final : public PinnedCall<Prediction> {
         clock_(clock),
         observer_(observer),
         began_(clock->Monotonic()),
-        num_workers_(queue->WorkerIds().size()),
+        num_workers_(queue->WorkerIds(query.tenant).size()),
         query_(std::move(query)),
         inputs_(std::move(inputs)),
         held_(kept_bytes),

@@ -30,6 +30,7 @@ struct PredictQuery {
   bool members = false;                // also return the outputs of each draw
   bool gradients = false;              // also return the gradients by the inputs, of the mean and of each draw
   std::vector<double> quantiles = {};  // levels, for float32 targets
+  std::string tenant = {};             // the caller's
   std::string trace_id = {};           // sent with the shards, for logs
   PredictPriority priority = PredictPriority::kNormal;  // for its shards that wait for workers
   bool rows_are_checked = false;                        // by CheckRows

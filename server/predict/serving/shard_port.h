@@ -9,12 +9,14 @@
 
 #include "core/base/status.h"
 #include "core/domain/prediction.h"
+#include "core/domain/worker_protocol.h"
 
 namespace chainfleet {
 
 struct ServingWorker {
   std::string id;
   int32_t shards_in_flight = 0;  // from Send until just before its `done` runs
+  Admission admission = {};      // says whose shards it takes
 };
 
 // Thread-safe.

@@ -35,13 +35,34 @@ absl::Status NoWorkerCould(const absl::Status& last) {
       absl::IsUnavailable(last) ? ReasonOf(last) : "");
 }
 
-// The order of waiting shards: predictions before evaluations, then by urgency, then oldest first.
+// The order of waiting shards: predictions before evaluations, then by urgency, then in turn by tenant, then oldest
+// first.
 struct Place {
   bool evaluation = false;
   PredictPriority priority = PredictPriority::kHigh;
+  uint64_t turn = 0;
   uint64_t ticket = 0;
 
   auto operator<=>(const Place&) const = default;
+};
+
+// Gives each tenant's shards numbers that rise by one from the shard that was sent last, so that a tenant with few
+// shards waits for one of each other tenant at most (start-time fair queueing, Goyal et al., SIGCOMM 1996). Not
+// thread-safe.
+class Turns {
+ public:
+  uint64_t Take(const std::string& tenant) {
+    uint64_t& next = next_[tenant];
+    next = std::max(next, now_);
+    return next++;
+  }
+  void Sent(uint64_t turn) { now_ = std::max(now_, turn); }
+  // Forgets the tenants; none has a shard that waits.
+  void Forget() { next_.clear(); }
+
+ private:
+  uint64_t now_ = 0;
+  std::map<std::string, uint64_t> next_;
 };
 
 // The worker is at fault: its answer does not fit the request, or its device or program is broken.
@@ -79,6 +100,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     absl::Duration deadline;  // monotonic
     PredictPriority priority;
     Done done;
+    uint64_t turn = 0;
     std::set<std::string> lost_by = {};   // workers that lost it in this round; the next round begins when all have
     std::set<std::string> not_to = {};    // workers that were at fault, in any round
     absl::Status fault = {};              // the newest fault
@@ -86,6 +108,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     std::vector<Attempt> under_way = {};  // empty while it waits; two while a worker is slow with it
 
     bool evaluation() const { return request.rows.has_value(); }
+    bool MayGoTo(const ServingWorker& worker) const { return worker.admission.Admits(request.plan->tenant); }
   };
 
   const Clock* const clock;
@@ -94,6 +117,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   std::atomic<uint64_t> next_id = 1;  // for tickets and attempts
   std::map<uint64_t, Shard> shards;   // by ticket
   std::set<Place> waiting;
+  Turns turns;
   std::map<std::string, int> evaluations;             // attempts in flight, by worker
   std::map<std::string, int> late;                    // late attempts in flight, by worker
   std::map<std::string, absl::Duration> slow_until;   // monotonic; workers whose late attempts were cancelled
@@ -108,12 +132,13 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
           "QUEUE_FULL"));
       return;
     }
+    shard.turn = turns.Take(shard.request.plan->tenant);
     Wait(ticket, shards.emplace(ticket, std::move(shard)).first->second);
     Pump();
   }
 
   static Place PlaceOf(uint64_t ticket, const Shard& shard) {
-    return {shard.evaluation(), shard.evaluation() ? PredictPriority::kHigh : shard.priority, ticket};
+    return {shard.evaluation(), shard.evaluation() ? PredictPriority::kHigh : shard.priority, shard.turn, ticket};
   }
   void Wait(uint64_t ticket, const Shard& shard) { waiting.insert(PlaceOf(ticket, shard)); }
 
@@ -151,10 +176,12 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
         continue;
       }
       it = waiting.erase(it);
+      turns.Sent(shard.turn);
       ++worker->shards_in_flight;
       ++shard.attempts;
       Send(ticket, &shard, worker->id);
     }
+    if (waiting.empty()) turns.Forget();
     if (late.empty()) return;
     for (auto& [ticket, shard] : shards) {
       if (shard.under_way.size() == 1 && shard.under_way.front().late) SendBeside(ticket, &shard, &workers);
@@ -162,8 +189,10 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   }
 
   static absl::Status AnyMayAnswer(const Shard& shard, const std::vector<ServingWorker>& workers) {
-    if (workers.empty()) return NoServingWorker();
-    const bool any = std::ranges::any_of(workers, [&](const auto& w) { return !shard.not_to.contains(w.id); });
+    const auto may = [&](const ServingWorker& worker) { return shard.MayGoTo(worker); };
+    if (std::ranges::none_of(workers, may)) return NoServingWorker();
+    const bool any =
+        std::ranges::any_of(workers, [&](const auto& w) { return may(w) && !shard.not_to.contains(w.id); });
     return any ? absl::OkStatus() : OnlyFaults(shard.fault);
   }
 
@@ -173,7 +202,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
 
   // Null while no permitted worker has room. Slow and suspended workers are used if there are no others.
   ServingWorker* Choose(Shard* shard, std::vector<ServingWorker>* workers) {
-    const auto lost = [&](const ServingWorker& w) { return shard->lost_by.contains(w.id); };
+    const auto lost = [&](const ServingWorker& w) { return shard->lost_by.contains(w.id) || !shard->MayGoTo(w); };
     if (std::all_of(workers->begin(), workers->end(), lost)) shard->lost_by = shard->not_to;
     const auto passed_over = [&](const ServingWorker& w) { return lost(w) || IsAvoided(w.id); };
     const bool all_avoided = std::all_of(workers->begin(), workers->end(), passed_over);
@@ -254,7 +283,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     if (shard->not_to.size() >= limits::kShardAttempts) return;
     ServingWorker* best = nullptr;
     for (ServingWorker& worker : *workers) {
-      if (!HasRoom(*shard, worker) || IsAvoided(worker.id)) continue;
+      if (!HasRoom(*shard, worker) || IsAvoided(worker.id) || !shard->MayGoTo(worker)) continue;
       if (shard->lost_by.contains(worker.id) || worker.id == shard->under_way.front().worker) continue;
       if (best == nullptr || worker.shards_in_flight < best->shards_in_flight) best = &worker;
     }
@@ -322,7 +351,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   // Retries at once if another worker is there or none may have the shard; after a pause if all workers have lost it.
   void Retry(uint64_t ticket, Shard* shard) {
     const std::vector<ServingWorker> workers = port->Workers();
-    const auto lost = [&](const auto& w) { return shard->lost_by.contains(w.id); };
+    const auto lost = [&](const auto& w) { return shard->lost_by.contains(w.id) || !shard->MayGoTo(w); };
     if (!std::ranges::all_of(workers, lost) || !AnyMayAnswer(*shard, workers).ok()) {
       Wait(ticket, *shard);
       return;
@@ -380,9 +409,11 @@ void ShardQueue::Cancel(uint64_t ticket) {
   state_->strand.Schedule([state = state_, ticket] { state->Cancel(ticket); });
 }
 
-std::vector<std::string> ShardQueue::WorkerIds() const {
+std::vector<std::string> ShardQueue::WorkerIds(const std::string& tenant) const {
   std::vector<std::string> ids;
-  for (const ServingWorker& worker : state_->port->Workers()) ids.push_back(worker.id);
+  for (const ServingWorker& worker : state_->port->Workers()) {
+    if (worker.admission.Admits(tenant)) ids.push_back(worker.id);
+  }
   return ids;
 }
 

@@ -64,8 +64,8 @@ class ShardQueue {
   // `done` does not run any more, unless it already runs. No effect on a finished shard.
   void Cancel(uint64_t ticket);
 
-  // Returns the ids of the serving workers, sorted.
-  std::vector<std::string> WorkerIds() const;
+  // Returns the ids of the workers that serve the tenant, sorted.
+  std::vector<std::string> WorkerIds(const std::string& tenant) const;
 
  private:
   struct State;

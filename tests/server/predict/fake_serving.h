@@ -176,8 +176,9 @@ class FakeShardPort final : public ShardPort {
   int64_t corrupted_row_offset = 1000;                 // rows that are changed are predicted as those so far beyond
   std::vector<Sent> sent;
   std::vector<uint64_t> cancelled;
-  int32_t most_in_flight = 0;            // on one worker
-  absl::Duration shard_time, draw_time;  // that an answer takes, and each of its networks
+  int32_t most_in_flight = 0;                    // on one worker
+  std::map<std::string, std::string> tenant_of;  // by worker; none: it serves all
+  absl::Duration shard_time, draw_time;          // that an answer takes, and each of its networks
   // Its open shards end with UNAVAILABLE, as when its stream breaks.
   void Break(const std::string& worker) {
     workers.erase(worker);
@@ -196,7 +197,7 @@ class FakeShardPort final : public ShardPort {
 
   std::vector<ServingWorker> Workers() override {
     std::vector<ServingWorker> list;
-    for (const auto& [id, mood] : workers) list.push_back({id, in_flight_[id]});
+    for (const auto& [id, mood] : workers) list.push_back({id, in_flight_[id], {"token", tenant_of[id]}});
     return list;
   }
 

@@ -445,6 +445,51 @@ TEST(Batcher, RefusesMoreThanMayWait) {
   EXPECT_FALSE(answers[4]);
 }
 
+// The flood of one tenant fills the places, and another tenant is not refused for it.
+TEST(Batcher, EachTenantHasItsShareOfThePlacesThatWait) {
+  World world({.max_waiting = 4});
+  world.port.workers = {{"a", Mood::kHangs}};
+  const auto ask = [&](const std::string& tenant, Answer* answer) {
+    world.Ask(Rows({1}), answer, absl::Seconds(60), PredictPriority::kNormal,
+              {.draws = {.job = "job"}, .tenant = tenant});
+    world.executor.RunUntilIdle();
+  };
+  std::vector<Answer> flood(7), quiet(3);
+  for (Answer& answer : flood) ask("flood", &answer);
+  EXPECT_FALSE(flood[5]) << "two under way, four wait";
+  ASSERT_TRUE(flood[6]);
+  EXPECT_EQ(ReasonOf(flood[6]->status()), "QUEUE_FULL");
+  EXPECT_THAT(std::string(flood[6]->status().message()), ::testing::HasSubstr("4 of tenant flood"));
+  for (Answer& answer : quiet) ask("quiet", &answer);
+  EXPECT_FALSE(quiet[0] || quiet[1]) << "half of the places";
+  ASSERT_TRUE(quiet[2]);
+  EXPECT_EQ(ReasonOf(quiet[2]->status()), "QUEUE_FULL");
+}
+
+TEST(Batcher, RefusesRowsBeyondTheRateOfTheirTenant) {
+  World world({.tenant_rows_per_second = 10});
+  const auto ask = [&](const std::string& tenant, size_t rows) {
+    Answer answer;
+    world.Ask(Rows(std::vector<float>(rows, 1)), &answer, absl::Seconds(60), PredictPriority::kNormal,
+              {.draws = {.job = "job"}, .tenant = tenant});
+    world.executor.RunUntilIdle();
+    return answer ? answer->status() : absl::UnknownError("no answer");
+  };
+  EXPECT_TRUE(ask("a", 6).ok());
+  const absl::Status refused = ask("a", 6);
+  EXPECT_EQ(ReasonOf(refused), "TENANT_LIMIT");
+  EXPECT_THAT(std::string(refused.message()), ::testing::HasSubstr("try 6 rows again in 200ms"));
+  EXPECT_TRUE(ask("b", 6).ok());
+  world.executor.RunFor(absl::Milliseconds(200));
+  EXPECT_TRUE(ask("a", 6).ok());
+  world.executor.RunFor(absl::Seconds(1));
+  EXPECT_TRUE(ask("a", 25).ok()) << "more than a second's rows, from a full bucket";
+  world.executor.RunFor(absl::Seconds(1));
+  EXPECT_EQ(ReasonOf(ask("a", 1)), "TENANT_LIMIT") << "taken in advance";
+  world.executor.RunFor(absl::Seconds(1));
+  EXPECT_TRUE(ask("a", 1).ok());
+}
+
 TEST(Batcher, AVersionIsServedToThoseWhoAskedForItBeforeItWasDeleted) {
   World world;
   world.port.workers = {{"a", Mood::kHangs}};

@@ -160,6 +160,54 @@ TEST(ShardQueue, TheMostUrgentOfThoseThatWaitIsSentFirstThenTheOldest) {
   EXPECT_THAT(world.done, ElementsAre(9, 5, 6, 3, 4, 1, 2)) << "9 in the place that is kept for evaluations";
 }
 
+// A tenant's shard waits for one of each other tenant, and not for all that came before.
+TEST(ShardQueue, TenantsTakeTurns) {
+  World world({{"a", Mood::kHangs}});
+  const auto submit = [&](const std::string& tenant, int64_t first_row) {
+    ShardRequest request;
+    auto plan = std::make_shared<PredictPlan>(*world.catalog.pinned.plan);
+    plan->tenant = tenant;
+    request.plan = plan;
+    request.chains = world.catalog.pinned.chains;
+    request.kinds = {DrawKind::kTheta};
+    request.inputs = testing::NumberedRows(1);
+    world.Submit(std::move(request), "", first_row, absl::InfiniteDuration());
+  };
+  for (int i = 0; i < limits::kMaxShardsInFlightPerWorker; ++i) submit("flood", -1);
+  for (const int64_t row : {0, 1, 2, 3}) submit("flood", row);
+  for (const int64_t row : {10, 11}) submit("quiet", row);
+  for (int i = 0; i < limits::kMaxShardsInFlightPerWorker; ++i) world.port.AnswerOldest();
+  world.executor.RunUntilIdle();
+  world.done.clear();
+  for (int i = 0; i < 6; ++i) {
+    world.port.AnswerOldest();
+    world.executor.RunUntilIdle();
+  }
+  EXPECT_EQ(world.done.front(), 10) << "the quiet tenant's first goes before the rest of the flood";
+  EXPECT_THAT(std::vector<int64_t>(world.done.begin(), world.done.begin() + 3), Contains(11));
+}
+
+TEST(ShardQueue, AWorkerOfATenantGetsNoShardOfAnother) {
+  World world({{"own", Mood::kAnswers}});
+  world.port.tenant_of["own"] = "vision";
+  ShardRequest request;
+  auto plan = std::make_shared<PredictPlan>(*world.catalog.pinned.plan);
+  plan->tenant = "speech";
+  request.plan = plan;
+  request.chains = world.catalog.pinned.chains;
+  request.kinds = {DrawKind::kTheta};
+  request.inputs = testing::NumberedRows(1);
+  world.Submit(request, "own", 0, absl::InfiniteDuration());
+  ASSERT_THAT(world.results, SizeIs(1));
+  EXPECT_EQ(ReasonOf(world.results[0].status()), "NO_SERVING_WORKER");
+  world.port.workers["any"] = Mood::kAnswers;
+  world.Submit(request, "own", 1, absl::InfiniteDuration());
+  ASSERT_THAT(world.results, SizeIs(2));
+  EXPECT_TRUE(world.results[1].ok());
+  EXPECT_EQ(world.port.sent.back().worker, "any");
+  EXPECT_THAT(world.queue.WorkerIds("speech"), ElementsAre("any"));
+}
+
 TEST(ShardQueue, PredictionsThatWaitTakeNoPlaceFromEvaluations) {
   World world({{"a", Mood::kHangs}});
   const size_t room = limits::kMaxWaitingShards + limits::kMaxShardsInFlightPerWorker;
@@ -532,7 +580,7 @@ TEST(ShardQueue, NeverSendsAShardThatWasCancelledBeforeItsRetry) {
 
 TEST(ShardQueue, ListsTheWorkersById) {
   World world({{"b", Mood::kHangs}, {"a", Mood::kHangs}});
-  EXPECT_THAT(world.queue.WorkerIds(), ElementsAre("a", "b"));
+  EXPECT_THAT(world.queue.WorkerIds(""), ElementsAre("a", "b"));
 }
 
 }  // namespace

@@ -1,0 +1,54 @@
+// Bounds on the rows that each tenant may predict in a second.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "core/base/mutex.h"
+#include "core/base/status.h"
+
+namespace chainfleet {
+
+// One token bucket for each tenant, which holds the rows of a second. A larger request takes them in advance.
+// Thread-safe.
+class RowRates {
+ public:
+  static constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+  explicit RowRates(int64_t rows_per_second) : rate_(rows_per_second) {}
+
+  // RESOURCE_EXHAUSTED / TENANT_LIMIT, with the time to wait.
+  absl::Status Take(const std::string& tenant, int64_t rows, absl::Duration now) {
+    if (rate_ == kNone) return absl::OkStatus();
+    const auto rate = static_cast<double>(rate_);
+    MutexLock lock(&mutex_);
+    Bucket& bucket = buckets_.try_emplace(tenant, Bucket{rate, now}).first->second;
+    bucket.rows = std::min(rate, bucket.rows + absl::ToDoubleSeconds(now - bucket.filled) * rate);
+    bucket.filled = now;
+    const double missing = std::min(rate, static_cast<double>(rows)) - bucket.rows;
+    if (missing <= 0) {
+      bucket.rows -= static_cast<double>(rows);
+      return absl::OkStatus();
+    }
+    return WithReason(
+        absl::ResourceExhaustedError(absl::StrCat(
+            "tenant ", tenant, " may predict ", rate_, " rows a second (--tenant-rows-per-second): try ", rows,
+            " rows again in ", absl::FormatDuration(absl::Ceil(absl::Seconds(missing / rate), absl::Milliseconds(1))))),
+        "TENANT_LIMIT");
+  }
+
+ private:
+  struct Bucket {
+    double rows = 0;
+    absl::Duration filled;  // monotonic
+  };
+  const int64_t rate_;
+  Mutex mutex_;
+  std::map<std::string, Bucket> buckets_ CHAINFLEET_GUARDED_BY(mutex_);
+};
+
+}  // namespace chainfleet

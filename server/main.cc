@@ -182,6 +182,9 @@ void AddStoreFlags(CLI::App* app, Flags* flags) {
   app->add_flag(
       "--restored", flags->restored,
       "Use once, after a backup was restored: fence off everything done after the backup, and look for every object");
+  app->add_option("--restore", flags->server.backup,
+                  "Fill the empty stores of this server from the folder of `chainfleet backup`, and exit")
+      ->option_text("FOLDER");
   app->add_flag("--objects-moved", flags->server.objects_moved,
                 "Use once, after all objects were copied under the same names to their new place: --blobs, or the data "
                 "directory");
@@ -382,6 +385,10 @@ int Run(const Flags& flags) {
   RaiseDescriptorLimit();
   DisableLockOrderCheck();
 
+  const bool restores = !flags.server.backup.empty();
+  if (restores) {
+    if (const absl::Status filled = Server::Fill(flags.server); !filled.ok()) return Fail(filled);
+  }
   std::optional<Lead> lead;
   if (IsPostgres(flags.server.state)) {
     auto elected = WaitToLead(flags.server, [&](absl::Duration pause) {
@@ -393,7 +400,14 @@ int Run(const Flags& flags) {
     lead = *std::move(elected);
   }
   // If the store is lost, exit: the next process loads the stored state again.
-  auto server = Server::Start(flags.server, std::move(lead), [](const absl::Status&) { std::_Exit(kFailed); });
+  const auto on_store_lost = [](const absl::Status&) { std::_Exit(kFailed); };
+  if (restores) {
+    const absl::Status restored = Server::Restore(flags.server, std::move(lead), on_store_lost);
+    if (!restored.ok()) return Fail(restored);
+    std::cout << "restored: start the server as usual\n";
+    return 0;
+  }
+  auto server = Server::Start(flags.server, std::move(lead), on_store_lost);
   if (!server.ok()) return Fail(server.status());
   if (!flags.port_file.empty()) {
     if (const absl::Status status = WritePortFile(flags.port_file, **server); !status.ok()) return Fail(status);
@@ -443,7 +457,9 @@ int Main(int argc, char** argv) {
                                    ": give http://HOST[:PORT], https://HOST[:PORT] or off"));
   }
   flags.server.tenant_limits.stored_bytes = flags.tenant_stored_gib << 30;
-  flags.server.opening = flags.restored ? Opening::kRestored : Opening::kUsual;
+  const bool restores = !flags.server.backup.empty();
+  flags.server.objects_moved |= restores;
+  flags.server.opening = flags.restored || restores ? Opening::kRestored : Opening::kUsual;
   flags.server.collect_garbage = !flags.keep_objects;
   if (flags.scale == "slurm") {
     absl::StatusOr<SlurmOptions> slurm = ReadSlurmOptions(flags);

@@ -10,10 +10,12 @@
 #include "core/base/host_port.h"
 #include "core/base/log.h"
 #include "core/base/random_bits.h"
+#include "core/store/backup/backup_folder.h"
 #include "core/store/blob_store/file_blob_store.h"
 #include "core/store/blob_store/object_place.h"
 #include "core/store/blob_store/s3_blob_store.h"
 #include "core/store/state_store/sqlite_state_store.h"
+#include "core/store/state_store/state_copy.h"
 #include "server/control/restored_store.h"
 #include "server/disk_reserve.h"
 #include "server/rpc/gateway/gateway.h"
@@ -74,6 +76,8 @@ absl::StatusOr<ObjectHome> HomeOf(const ServerOptions& options) {
   return ObjectHome{std::move(id), absl::StrCat(place.folder(), " on ", HostName()), options.objects_moved};
 }
 
+std::string StateFile(const ServerOptions& options) { return options.data_directory + "/state.db"; }
+
 // Older releases made these readable for everybody. The folder itself may hold other files and keeps its mode.
 void HideFromOthers(const std::string& folder) {
   for (const char* name : {"state.db", "state.db-wal", "state.db-shm", "blobs", "cache", "run"}) {
@@ -109,8 +113,8 @@ absl::StatusOr<std::optional<Lead>> WaitToLead(const ServerOptions& options,
                     pause);
 }
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, std::optional<Lead> lead,
-                                                      std::function<void(const absl::Status&)> on_store_lost) {
+absl::StatusOr<std::unique_ptr<Server>> Server::Open(const ServerOptions& options, std::optional<Lead> lead,
+                                                     const std::function<void(const absl::Status&)>& on_store_lost) {
   std::unique_ptr<Server> server(new Server);
   if (lead) {
     server->state_ = std::move(lead->store);
@@ -119,8 +123,46 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                                  server->lead_thread_.get(), on_store_lost);
   }
   CHAINFLEET_RETURN_IF_ERROR(server->OpenStores(options));
+  return server;
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, std::optional<Lead> lead,
+                                                      std::function<void(const absl::Status&)> on_store_lost) {
+  CHAINFLEET_ASSIGN_OR_RETURN(std::unique_ptr<Server> server, Open(options, std::move(lead), on_store_lost));
   CHAINFLEET_RETURN_IF_ERROR(server->Compose(options, std::move(on_store_lost)));
   return server;
+}
+
+absl::Status Server::Restore(const ServerOptions& options, std::optional<Lead> lead,
+                             std::function<void(const absl::Status&)> on_store_lost) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Open(options, std::move(lead), on_store_lost));
+  server->MakeThreads(options);
+  return server->CheckRestored(on_store_lost);
+}
+
+// Objects first: until the state is there, the store is empty, and the same call may be repeated.
+absl::Status Server::Fill(const ServerOptions& options) {
+  Server server;
+  server.data_directory_ = options.data_directory;
+  CHAINFLEET_RETURN_IF_ERROR(CreateFoldersSynced(options.data_directory));
+  CHAINFLEET_RETURN_IF_ERROR(server.LockFolder(absl::ZeroDuration()));
+  const std::string file = StateFile(options);
+  if (!IsPostgres(options.state) && RealFileSystem()->SizeBytes(file).ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(file, " exists: restore into a new, empty folder, or move this one away"));
+  }
+  CHAINFLEET_RETURN_IF_ERROR(server.OpenBlobs(options));
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      const BackupManifest manifest, ReadBackup(options.backup, [&](const BlobRef& object, const std::string& path) {
+        return PutContentAddressed(server.blobs_.get(), object.name, ByteSource::InFile(path, object.size_bytes));
+      }));
+  // Opening the copy may migrate it, and the backup must stay as it is.
+  const std::string copy = file + ".restored", state = absl::StrCat(options.backup, "/", manifest.state.name);
+  CHAINFLEET_RETURN_IF_ERROR(RealFileSystem()->WriteSynced(copy, ByteSource::InFile(state, manifest.state.size_bytes)));
+  if (!IsPostgres(options.state)) return RealFileSystem()->RenameNew(copy, file);
+  const absl::Status filled = FillPostgres(copy, options.state);
+  RealFileSystem()->Remove(copy).IgnoreError();
+  return filled;
 }
 
 Server::~Server() {
@@ -145,6 +187,9 @@ absl::Status Server::OpenStores(const ServerOptions& options) {
   HideFromOthers(options.data_directory);
   CHAINFLEET_RETURN_IF_ERROR(LockFolder(lead_ ? kFormerLeaderEnds : absl::ZeroDuration()));
   CHAINFLEET_RETURN_IF_ERROR(OpenBlobs(options));
+  std::error_code ignored;  // copies of backups that a former process made
+  std::filesystem::remove_all(BackupFolder(data_directory_), ignored);
+  CHAINFLEET_ASSIGN_OR_RETURN(backup_copies_, FileBlobStore::Open(RealFileSystem(), BackupFolder(data_directory_)));
   AddDatasetRoots(options);
   if (state_ == nullptr) CHAINFLEET_RETURN_IF_ERROR(OpenSqlite(options));
   CHAINFLEET_ASSIGN_OR_RETURN(audit_, AuditLog::Open(options.data_directory + "/audit", &clock_,
@@ -157,9 +202,7 @@ absl::Status Server::OpenStores(const ServerOptions& options) {
 absl::Status Server::OpenSqlite(const ServerOptions& options) {
   const DiskReserve reserve(options.data_directory + "/reserve");
   CHAINFLEET_ASSIGN_OR_RETURN(const ObjectHome home, HomeOf(options));
-  const auto open = [&] {
-    return OpenSqliteStateStore(options.data_directory + "/state.db", FreshId("s"), options.opening, home);
-  };
+  const auto open = [&] { return OpenSqliteStateStore(StateFile(options), FreshId("s"), options.opening, home); };
   absl::StatusOr<std::unique_ptr<StateStore>> opened = open();
   if (ReasonOf(opened.status()) == "DISK_FULL") {
     reserve.Release();
@@ -275,10 +318,14 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   admission_ = std::make_unique<WorkerAdmission>(std::move(authority), &clock_);
   auth_ = std::make_unique<Authenticator>(options.tokens, &coordinator_->tokens(), admission_.get(), &clock_);
   SignUploads(options);
+  garbage_ =
+      std::make_unique<GarbageCollector>(store_calls_.get(), state_.get(), &coordinator_->writer(), blobs_.get());
   const ServiceParts parts{.clock = &clock_,
                            .executor = store_calls_.get(),
                            .state = state_.get(),
                            .blobs = blobs_.get(),
+                           .backup_copies = backup_copies_.get(),
+                           .garbage = garbage_.get(),
                            .writer = &coordinator_->writer(),
                            .tokens = &coordinator_->tokens(),
                            .catalog = &coordinator_->catalog(),
@@ -302,6 +349,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
                            .longest_call = options.longest_call,
                            .access = options.access,
                            .data_directory = options.data_directory,
+                           .state_address = IsPostgres(options.state) ? options.state : StateFile(options),
                            .started_at = clock_.Wall()};
   shards_ = std::make_unique<ShardStreams>(threads_.get());
   catalog_ = std::make_unique<DispatcherDrawCatalog>(parts);
@@ -324,8 +372,6 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
 }
 
 absl::Status Server::StartUpkeep(const ServerOptions& options) {
-  garbage_ =
-      std::make_unique<GarbageCollector>(store_calls_.get(), state_.get(), &coordinator_->writer(), blobs_.get());
   CHAINFLEET_RETURN_IF_ERROR(garbage_->Recover());
   retention_ = std::make_unique<RetentionKeeper>(&clock_, store_calls_.get(), state_.get(), coordinator_.get(),
                                                  options.longest_call, [collector = *garbage_]() mutable {

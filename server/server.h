@@ -68,6 +68,7 @@ struct ServerOptions {
   absl::Duration longest_call = limits::kEvaluateDeadline;  // for calls that read draws
   std::optional<SlurmOptions> slurm;                        // nullopt: workers are started by others
   Opening opening = Opening::kUsual;
+  std::string backup;           // folder of a backup to restore, for Server::Restore only
   bool objects_moved = false;   // true once, after the objects were copied to their new place
   bool collect_garbage = true;  // false: no object is deleted, so that both stores may be copied
 };
@@ -86,6 +87,13 @@ class Server {
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options, std::optional<Lead> lead,
                                                        std::function<void(const absl::Status&)> on_store_lost);
 
+  // Fills the empty stores of `options` from options.backup, DATA_LOSS: the backup is damaged. FAILED_PRECONDITION: a
+  // store is not empty. May be repeated.
+  static absl::Status Fill(const ServerOptions& options);
+  // Fences off what was done after the backup and looks for every object, without serving. Errors of Start.
+  static absl::Status Restore(const ServerOptions& options, std::optional<Lead> lead,
+                              std::function<void(const absl::Status&)> on_store_lost);
+
   // Ends the RPCs within `deadline`, then everything below them.
   ~Server();
 
@@ -97,6 +105,8 @@ class Server {
 
  private:
   Server() = default;
+  static absl::StatusOr<std::unique_ptr<Server>> Open(const ServerOptions& options, std::optional<Lead> lead,
+                                                      const std::function<void(const absl::Status&)>& on_store_lost);
   absl::Status OpenStores(const ServerOptions& options);
   absl::Status OpenSqlite(const ServerOptions& options);
   absl::Status LockFolder(absl::Duration patience);
@@ -123,7 +133,7 @@ class Server {
   std::unique_ptr<LeadKeeper> lead_;
   std::unique_ptr<ThreadPool> lead_thread_;
   std::unique_ptr<HttpTransport> s3_transport_;
-  std::unique_ptr<BlobStore> blobs_;
+  std::unique_ptr<BlobStore> blobs_, backup_copies_;
   std::unique_ptr<S3Client> s3_public_;  // signs requests, sends none
   DatasetRoots dataset_roots_;
   const UploadBudget upload_budget_{limits::kMaxUploadsBytes};

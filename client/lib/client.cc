@@ -20,7 +20,6 @@ namespace chainfleet {
 namespace {
 
 // A data set may be large, and the server decodes it before it answers.
-constexpr absl::Duration kTransferTimeout = absl::Minutes(30);
 constexpr uint64_t kCallIds = 0;                           // backoffs count from 1
 constexpr absl::Duration kLongestWait = absl::Seconds(1);  // between attempts; a takeover takes several seconds
 constexpr absl::Duration kTellAfter = absl::Seconds(1);

@@ -108,6 +108,12 @@ class Client {
   // Calls `on_line` with each line of the audit log, oldest first, until it fails.
   absl::Status ReadAudit(const std::function<absl::Status(const std::string& line)>& on_line);
 
+  // Calls `copy` with the names of a server's copies, which the server keeps with all objects until `copy` returns. If
+  // the server ends the call before, `copy` runs again with another copy. For admins.
+  absl::Status Backup(const std::function<absl::Status(const v1::BackupCopy&)>& copy);
+  // Writes an object, or a file of a BackupCopy, to the file `path`. NOT_FOUND. FAILED_PRECONDITION: cannot be written.
+  absl::Status ReadObject(const std::string& name, bool is_copy, const std::string& path);
+
   absl::StatusOr<v1::PredictResponse> Predict(const v1::PredictRequest& request);
 
   // Evaluations run on the server by themselves. A request_id makes it safe to repeat the start.

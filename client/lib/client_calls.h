@@ -11,6 +11,8 @@
 
 namespace chainfleet {
 
+inline constexpr absl::Duration kTransferTimeout = absl::Minutes(30);
+
 template <typename Service>
 std::unique_ptr<typename Service::Stub> Client::Stub() {
   return Service::NewStub(Channel());

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "core/base/shared_work.h"
 #include "core/store/draw_codec/object_names.h"
 #include "server/control/upkeep.h"
@@ -25,6 +26,8 @@ struct GarbageCollector::State {
   StateStore* const store;
   StateWriter* const writer;
   BlobStore* const blobs;
+  Mutex mutex = {};  // held while a page is read and deleted, so that a Hold never begins between the two
+  int holds CHAINFLEET_GUARDED_BY(mutex) = 0;
 
   absl::StatusOr<Pass> Collect() {
     Pass pass;
@@ -38,6 +41,8 @@ struct GarbageCollector::State {
   absl::Status DeleteGarbage(Pass* pass) {
     absl::Status status;
     for (std::string after;;) {
+      const MutexLock lock(&mutex);
+      if (holds > 0) return status;
       CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> objects, store->ListGarbage(after, kPage));
       if (objects.empty()) return status;
       after = objects.back();
@@ -57,6 +62,8 @@ struct GarbageCollector::State {
   absl::Status Sweep(Pass* pass) {
     absl::Status status;
     for (int64_t after = 0;;) {
+      const MutexLock lock(&mutex);
+      if (holds > 0) return status;
       CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<ChainSweep> sweeps, store->ListSweeps(after, kPage));
       if (sweeps.empty()) return status;
       after = sweeps.back().ticket;
@@ -100,13 +107,22 @@ struct GarbageCollector::State {
 };
 
 GarbageCollector::GarbageCollector(Executor* executor, StateStore* store, StateWriter* writer, BlobStore* blobs)
-    : state_(std::make_shared<State>(executor, store, writer, blobs)) {}
+    : state_(new State{executor, store, writer, blobs}) {}
 
 absl::Status GarbageCollector::Recover() { return state_->writer->Commit({change::EndUpload{std::nullopt}}).status(); }
 
 void GarbageCollector::Start(absl::Duration interval) {
   RunEvery(state_->executor, std::min(interval, kFirstPass), interval, "garbage collection",
            std::weak_ptr<State>(state_), [](State* state) { return state->Collect().status(); });
+}
+
+std::shared_ptr<void> GarbageCollector::Hold() {
+  const MutexLock lock(&state_->mutex);
+  ++state_->holds;
+  return std::shared_ptr<void>(nullptr, [state = state_](void*) {
+    const MutexLock ended(&state->mutex);
+    --state->holds;
+  });
 }
 
 absl::StatusOr<GarbageCollector::Pass> GarbageCollector::Collect() { return state_->Collect(); }

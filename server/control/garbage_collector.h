@@ -31,11 +31,15 @@ class GarbageCollector {
   // Runs a pass soon and then every `interval`, on the executor, until this object is destroyed.
   void Start(absl::Duration interval);
 
+  // No object is deleted from the return of this call until the result is destroyed. Blocks while a pass deletes a
+  // page.
+  std::shared_ptr<void> Hold();
+
   struct Pass {
     int64_t chains = 0, deleted = 0;
   };
-  // Runs one whole pass; blocks. Objects that cannot be deleted are left to the next pass: the others are deleted, then
-  // the first error is returned.
+  // Runs one whole pass, which ends early while there is a Hold; blocks. Objects that cannot be deleted are left to the
+  // next pass: the others are deleted, then the first error is returned.
   absl::StatusOr<Pass> Collect();
 
  private:

@@ -1,6 +1,8 @@
 #include "server/rpc/access_service.h"
 
 #include "core/wire/types_wire.h"
+#include "server/rpc/backup_copy.h"
+#include "server/rpc/blob_stream.h"
 #include "server/rpc/unary_call.h"
 
 namespace chainfleet {
@@ -101,6 +103,34 @@ grpc::ServerUnaryReactor* AccessService::ListAudit(Context* context, const v1::L
       });
     });
   });
+}
+
+grpc::ServerWriteReactor<v1::BackupCopy>* AccessService::Backup(Context* context, const v1::BackupRequest*) {
+  return ServeStream<v1::BackupCopy>([&](const auto& feed) {
+    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return feed->End(status);
+    std::string id;  // no two at a time are equal
+    {
+      const MutexLock lock(&mutex_);
+      id = absl::StrCat(++num_backups_);
+      std::erase_if(backups_, [](const auto& backup) { return backup.expired(); });
+      backups_.push_back(feed);
+    }
+    parts_.executor->Schedule([parts = parts_, id, feed] { ServeBackup(parts, id, feed); });
+  });
+}
+
+grpc::ServerWriteReactor<v1::Chunk>* AccessService::ReadObject(Context* context, const v1::ReadObjectRequest* request) {
+  if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) {
+    return ServeStream<v1::Chunk>([&](const auto& feed) { feed->End(status); });
+  }
+  return StreamBlob(request->is_copy() ? parts_.backup_copies : parts_.blobs, parts_.executor, request->name());
+}
+
+void AccessService::EndBackups() {
+  const MutexLock lock(&mutex_);
+  for (const auto& backup : backups_) {
+    if (const auto feed = backup.lock()) feed->End(absl::UnavailableError("the server shuts down"));
+  }
 }
 
 }  // namespace chainfleet

@@ -1,9 +1,12 @@
 // AccessService of access.proto: parse, one call, render.
 #pragma once
 
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "chainfleet/v1/access.grpc.pb.h"
+#include "server/rpc/message_stream.h"
 #include "server/rpc/services.h"
 
 namespace chainfleet {
@@ -21,9 +24,17 @@ class AccessService final : public v1::AccessService::CallbackService {
                                         v1::RevokeTokenResponse* response) override;
   grpc::ServerUnaryReactor* ListAudit(Context* context, const v1::ListAuditRequest* request,
                                       v1::ListAuditResponse* response) override;
+  grpc::ServerWriteReactor<v1::BackupCopy>* Backup(Context* context, const v1::BackupRequest* request) override;
+  grpc::ServerWriteReactor<v1::Chunk>* ReadObject(Context* context, const v1::ReadObjectRequest* request) override;
+
+  // Ends the open calls of Backup: the server shuts down.
+  void EndBackups();
 
  private:
   const ServiceParts parts_;
+  Mutex mutex_;
+  int64_t num_backups_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
+  std::vector<std::weak_ptr<StreamFeed<v1::BackupCopy>>> backups_ CHAINFLEET_GUARDED_BY(mutex_);
 };
 
 }  // namespace chainfleet

@@ -30,6 +30,8 @@ const std::unordered_map<std::string_view, unsigned>& Needs() {
       {"/chainfleet.v1.AccessService/ListTokens", kAdminister},
       {"/chainfleet.v1.AccessService/RevokeToken", kAdminister},
       {"/chainfleet.v1.AccessService/ListAudit", kAdminister},
+      {"/chainfleet.v1.AccessService/Backup", kAdminister},
+      {"/chainfleet.v1.AccessService/ReadObject", kAdminister},
       {"/chainfleet.v1.JobService/CreateJob", kWrite},
       {"/chainfleet.v1.JobService/GetJob", kRead},
       {"/chainfleet.v1.JobService/ListJobs", kRead},

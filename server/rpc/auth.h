@@ -29,7 +29,7 @@ enum Right : unsigned {
   kOperate = 8,      // drain workers, delete data sets and models of other tenants
   kPutModels = 16,   // store TorchScript files, which are programs
   kWork = 32,        // WorkerService, but for Join; only processes that have joined have it
-  kAdminister = 64,  // make, list and revoke tokens, read the audit log
+  kAdminister = 64,  // make, list and revoke tokens, read the audit log, back up
   kJoin = 128,       // let a worker join
 };
 unsigned RightsOf(Role role);

@@ -50,6 +50,7 @@ void GrpcServer::Shutdown(absl::Duration deadline) {
   health_.SetServing(false);
   shards_->Close();
   jobs_.EndWatches();
+  access_.EndBackups();
   inference_.EndStreams();
   ShutDown(&listening_, deadline);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/mutex.h"
+#include "core/base/status.h"
 #include "inference/grpc_service.pb.h"
 #include "server/rpc/bytes_in_flight.h"
 #include "server/rpc/call_deadline.h"

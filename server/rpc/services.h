@@ -16,6 +16,7 @@
 #include "server/adapters/dispatcher_draw_catalog.h"
 #include "server/control/access_tokens.h"
 #include "server/control/dispatcher.h"
+#include "server/control/garbage_collector.h"
 #include "server/control/trace_table.h"
 #include "server/control/upload_signer.h"
 #include "server/intake/dataset_roots.h"
@@ -28,12 +29,17 @@
 
 namespace chainfleet {
 
+// The folder of ServiceParts::backup_copies in a data directory.
+inline std::string BackupFolder(const std::string& data_directory) { return data_directory + "/backups"; }
+
 // All members outlive the services.
 struct ServiceParts {
   const Clock* clock = nullptr;
   Executor* executor = nullptr;
   StateStore* state = nullptr;
   BlobStore* blobs = nullptr;
+  BlobStore* backup_copies = nullptr;  // files of AccessService.Backup
+  GarbageCollector* garbage = nullptr;
   StateWriter* writer = nullptr;
   AccessTokens* tokens = nullptr;
   Catalog* catalog = nullptr;
@@ -57,6 +63,7 @@ struct ServiceParts {
   absl::Duration longest_call = limits::kEvaluateDeadline;  // for calls that read draws
   AccessOptions access;
   std::string data_directory;
+  std::string state_address;  // path of the SQLite file or PostgreSQL URI, which may have a password
   absl::Time started_at;
 
   // The parts that an adapter of a lower floor sees.

@@ -17,6 +17,9 @@ class MemoryDatabase {
  public:
   explicit MemoryDatabase(std::string incarnation) : incarnation_(std::move(incarnation)) {}
 
+  // The argument of SqliteConnection::Open and CopyState.
+  const std::string& path() const { return path_; }
+
   // Opens a store, which takes the database over.
   std::unique_ptr<StateStore> Open() { return OpenAt({}).value(); }
   absl::StatusOr<std::unique_ptr<StateStore>> OpenAt(const ObjectHome& home) {

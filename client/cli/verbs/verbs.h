@@ -34,6 +34,8 @@ void AddPki(CLI::App* program, Invocation* run);
 void AddToken(CLI::App* program, Invocation* run);
 void AddAudit(CLI::App* program, Invocation* run);
 void AddVerify(CLI::App* program, Invocation* run);
+void AddBackup(CLI::App* program, Invocation* run);
+void AddRestore(CLI::App* program, Invocation* run);
 void AddCompletion(CLI::App* program, Invocation* run);
 
 // Adds all verbs.

@@ -3,6 +3,7 @@
 // it stands, and make the same state from the same changes.
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <tuple>
 
 #include "absl/strings/escaping.h"
@@ -10,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "core/store/state_store/record_json.h"
 #include "core/store/state_store/sqlite_connection.h"
+#include "core/store/state_store/state_copy.h"
 #include "tests/core/state_store/state_store_fixture.h"
 
 namespace chainfleet {
@@ -350,6 +352,51 @@ TEST_P(StoredRows, AreReadAsAnEarlierBuildReadThem) {
 TEST_P(StoredRows, FollowFromTheChangesThatTheEarlierBuildMade) {
   Writer(harness_->OpenAt({"id-1", "/srv/blobs"}).value().get()).Fill();
   EXPECT_EQ(Description(harness_->OpenRestored("incarnation-2").get()).Text(), ReadFile("stored_rows.txt"));
+}
+
+// A store of either engine is copied while it is open, and the copy becomes a store of either engine.
+TEST_P(StoredRows, AreAllInACopy) {
+  const auto open = harness_->OpenAt({"id-1", "/srv/blobs"}).value();
+  Writer(open.get()).Fill();
+  const ObjectHome moved{"id-2", "/srv/other", /*moved=*/true};
+  std::optional<SqliteHarness> folder;
+  const PostgresHarness* postgres = nullptr;
+  if (GetParam() == StoreKind::kPostgres) {
+    folder.emplace();
+    postgres = static_cast<PostgresHarness*>(harness_.get());
+  }
+  const SqliteHarness& file = folder ? *folder : *static_cast<SqliteHarness*>(harness_.get());
+  const std::string copy = file.path() + ".copy", store = postgres != nullptr ? postgres->uri() : file.path();
+  ASSERT_TRUE(CopyState(store, copy).ok());
+
+  std::vector<std::string> objects;
+  const absl::Status visited = VisitObjects(copy, [&](const BlobRef& object) {
+    objects.push_back(object.name);
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(visited.ok()) << visited;
+  // Without the corrupt segment and the tombstone that is released.
+  EXPECT_THAT(objects, testing::UnorderedElementsAre(
+                           "shard-0", "shard-1", "model-1", "job-swept/0-1", "job-swept/0-3", "job-swept/1-1",
+                           "resume-job-swept/0-3", "job-layered/0-1", "resume-job-layered/0-1", "job-layered/1-1",
+                           "resume-job-layered/1-1", "job-layered/2-1", "resume-job-layered/2-1"));
+
+  if (postgres != nullptr) {
+    PostgresHarness other(PostgresServer());
+    const absl::Status filled = FillPostgres(copy, other.uri());
+    ASSERT_TRUE(filled.ok()) << filled;
+    EXPECT_TRUE(absl::IsFailedPrecondition(FillPostgres(copy, other.uri()))) << "it has rows now";
+    EXPECT_EQ(ReasonOf(other.OpenAt({"id-2", "/srv/other"}).status()), "OTHER_STORE") << "it is not restored yet";
+    ASSERT_TRUE(other.OpenAt(moved).ok());
+    EXPECT_EQ(Description(other.OpenRestored("incarnation-2").get()).Text(), ReadFile("stored_rows.txt"));
+    change::CreateJob later{PlanOf("job-later", 1), ""};
+    EXPECT_TRUE(other.OpenAt(moved).value()->Apply(std::vector<StateChange>{later}, {}).value().front().status.ok());
+  }
+  EXPECT_EQ(ReasonOf(OpenSqliteStateStore(copy, "x", Opening::kUsual, {"id-2", "/srv/other"}).status()), "OTHER_STORE");
+  const auto restored = OpenSqliteStateStore(copy, "incarnation-2", Opening::kRestored, moved);
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  EXPECT_GT((*restored)->generation(), open->generation() + kRestoredLeap);
+  EXPECT_EQ(Description(restored->get()).Text(), ReadFile("stored_rows.txt"));
 }
 
 INSTANTIATE_TEST_SUITE_P(AllFormats, StoredRows,

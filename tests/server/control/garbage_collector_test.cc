@@ -60,6 +60,27 @@ TEST_F(GarbageCollectorTest, KeepsWhatIsReferencedAndDeletesSupersededResumePoin
                                                        second.resume_point.object->name));
 }
 
+TEST_F(GarbageCollectorTest, DeletesNothingWhileABackupHoldsIt) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  const ProgressCommit first = CommitWithObjects(worker, chain);
+  ASSERT_TRUE(Commit(worker, first).ok());
+  worker.Took(first);
+  std::shared_ptr<void> hold = collector_.Hold(), other = collector_.Hold();
+  ASSERT_TRUE(Commit(worker, CommitWithObjects(worker, chain)).ok());  // supersedes the resume point
+  const std::string swept = PutResume({"job-gone", 0}, 1, 99);
+  ASSERT_TRUE(store_->Apply(std::vector<StateChange>{change::QueueSweep{{"job-gone", 0}}}, absl::UnixEpoch()).ok());
+  const std::string superseded = first.resume_point.object->name;
+  Collect();
+  EXPECT_THAT(Objects(), testing::AllOf(Contains(superseded), Contains(swept)));
+  hold = nullptr;
+  Collect();
+  EXPECT_THAT(Objects(), Contains(superseded)) << "the other backup still runs";
+  other = nullptr;
+  Collect();
+  EXPECT_THAT(Objects(), testing::AllOf(Not(Contains(superseded)), Not(Contains(swept))));
+}
+
 TEST_F(GarbageCollectorTest, KeepsUploadsOfTheCurrentEpochUntilItPasses) {
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);

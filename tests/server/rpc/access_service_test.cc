@@ -1,6 +1,8 @@
-// Tokens that an admin makes and revokes while the server runs.
+// Tokens that an admin makes and revokes while the server runs, and backups.
 #include <string>
 
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "chainfleet/v1/access.grpc.pb.h"
 #include "core/store/draw_codec/sha256.h"
 #include "tests/server/rpc/running_server.h"
@@ -138,6 +140,82 @@ TEST_F(AccessServiceTest, RefusesWrongFieldsByName) {
   request.set_puts_models(true);
   EXPECT_EQ(field_of(request), "puts_models");
   EXPECT_THAT(List()->tokens(), IsEmpty());
+}
+
+// A call of Backup and what it holds.
+class BackupTest : public AccessServiceTest {
+ protected:
+  std::unique_ptr<grpc::ClientReader<v1::BackupCopy>> Open(grpc::ClientContext* context, v1::BackupCopy* copy) {
+    SetDeadline(context);
+    SendToken(context);
+    auto reader = access_->Backup(context, v1::BackupRequest());
+    EXPECT_TRUE(reader->Read(copy));
+    return reader;
+  }
+  absl::StatusOr<std::string> Read(const std::string& name, bool is_copy) {
+    v1::ReadObjectRequest request;
+    request.set_name(name);
+    request.set_is_copy(is_copy);
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    SendToken(&context);
+    return ReadAll(access_->ReadObject(&context, request));
+  }
+  // An object that a pass of the collector deletes.
+  void MakeGarbage(const std::string& name) {
+    ASSERT_TRUE(blobs_.Put(name, "bytes").ok());
+    ASSERT_TRUE(coordinator_.writer().Commit({change::NameGarbage{{name}}}).ok());
+  }
+};
+
+TEST_F(BackupTest, KeepsCopiesAndObjectsUntilTheCallEnds) {
+  PutDigits();
+  ASSERT_TRUE(blobs_.Put("store/datasets/x", kDrawBytes).ok());
+  grpc::ClientContext context;
+  v1::BackupCopy copy;
+  const auto reader = Open(&context, &copy);
+  EXPECT_EQ(copy.engine(), "sqlite");
+  EXPECT_EQ(copy.incarnation(), "store");
+  EXPECT_EQ(copy.objects(), 1);
+  const auto state = Read(copy.state().name(), true), list = Read(copy.list().name(), true);
+  ASSERT_TRUE(state.ok() && list.ok()) << state.status() << list.status();
+  EXPECT_EQ(Sha256Hex(*state), copy.state().sha256());
+  EXPECT_EQ(Sha256Hex(*list), copy.list().sha256());
+  EXPECT_TRUE(state->starts_with("SQLite format 3"));
+  const std::vector<std::string> words = absl::StrSplit(absl::StripSuffix(*list, "\n"), ' ');
+  ASSERT_EQ(words.size(), 3u) << *list;
+  EXPECT_EQ(words[0], DigestHex(64, 'b'));
+  EXPECT_EQ(Read(words[2], false).value(), kDrawBytes);
+  EXPECT_TRUE(absl::IsNotFound(Read(words[2], true).status()));
+  EXPECT_FALSE(Read("../audit", true).ok());
+
+  MakeGarbage("garbage");
+  ASSERT_EQ(garbage_.Collect()->deleted, 0);
+  context.TryCancel();
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  // The server learns it a little later.
+  while (garbage_.Collect()->deleted == 0) continue;
+  while (!absl::IsNotFound(Read(copy.state().name(), true).status())) continue;
+}
+
+TEST_F(BackupTest, AServerThatShutsDownEndsTheCall) {
+  grpc::ClientContext context;
+  v1::BackupCopy copy;
+  const auto reader = Open(&context, &copy);
+  server_->Shutdown(absl::Seconds(20));
+  EXPECT_EQ(reader->Finish().error_message(), "the server shuts down");
+}
+
+TEST_F(BackupTest, OnlyAdminsMay) {
+  token_ = "user";
+  EXPECT_EQ(ReasonOf(Read("x", false).status()), "NOT_ALLOWED");
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  SendToken(&context);
+  const auto reader = access_->Backup(&context, v1::BackupRequest());
+  v1::BackupCopy copy;
+  EXPECT_FALSE(reader->Read(&copy));
+  EXPECT_EQ(ReasonOf(FromGrpc(reader->Finish())), "NOT_ALLOWED");
 }
 
 class OpenAccessTest : public AccessServiceTest {

@@ -323,7 +323,7 @@ TEST_F(JobServiceTest, ReportsServerInfo) {
   ASSERT_TRUE(info.ok()) << info.status();
   EXPECT_EQ(info->store_incarnation(), "store");
   EXPECT_EQ(info->protocol_version(), kProtocolVersion);
-  EXPECT_EQ(info->data_directory(), testing::TempDir());
+  EXPECT_EQ(info->data_directory(), folder_);
 }
 
 class TokenTest : public RunningServer {

@@ -154,6 +154,8 @@ std::map<std::string, Size> Replies() {
       {"AccessService.ListTokens", kFixed},
       {"AccessService.RevokeToken", kFixed},
       {"AccessService.ListAudit", kFixed},
+      {"AccessService.Backup", kFixed},
+      {"AccessService.ReadObject", kChunks},
       {"JobService.CreateJob", job},
       {"JobService.GetJob", job},
       {"JobService.ListJobs", page([] { return RenderJob(LargestJob(), false); })},

@@ -22,7 +22,7 @@ DispatcherOptions Options(FinalFindings* findings, const TenantLimits& tenant_li
 
 // A folder that no other test uses.
 std::string FreshFolder() {
-  std::string folder = ::testing::TempDir() + "/chainfleet-audit-XXXXXX";
+  std::string folder = ::testing::TempDir() + "/chainfleet-server-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no folder " + folder);
   return folder;
 }
@@ -32,14 +32,18 @@ std::string FreshFolder() {
 RunningServer::RunningServer(GivenTokens tokens, bool allow_modules, int64_t tenant_calls,
                              const TenantLimits& tenant_limits)
     : coordinator_(&clock_, threads_.get(), state_.get(), state_->Load().value(), Options(&findings_, tenant_limits)),
-      audit_folder_(FreshFolder()),
-      admission_(OpenWorkerAuthority(audit_folder_ + "/authority", clock_.Wall()).value(), &clock_),
+      folder_(FreshFolder()),
+      admission_(OpenWorkerAuthority(folder_ + "/authority", clock_.Wall()).value(), &clock_),
       auth_(TableOf(tokens), &coordinator_.tokens(), &admission_, &clock_),
-      audit_(AuditLog::Open(audit_folder_, &clock_, {}).value()),
+      garbage_(threads_.get(), state_.get(), &coordinator_.writer(), &blobs_),
+      audit_(AuditLog::Open(folder_ + "/audit", &clock_, {}).value()),
+      backup_copies_(FileBlobStore::Open(RealFileSystem(), BackupFolder(folder_)).value()),
       parts_{.clock = &clock_,
              .executor = threads_.get(),
              .state = state_.get(),
              .blobs = &blobs_,
+             .backup_copies = backup_copies_.get(),
+             .garbage = &garbage_,
              .writer = &coordinator_.writer(),
              .tokens = &coordinator_.tokens(),
              .catalog = &content_,
@@ -59,7 +63,8 @@ RunningServer::RunningServer(GivenTokens tokens, bool allow_modules, int64_t ten
              .upload_budget = &upload_budget_,
              .reply_budget = &reply_budget_,
              .access = {.allow_modules = allow_modules, .tenant_calls = tenant_calls},
-             .data_directory = ::testing::TempDir(),
+             .data_directory = folder_,
+             .state_address = database_.path(),
              .started_at = clock_.Wall()} {
   auto started = StartOn("127.0.0.1:0");
   if (!started.ok()) throw std::runtime_error(started.status().ToString());
@@ -76,7 +81,7 @@ RunningServer::~RunningServer() {
   server_->Shutdown(absl::Seconds(1));
   server_.reset();
   threads_.reset();  // its last tasks use what is destroyed after it
-  std::filesystem::remove_all(audit_folder_);
+  std::filesystem::remove_all(folder_);
 }
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> RunningServer::StartOn(const std::string& address) {

@@ -17,6 +17,7 @@
 #include "core/base/clock.h"
 #include "core/base/thread_pool.h"
 #include "core/metrics/metrics.h"
+#include "core/store/blob_store/file_blob_store.h"
 #include "core/wire/grpc_status.h"
 #include "server/adapters/dispatcher_draw_catalog.h"
 #include "server/adapters/evaluation_store.h"
@@ -118,7 +119,8 @@ class RunningServer : public ::testing::Test {
   std::string proof_;  // serialised WorkerProof of Call; empty: none
   const SystemClock clock_;
   std::unique_ptr<ThreadPool> threads_ = std::make_unique<ThreadPool>(4);
-  const std::unique_ptr<RecordingStore> state_ = std::make_unique<RecordingStore>(MemoryDatabase("store").Open());
+  MemoryDatabase database_{"store"};
+  const std::unique_ptr<RecordingStore> state_ = std::make_unique<RecordingStore>(database_.Open());
   MemoryBlobStore blobs_;
   MetricsRegistry registry_{"server"};
   ServerMetrics metrics_{&registry_};
@@ -132,10 +134,12 @@ class RunningServer : public ::testing::Test {
   TraceTable traces_{&computing_};
   FinalFindings findings_{threads_.get(), state_.get(), &traces_};
   Coordinator coordinator_;
-  const std::string audit_folder_;
+  const std::string folder_;
   const WorkerAdmission admission_;
   Authenticator auth_;
+  GarbageCollector garbage_;
   const std::unique_ptr<AuditLog> audit_;
+  const std::unique_ptr<FileBlobStore> backup_copies_;
   Catalog& content_ = coordinator_.catalog();
   Versions& versions_ = coordinator_.versions();
   Dispatcher& dispatcher_ = coordinator_.dispatcher();

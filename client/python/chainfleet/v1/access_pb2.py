@@ -11,34 +11,42 @@ from google.protobuf import symbol_database as _symbol_database
 _sym_db = _symbol_database.Default()
 
 
+from chainfleet.v1 import jobs_pb2 as chainfleet_dot_v1_dot_jobs__pb2
+from chainfleet.v1 import types_pb2 as chainfleet_dot_v1_dot_types__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1a\x63hainfleet/v1/access.proto\x12\rchainfleet.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfd\x01\n\x05Token\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0e\n\x06tenant\x18\x02 \x01(\t\x12!\n\x04role\x18\x03 \x01(\x0e\x32\x13.chainfleet.v1.Role\x12\x13\n\x0bputs_models\x18\x04 \x01(\x08\x12\x0c\n\x04note\x18\x05 \x01(\t\x12\x12\n\ncreated_by\x18\x06 \x01(\t\x12.\n\ncreated_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nexpires_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08max_uses\x18\t \x01(\x03\x12\x0c\n\x04uses\x18\n \x01(\x03\"\xa6\x01\n\x12\x43reateTokenRequest\x12\x0e\n\x06sha256\x18\x01 \x01(\t\x12\x0e\n\x06tenant\x18\x02 \x01(\t\x12!\n\x04role\x18\x03 \x01(\x0e\x32\x13.chainfleet.v1.Role\x12\x13\n\x0bputs_models\x18\x04 \x01(\x08\x12\x0c\n\x04note\x18\x05 \x01(\t\x12\x18\n\x10lifetime_seconds\x18\x06 \x01(\x03\x12\x10\n\x08max_uses\x18\x07 \x01(\x03\":\n\x11ListTokensRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"S\n\x12ListTokensResponse\x12$\n\x06tokens\x18\x01 \x03(\x0b\x32\x14.chainfleet.v1.Token\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\" \n\x12RevokeTokenRequest\x12\n\n\x02id\x18\x01 \x01(\t\"\x15\n\x13RevokeTokenResponse\"&\n\x10ListAuditRequest\x12\x12\n\npage_token\x18\x01 \x01(\t\";\n\x11ListAuditResponse\x12\r\n\x05lines\x18\x01 \x03(\t\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t*h\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\n\n\x06WRITER\x10\x01\x12\n\n\x06READER\x10\x02\x12\r\n\tPREDICTOR\x10\x03\x12\x0c\n\x08OPERATOR\x10\x04\x12\t\n\x05\x41\x44MIN\x10\x05\x12\n\n\x06WORKER\x10\x06\x32\xd0\x02\n\rAccessService\x12\x46\n\x0b\x43reateToken\x12!.chainfleet.v1.CreateTokenRequest\x1a\x14.chainfleet.v1.Token\x12Q\n\nListTokens\x12 .chainfleet.v1.ListTokensRequest\x1a!.chainfleet.v1.ListTokensResponse\x12T\n\x0bRevokeToken\x12!.chainfleet.v1.RevokeTokenRequest\x1a\".chainfleet.v1.RevokeTokenResponse\x12N\n\tListAudit\x12\x1f.chainfleet.v1.ListAuditRequest\x1a .chainfleet.v1.ListAuditResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1a\x63hainfleet/v1/access.proto\x12\rchainfleet.v1\x1a\x18\x63hainfleet/v1/jobs.proto\x1a\x19\x63hainfleet/v1/types.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfd\x01\n\x05Token\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0e\n\x06tenant\x18\x02 \x01(\t\x12!\n\x04role\x18\x03 \x01(\x0e\x32\x13.chainfleet.v1.Role\x12\x13\n\x0bputs_models\x18\x04 \x01(\x08\x12\x0c\n\x04note\x18\x05 \x01(\t\x12\x12\n\ncreated_by\x18\x06 \x01(\t\x12.\n\ncreated_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nexpires_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08max_uses\x18\t \x01(\x03\x12\x0c\n\x04uses\x18\n \x01(\x03\"\xa6\x01\n\x12\x43reateTokenRequest\x12\x0e\n\x06sha256\x18\x01 \x01(\t\x12\x0e\n\x06tenant\x18\x02 \x01(\t\x12!\n\x04role\x18\x03 \x01(\x0e\x32\x13.chainfleet.v1.Role\x12\x13\n\x0bputs_models\x18\x04 \x01(\x08\x12\x0c\n\x04note\x18\x05 \x01(\t\x12\x18\n\x10lifetime_seconds\x18\x06 \x01(\x03\x12\x10\n\x08max_uses\x18\x07 \x01(\x03\":\n\x11ListTokensRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"S\n\x12ListTokensResponse\x12$\n\x06tokens\x18\x01 \x03(\x0b\x32\x14.chainfleet.v1.Token\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\" \n\x12RevokeTokenRequest\x12\n\n\x02id\x18\x01 \x01(\t\"\x15\n\x13RevokeTokenResponse\"&\n\x10ListAuditRequest\x12\x12\n\npage_token\x18\x01 \x01(\t\";\n\x11ListAuditResponse\x12\r\n\x05lines\x18\x01 \x03(\t\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x0f\n\rBackupRequest\"\xbd\x01\n\nBackupCopy\x12\x16\n\x0eserver_version\x18\x01 \x01(\t\x12\x0e\n\x06\x65ngine\x18\x02 \x01(\t\x12\x13\n\x0bincarnation\x18\x03 \x01(\t\x12%\n\x05state\x18\x04 \x01(\x0b\x32\x16.chainfleet.v1.BlobRef\x12$\n\x04list\x18\x05 \x01(\x0b\x32\x16.chainfleet.v1.BlobRef\x12\x0f\n\x07objects\x18\x06 \x01(\x03\x12\x14\n\x0cobject_bytes\x18\x07 \x01(\x03\"2\n\x11ReadObjectRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07is_copy\x18\x02 \x01(\x08*h\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\n\n\x06WRITER\x10\x01\x12\n\n\x06READER\x10\x02\x12\r\n\tPREDICTOR\x10\x03\x12\x0c\n\x08OPERATOR\x10\x04\x12\t\n\x05\x41\x44MIN\x10\x05\x12\n\n\x06WORKER\x10\x06\x32\xdd\x03\n\rAccessService\x12\x46\n\x0b\x43reateToken\x12!.chainfleet.v1.CreateTokenRequest\x1a\x14.chainfleet.v1.Token\x12Q\n\nListTokens\x12 .chainfleet.v1.ListTokensRequest\x1a!.chainfleet.v1.ListTokensResponse\x12T\n\x0bRevokeToken\x12!.chainfleet.v1.RevokeTokenRequest\x1a\".chainfleet.v1.RevokeTokenResponse\x12N\n\tListAudit\x12\x1f.chainfleet.v1.ListAuditRequest\x1a .chainfleet.v1.ListAuditResponse\x12\x43\n\x06\x42\x61\x63kup\x12\x1c.chainfleet.v1.BackupRequest\x1a\x19.chainfleet.v1.BackupCopy0\x01\x12\x46\n\nReadObject\x12 .chainfleet.v1.ReadObjectRequest\x1a\x14.chainfleet.v1.Chunk0\x01\x62\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'chainfleet.v1.access_pb2', globals())
 if _descriptor._USE_C_DESCRIPTORS == False:
 
   DESCRIPTOR._options = None
-  _ROLE._serialized_start=806
-  _ROLE._serialized_end=910
-  _TOKEN._serialized_start=79
-  _TOKEN._serialized_end=332
-  _CREATETOKENREQUEST._serialized_start=335
-  _CREATETOKENREQUEST._serialized_end=501
-  _LISTTOKENSREQUEST._serialized_start=503
-  _LISTTOKENSREQUEST._serialized_end=561
-  _LISTTOKENSRESPONSE._serialized_start=563
-  _LISTTOKENSRESPONSE._serialized_end=646
-  _REVOKETOKENREQUEST._serialized_start=648
-  _REVOKETOKENREQUEST._serialized_end=680
-  _REVOKETOKENRESPONSE._serialized_start=682
-  _REVOKETOKENRESPONSE._serialized_end=703
-  _LISTAUDITREQUEST._serialized_start=705
-  _LISTAUDITREQUEST._serialized_end=743
-  _LISTAUDITRESPONSE._serialized_start=745
-  _LISTAUDITRESPONSE._serialized_end=804
-  _ACCESSSERVICE._serialized_start=913
-  _ACCESSSERVICE._serialized_end=1249
+  _ROLE._serialized_start=1120
+  _ROLE._serialized_end=1224
+  _TOKEN._serialized_start=132
+  _TOKEN._serialized_end=385
+  _CREATETOKENREQUEST._serialized_start=388
+  _CREATETOKENREQUEST._serialized_end=554
+  _LISTTOKENSREQUEST._serialized_start=556
+  _LISTTOKENSREQUEST._serialized_end=614
+  _LISTTOKENSRESPONSE._serialized_start=616
+  _LISTTOKENSRESPONSE._serialized_end=699
+  _REVOKETOKENREQUEST._serialized_start=701
+  _REVOKETOKENREQUEST._serialized_end=733
+  _REVOKETOKENRESPONSE._serialized_start=735
+  _REVOKETOKENRESPONSE._serialized_end=756
+  _LISTAUDITREQUEST._serialized_start=758
+  _LISTAUDITREQUEST._serialized_end=796
+  _LISTAUDITRESPONSE._serialized_start=798
+  _LISTAUDITRESPONSE._serialized_end=857
+  _BACKUPREQUEST._serialized_start=859
+  _BACKUPREQUEST._serialized_end=874
+  _BACKUPCOPY._serialized_start=877
+  _BACKUPCOPY._serialized_end=1066
+  _READOBJECTREQUEST._serialized_start=1068
+  _READOBJECTREQUEST._serialized_end=1118
+  _ACCESSSERVICE._serialized_start=1227
+  _ACCESSSERVICE._serialized_end=1704
 # @@protoc_insertion_point(module_scope)

@@ -1,3 +1,5 @@
+from chainfleet.v1 import jobs_pb2 as _jobs_pb2
+from chainfleet.v1 import types_pb2 as _types_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -13,6 +15,28 @@ READER: Role
 ROLE_UNSPECIFIED: Role
 WORKER: Role
 WRITER: Role
+
+class BackupCopy(_message.Message):
+    __slots__ = ["engine", "incarnation", "list", "object_bytes", "objects", "server_version", "state"]
+    ENGINE_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    LIST_FIELD_NUMBER: _ClassVar[int]
+    OBJECTS_FIELD_NUMBER: _ClassVar[int]
+    OBJECT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    SERVER_VERSION_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    engine: str
+    incarnation: str
+    list: _types_pb2.BlobRef
+    object_bytes: int
+    objects: int
+    server_version: str
+    state: _types_pb2.BlobRef
+    def __init__(self, server_version: _Optional[str] = ..., engine: _Optional[str] = ..., incarnation: _Optional[str] = ..., state: _Optional[_Union[_types_pb2.BlobRef, _Mapping]] = ..., list: _Optional[_Union[_types_pb2.BlobRef, _Mapping]] = ..., objects: _Optional[int] = ..., object_bytes: _Optional[int] = ...) -> None: ...
+
+class BackupRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
 
 class CreateTokenRequest(_message.Message):
     __slots__ = ["lifetime_seconds", "max_uses", "note", "puts_models", "role", "sha256", "tenant"]
@@ -61,6 +85,14 @@ class ListTokensResponse(_message.Message):
     next_page_token: str
     tokens: _containers.RepeatedCompositeFieldContainer[Token]
     def __init__(self, tokens: _Optional[_Iterable[_Union[Token, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class ReadObjectRequest(_message.Message):
+    __slots__ = ["is_copy", "name"]
+    IS_COPY_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    is_copy: bool
+    name: str
+    def __init__(self, name: _Optional[str] = ..., is_copy: bool = ...) -> None: ...
 
 class RevokeTokenRequest(_message.Message):
     __slots__ = ["id"]

@@ -1,0 +1,246 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/local_fleet.h"
+#include "client/cli/output_file.h"
+#include "client/cli/terminal.h"
+#include "client/cli/verbs/verbs.h"
+#include "client/cli/views/table.h"
+#include "core/base/file_system.h"
+#include "core/base/shared_work.h"
+#include "core/base/thread_pool.h"
+#include "core/store/backup/backup_folder.h"
+#include "core/wire/types_wire.h"
+
+namespace chainfleet {
+namespace {
+
+constexpr int kLines = 8;  // an object store takes its time for each object
+constexpr size_t kBatch = size_t{8} * kLines;
+
+// Copies what a server holds into the folder.
+class BackupRun {
+ public:
+  // Reads objects over all `clients` at a time.
+  BackupRun(std::vector<Client> clients, const Clock* clock, std::string folder)
+      : clients_(std::move(clients)), clock_(*clock), folder_(std::move(folder)) {}
+
+  absl::Status Copy(const v1::BackupCopy& copy) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const BlobRef state, Take(copy.state(), "state", "db"));
+    CHAINFLEET_ASSIGN_OR_RETURN(BlobRef list, Take(copy.list(), "objects", "txt"));
+    missing_.clear();
+    BackupTotals seen;
+    std::vector<BlobRef> batch;
+    const auto take = [&] {
+      CHAINFLEET_RETURN_IF_ERROR(TakeObjects(std::exchange(batch, {}), &seen));
+      text_.Show(absl::StrCat(seen.objects, " of ", copy.objects(), " objects, ", FormatBytes(seen.bytes), " of ",
+                              FormatBytes(copy.object_bytes())));
+      return absl::OkStatus();
+    };
+    CHAINFLEET_RETURN_IF_ERROR(VisitBackupList(folder_ + "/" + list.name, [&](const BlobRef& object) {
+      batch.push_back(object);
+      return batch.size() < kBatch ? absl::OkStatus() : take();
+    }));
+    CHAINFLEET_RETURN_IF_ERROR(take());
+    text_.Clear();
+    if (!missing_.empty()) {
+      CHAINFLEET_ASSIGN_OR_RETURN(list, ListWithoutMissing(list));
+    }
+    manifest_ = {.server_version = copy.server_version(),
+                 .engine = copy.engine(),
+                 .incarnation = copy.incarnation(),
+                 .created_at = absl::FormatTime(absl::RFC3339_sec, clock_.Wall(), absl::UTCTimeZone()),
+                 .state = state,
+                 .list = list,
+                 .objects = seen.objects,
+                 .object_bytes = seen.bytes};
+    for (const auto& [name, bytes] : missing_) {
+      --manifest_.objects;
+      manifest_.object_bytes -= bytes;
+    }
+    return absl::OkStatus();
+  }
+
+  // Called after the server has kept all objects until the end of Copy.
+  absl::Status Finish() {
+    CHAINFLEET_RETURN_IF_ERROR(FinishBackup(folder_, manifest_));
+    std::cout << "backup of " << manifest_.objects << " objects (" << FormatBytes(manifest_.object_bytes) << ") in "
+              << folder_ << ", " << copied_.objects << " of them new (" << FormatBytes(copied_.bytes) << ")\n";
+    if (missing_.empty()) return absl::OkStatus();
+    for (const auto& [name, bytes] : missing_) std::cerr << "missing or damaged on the server: " << name << "\n";
+    return absl::DataLossError(
+        absl::StrCat(missing_.size(), " objects are missing or damaged on the server: the ", "backup has all others"));
+  }
+
+ private:
+  // Names the file by its digest, so that a backup that does not end leaves the files of the last one alone.
+  absl::StatusOr<BlobRef> Take(const v1::BlobRef& copy, const std::string& kind, const std::string& ending) {
+    BlobRef file = FromProto(copy);
+    file.name = absl::StrCat(kind, "-", file.sha256.substr(0, 12), ".", ending);
+    CHAINFLEET_RETURN_IF_ERROR(Download(&clients_[0], copy.name(), /*is_copy=*/true, file, folder_ + "/" + file.name));
+    return file;
+  }
+
+  absl::Status TakeObjects(const std::vector<BlobRef>& objects, BackupTotals* seen) {
+    std::vector<absl::StatusOr<bool>> taken(objects.size(), false);
+    const size_t lines = clients_.size();
+    ShareWork(&threads_, static_cast<int>(lines) - 1, std::ssize(clients_), [&](int64_t line) {
+      for (size_t i = line; i < objects.size(); i += lines) taken[i] = TakeObject(objects[i], &clients_[line]);
+    });
+    for (size_t i = 0; i < objects.size(); ++i) {
+      ++seen->objects;
+      seen->bytes += objects[i].size_bytes;
+      if (absl::IsNotFound(taken[i].status()) || absl::IsDataLoss(taken[i].status())) {
+        missing_.emplace(objects[i].name, objects[i].size_bytes);
+        continue;
+      }
+      CHAINFLEET_RETURN_IF_ERROR(taken[i].status());
+      copied_.objects += *taken[i] ? 1 : 0;
+      copied_.bytes += *taken[i] ? objects[i].size_bytes : 0;
+    }
+    return absl::OkStatus();
+  }
+
+  // False if the folder has the object.
+  absl::StatusOr<bool> TakeObject(const BlobRef& object, Client* client) const {
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::string path, BackupObjectPath(folder_, object.name));
+    const absl::StatusOr<int64_t> size = RealFileSystem()->SizeBytes(path);
+    if (size.ok() && *size == object.size_bytes) return false;
+    CHAINFLEET_RETURN_IF_ERROR(MakeOutputFolder(std::filesystem::path(path).parent_path().string()));
+    CHAINFLEET_RETURN_IF_ERROR(Download(client, object.name, /*is_copy=*/false, object, path));
+    return true;
+  }
+
+  static absl::Status Download(Client* client, const std::string& name, bool is_copy, const BlobRef& expected,
+                               const std::string& path) {
+    return WriteOutputFile(path, [&](const std::string& partial) -> absl::Status {
+      CHAINFLEET_RETURN_IF_ERROR(client->ReadObject(name, is_copy, partial));
+      return CheckBackupFile(partial, expected);
+    });
+  }
+
+  absl::StatusOr<BlobRef> ListWithoutMissing(const BlobRef& list) {
+    const std::string all = folder_ + "/" + list.name, path = folder_ + "/objects-new.txt";
+    CHAINFLEET_RETURN_IF_ERROR(WriteBackupList(path, [&](const BackupVisitor& add) {
+                                 return VisitBackupList(all, [&](const BlobRef& object) {
+                                   return missing_.contains(object.name) ? absl::OkStatus() : add(object);
+                                 });
+                               }).status());
+    CHAINFLEET_ASSIGN_OR_RETURN(BlobRef left, DescribeFile(path));
+    left.name = absl::StrCat("objects-", left.sha256.substr(0, 12), ".txt");
+    CHAINFLEET_RETURN_IF_ERROR(RealFileSystem()->Rename(path, folder_ + "/" + left.name));
+    return left;
+  }
+
+  std::vector<Client> clients_;
+  ThreadPool threads_{kLines - 1};
+  const Clock& clock_;
+  const std::string folder_;
+  LiveText text_{stderr};
+  BackupTotals copied_;
+  std::map<std::string, int64_t> missing_;  // sizes by name
+  BackupManifest manifest_;
+};
+
+absl::Status Verify(const std::string& folder) {
+  LiveText text(stderr);
+  BackupTotals checked;
+  CHAINFLEET_ASSIGN_OR_RETURN(const BackupManifest manifest,
+                              ReadBackup(folder, [&](const BlobRef& object, const std::string&) {
+                                checked.bytes += object.size_bytes;
+                                text.Show(absl::StrCat(++checked.objects, " objects checked"));
+                                return absl::OkStatus();
+                              }));
+  text.Clear();
+  std::cout << "the backup of " << manifest.created_at << " (" << manifest.engine << ", chainfleet "
+            << manifest.server_version << ") is whole: the state and " << checked.objects << " objects ("
+            << FormatBytes(checked.bytes) << ")\n";
+  return absl::OkStatus();
+}
+
+absl::Status BackUp(Invocation* run, const std::string& folder) {
+  umask(S_IRWXG | S_IRWXO);
+  CHAINFLEET_RETURN_IF_ERROR(MakeOutputFolder(folder));
+  if (chmod(folder.c_str(), S_IRWXU) != 0) {
+    return absl::FailedPreconditionError(absl::StrCat("cannot hide ", folder, " from others: ", std::strerror(errno)));
+  }
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto lock, FileLock::Acquire(folder + "/lock"));
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  ExitOnInterrupt("\ninterrupted: the same command goes on\n");
+  std::vector<Client> clients;
+  for (int i = 0; i < kLines; ++i) {
+    CHAINFLEET_ASSIGN_OR_RETURN(Client line, run->Connect());
+    clients.push_back(std::move(line));
+  }
+  BackupRun backup(std::move(clients), &run->clock, folder);
+  CHAINFLEET_RETURN_IF_ERROR(client.Backup([&](const v1::BackupCopy& copy) { return backup.Copy(copy); }));
+  return backup.Finish();
+}
+
+struct RestoreOptions {
+  std::string folder, data_folder = DefaultDataFolder(), state, blobs;
+};
+
+// The server has the stores' credentials and engines, so it does the work and this process becomes the server.
+absl::Status Restore(const RestoreOptions& options) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const LocalFleet fleet, LocalFleet::In(options.data_folder));
+  const std::string program = fleet.server().program();
+  std::vector<std::string> arguments = {program, "--restore", options.folder, "--data-dir", fleet.data_folder()};
+  if (!options.state.empty()) arguments.insert(arguments.end(), {"--state", options.state});
+  if (!options.blobs.empty()) arguments.insert(arguments.end(), {"--blobs", options.blobs});
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  execv(program.c_str(), argv.data());
+  return absl::FailedPreconditionError(absl::StrCat("cannot run ", program, ": ", std::strerror(errno)));
+}
+
+}  // namespace
+
+void AddBackup(CLI::App* program, Invocation* run) {
+  struct Options {
+    std::string folder;
+    bool verify = false;
+  };
+  const auto options = std::make_shared<Options>();
+  CLI::App* verb =
+      AddVerb(program, run, "backup", "Copy everything that a running server holds to a folder; for admins",
+              "  chainfleet backup /srv/backup\n"
+              "  chainfleet backup --verify /srv/backup\n\n"
+              "The server keeps serving and deletes nothing meanwhile. The same folder again takes only\n"
+              "new objects; so does a command that was interrupted.",
+              [=] { return options->verify ? Verify(options->folder) : BackUp(run, options->folder); });
+  verb->add_option("FOLDER", options->folder, "Folder of the backup")->required();
+  verb->add_flag("--verify", options->verify, "Only check every file of the folder against its SHA-256");
+  AddServerOptions(verb, run);
+}
+
+void AddRestore(CLI::App* program, Invocation* run) {
+  const auto options = std::make_shared<RestoreOptions>();
+  CLI::App* verb = AddVerb(
+      program, run, "restore", "Fill the empty stores of a server from the folder of `chainfleet backup`",
+      "  chainfleet restore /srv/backup --data-dir /srv/chainfleet\n"
+      "  chainfleet restore /srv/backup --state postgresql://chainfleet@db/chainfleet --blobs s3://bucket/fleet\n\n"
+      "Run it where the server runs, with its environment, while no server runs. The engine may be another\n"
+      "than that of the backup. Then start the server as usual.",
+      [=] { return Restore(*options); });
+  verb->add_option("FOLDER", options->folder, "Folder of the backup")->required();
+  verb->add_option("--data-dir", options->data_folder, "Data directory of the server [" + options->data_folder + "]")
+      ->option_text("DIR");
+  verb->add_option("--state", options->state, "Database of the server: sqlite or postgresql://... [CHAINFLEET_STATE]")
+      ->option_text("DATABASE");
+  verb->add_option("--blobs", options->blobs, "Objects of the server: s3://BUCKET/PREFIX [CHAINFLEET_BLOBS]")
+      ->option_text("URL");
+}
+
+}  // namespace chainfleet

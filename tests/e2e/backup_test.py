@@ -1,0 +1,190 @@
+"""`chainfleet backup` of a fleet at work, and `chainfleet restore` into empty stores of the same or the other engine."""
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+import zipfile
+
+import fleet as fleets
+import with_postgres
+
+# Resume points of this dimension are objects.
+JOB = """
+name: first
+model: {potential: {gaussian: {dimension: 20000}}}
+sampler: {sgld: {}}
+step_size: {constant: 0.1}
+num_steps: 2500
+chains: 2
+collect: {every_steps: 250, segment_draws: 5}
+resume_point_every_steps: 1250
+seed: 7
+"""
+# Runs while the backup is made.
+LONG = JOB.replace("name: first", "name: long").replace("num_steps: 2500", "num_steps: 50000")
+
+
+class Backup(unittest.TestCase):
+    def setUp(self):
+        self.fleet = self.make_fleet(self.state())
+        self.fleet.up()
+        self.folder = os.path.join(tempfile.mkdtemp(prefix="chainfleet-backup-"), "backup")
+        self.addCleanup(shutil.rmtree, os.path.dirname(self.folder))
+
+    def make_fleet(self, state):
+        made = fleets.Fleet(workers=1, environment={"CHAINFLEET_STATE": state})
+        self.addCleanup(made.close)
+        return made
+
+    def state(self):
+        return "sqlite"
+
+    def other_states(self):
+        """Engines to restore into."""
+        return ["sqlite"]
+
+    def backup(self, *flags, **options):
+        return self.fleet.run("backup", self.folder, *flags, **options)
+
+    def manifest(self):
+        with open(os.path.join(self.folder, "manifest.json")) as f:
+            return json.load(f)
+
+    def objects(self):
+        """Paths of the objects in the backup."""
+        return sorted(os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(self.folder, "objects")) for name in names)
+
+    def draws(self, fleet, job):
+        """The bytes of each array of draws."""
+        path = fleet.path(job + ".npz")
+        fleet.run("export", job, "--format", "npz", "--output", path, check=True)
+        with zipfile.ZipFile(path) as arrays:
+            return {name: arrays.read(name) for name in arrays.namelist()}
+
+    def restore(self, fleet, **options):
+        return fleet.run("restore", self.folder, "--data-dir", fleet.folder, **options)
+
+    def test_a_fleet_at_work_is_backed_up_and_restored(self):
+        first = self.fleet.submit(JOB)
+        self.fleet.run("wait", first, check=True)
+        long = self.fleet.submit(LONG)
+        self.fleet.wait_for_draws(long, 20)
+        self.assertIn("of them new", self.backup(check=True).stdout)
+        self.assertEqual(os.stat(self.folder).st_mode & 0o777, 0o700)
+        known = set(self.objects())
+        self.fleet.wait_for_draws(long, 60)
+        self.backup(check=True)
+        self.assertEqual(self.manifest()["objects"], len(self.objects()))
+        self.assertTrue(known & set(self.objects()), "the second backup keeps what the first one has")
+        self.assertIn("is whole", self.backup("--verify", check=True).stdout)
+        draws = self.draws(self.fleet, first)
+        self.fleet.run("wait", long, "--timeout", "240s", check=True)  # the server served all the time
+        self.fleet.run("down", "--data-dir", self.fleet.folder, check=True)
+
+        for state in self.other_states():
+            restored = self.make_fleet(state)
+            self.restore(restored, check=True)
+            self.assertEqual(self.restore(restored).returncode, 1, "its stores are not empty now")
+            restored.up()
+            self.assertTrue(self.draws(restored, first) == draws)
+            restored.run("wait", long, "--timeout", "240s", check=True)
+            self.assertEqual(sum(len(r["segment"]["steps"]) for r in restored.json("get", "draws", long)["segments"]), 400)
+            restored.run("down", "--data-dir", restored.folder, check=True)
+
+    def test_a_killed_backup_goes_on(self):
+        self.fleet.put_noise("a", 100)
+        self.backup(check=True)
+        self.fleet.put_noise("b", 4000)  # beyond the limit
+
+        def limited():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+        killed = subprocess.run([os.path.join(fleets.BIN, "chainfleet"), "backup", self.folder], preexec_fn=limited, capture_output=True,
+                                env={**os.environ, "CHAINFLEET_ADDRESS": self.fleet.address})
+        self.assertEqual(killed.returncode, -signal.SIGXFSZ, killed.stderr)
+        self.backup("--verify", check=True)  # the backup before is still there
+        complete = [path for path in self.objects() if not path.endswith(".partial")]
+        said = self.backup(check=True).stdout
+        total = self.manifest()["objects"]
+        self.assertIn(f"backup of {total} objects", said)
+        self.assertIn(f", {total - len(complete)} of them new", said)
+        self.assertEqual(len(self.objects()), total, "nothing unfinished is left")
+        self.backup("--verify", check=True)
+
+    def test_a_folder_without_a_finished_backup_is_none(self):
+        os.makedirs(self.folder)
+        for done in (self.backup("--verify"), self.restore(self.make_fleet(self.state()))):
+            self.assertEqual((done.returncode, "no finished backup" in done.stderr), (1, True), done.stderr)
+
+    def test_a_damaged_backup_is_refused(self):
+        job = self.fleet.submit(JOB)
+        self.fleet.run("wait", job, check=True)
+        self.backup(check=True)
+        target = self.make_fleet(self.other_states()[-1])
+        state = os.path.join(self.folder, self.manifest()["state"]["file"])
+        for path, damage in ((self.objects()[0], "truncated"), (self.objects()[-1], "changed"), (state, "changed")):
+            with open(path, "rb") as f:
+                content = f.read()
+            with open(path, "wb") as f:
+                f.write(content[:-1] if damage == "truncated" else content[:-1] + bytes([content[-1] ^ 1]))
+            for done in (self.backup("--verify"), self.restore(target)):
+                self.assertEqual(done.returncode, 1, done.stdout)
+                self.assertIn(path, done.stderr)
+                self.assertIn("it had" if damage == "truncated" else "was changed", done.stderr)
+            with open(path, "wb") as f:
+                f.write(content)
+        self.restore(target, check=True)
+
+    def test_an_object_that_the_server_lost_is_named_and_left_out(self):
+        job = self.fleet.submit(JOB)
+        self.fleet.run("wait", job, check=True)
+        lost = self.fleet.json("get", "draws", job)["segments"][0]["segment"]["object"]["name"]
+        os.remove(self.fleet.path("blobs", lost))
+        done = self.backup()
+        self.assertEqual((done.returncode, lost in done.stderr), (1, True), done.stderr)
+        self.backup("--verify", check=True)
+
+    def test_only_admins_may(self):
+        self.fleet.run("down", "--data-dir", self.fleet.folder, check=True)
+        tokens = {"admin": "a" * 40, "operator": "b" * 40}
+        self.fleet.environment["CHAINFLEET_TOKEN"] = f"{tokens['admin']} default admin\n{tokens['operator']} default operator"
+        server = subprocess.Popen([os.path.join(fleets.BIN, "chainfleet-server"), "--data-dir", self.fleet.folder, "--listen", self.fleet.address,
+                                   "--metrics-listen", "off", "--http-listen", "off"], stderr=subprocess.DEVNULL,
+                                  env={**os.environ, **self.fleet.environment})
+        self.addCleanup(server.wait)
+        self.addCleanup(server.terminate)
+        refused = self.backup(env={"CHAINFLEET_TOKEN": tokens["operator"]})
+        self.assertEqual((refused.returncode, "it needs an admin's token" in refused.stderr), (4, True), refused.stderr)
+        self.backup(env={"CHAINFLEET_TOKEN": tokens["admin"]}, check=True)
+        audit = self.fleet.run("audit", "--raw", env={"CHAINFLEET_TOKEN": tokens["admin"]}, check=True).stdout
+        self.assertEqual(sum("AccessService/Backup" in line for line in audit.splitlines()), 2)
+        for folder, _, names in os.walk(self.folder):
+            for name in names:
+                with open(os.path.join(folder, name), "rb") as f:
+                    self.assertNotIn(tokens["admin"].encode(), f.read())
+
+
+class BackupOnPostgres(Backup):
+    def setUp(self):
+        self.postgres = with_postgres.Postgres()
+        self.addCleanup(self.postgres.close)
+        self.postgres.start()
+        self.databases = 0
+        super().setUp()
+
+    def state(self):
+        """An empty database."""
+        self.databases += 1
+        subprocess.run(["psql", "-q", self.postgres.uri + "/postgres", "-c", f"CREATE DATABASE db{self.databases}"], check=True)
+        return f"{self.postgres.uri}/db{self.databases}"
+
+    def other_states(self):
+        return ["sqlite", self.state()]
+
+    def test_only_admins_may(self):
+        """The engine makes no difference."""

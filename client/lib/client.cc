@@ -382,6 +382,10 @@ absl::Status Client::DeleteDataset(const std::string& name) {
   return Call<v1::JobService>(&v1::JobService::Stub::DeleteDataset, request).status();
 }
 
+absl::StatusOr<v1::Dataset> Client::ShareDataset(const v1::ShareRequest& request) {
+  return Call<v1::JobService>(&v1::JobService::Stub::ShareDataset, request);
+}
+
 absl::StatusOr<v1::StoredModel> Client::PutModel(const std::string& name, const FileToSend& file,
                                                  const std::function<void(int64_t)>& on_sent) {
   v1::StoredModel model;
@@ -416,6 +420,10 @@ absl::Status Client::DeleteModel(const std::string& name) {
   v1::DeleteModelRequest request;
   request.set_name(name);
   return Call<v1::JobService>(&v1::JobService::Stub::DeleteModel, request).status();
+}
+
+absl::StatusOr<v1::StoredModel> Client::ShareModel(const v1::ShareRequest& request) {
+  return Call<v1::JobService>(&v1::JobService::Stub::ShareModel, request);
 }
 
 absl::StatusOr<v1::Snapshot> Client::CreateSnapshot(const std::string& job) {

@@ -93,12 +93,14 @@ class Client {
   // Rows as stored, in the requested order: at most 15 MiB, counting 16 bytes per row besides its inputs.
   absl::StatusOr<v1::DatasetRowValues> ReadRows(const std::string& dataset, const std::vector<int64_t>& rows);
   absl::Status DeleteDataset(const std::string& name);
+  absl::StatusOr<v1::Dataset> ShareDataset(const v1::ShareRequest& request);
 
   // Sends a file of a network or of weights; of a path with "://" only the URI.
   absl::StatusOr<v1::StoredModel> PutModel(const std::string& name, const FileToSend& file,
                                            const std::function<void(int64_t)>& on_sent);
   absl::StatusOr<std::vector<v1::StoredModel>> ListModels();
   absl::Status DeleteModel(const std::string& name);
+  absl::StatusOr<v1::StoredModel> ShareModel(const v1::ShareRequest& request);
 
   // For admins. A request with the same SHA-256 again returns the token that the first one made.
   absl::StatusOr<v1::Token> CreateToken(const v1::CreateTokenRequest& request);

@@ -21,6 +21,13 @@ absl::Status CheckName(const std::string& what, const std::string& name, const s
   return absl::OkStatus();
 }
 
+absl::Status CheckReference(const std::string& what, const std::string& name, const std::string& path) {
+  const size_t slash = name.find('/');
+  if (slash == std::string::npos) return CheckName(what, name, path);
+  CHAINFLEET_RETURN_IF_ERROR(CheckName("tenant", name.substr(0, slash), path));
+  return CheckName(what, name.substr(slash + 1), path);
+}
+
 std::string MakeJobId(const std::string& name, uint64_t random_bits) {
   constexpr char kAlphabet[] = "abcdefghijklmnopqrstuvwxyz234567";
   std::string id = name + "-";

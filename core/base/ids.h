@@ -26,6 +26,9 @@ std::string ToString(const ChainId& id);
 // not ending in '-'. `what`: "job", ...
 absl::Status CheckName(const std::string& what, const std::string& name, const std::string& path = "name");
 
+// As CheckName, for a name that may be another tenant's: OWNER/NAME.
+absl::Status CheckReference(const std::string& what, const std::string& name, const std::string& path = "name");
+
 // Returns `name` + "-" + 6 characters of base32 (a-z, 2-7) from the low 30 bits of `random_bits`.
 std::string MakeJobId(const std::string& name, uint64_t random_bits);
 

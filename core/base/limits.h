@@ -24,6 +24,7 @@ inline constexpr int64_t kMaxModelBytes = 1024 * kMiB;          // a stored netw
 inline constexpr int64_t kMaxUploadsBytes = 4096 * kMiB;        // memory of all uploads to a server together
 inline constexpr int kWaitingDatasetReads = 16;                 // queued reads of data sets named by URI
 inline constexpr int64_t kMaxClassNamesBytes = 64 * kKiB;       // names of a data set's classes together
+inline constexpr size_t kMaxTenantsSharedWith = 1000;           // a data set or a model
 inline constexpr int64_t kDatasetShardBytes = 16 * kMiB;
 inline constexpr int64_t kMaxBlobBytes = int64_t{4} * 1024 * kMiB;
 
@@ -63,7 +64,7 @@ inline constexpr int kMaxLayerDepth = 8;     // nesting of layer lists
 inline constexpr int kMaxPageSize = 1000;
 inline constexpr int64_t kVerifyBytes = 256 * kMiB;                  // draws marked corrupt that one pass reads again
 inline constexpr int kMaxAliases = 1000;                             // aliases of one tenant
-inline constexpr int kMaxTokens = 2000;                               // tokens in the state store, with expired ones
+inline constexpr int kMaxTokens = 2000;                              // tokens in the state store, with expired ones
 inline constexpr int64_t kKeptVersions = 1000;                       // versions of a job that no alias names
 inline constexpr absl::Duration kUpkeepInterval = absl::Seconds(5);  // time between two retention passes
 inline constexpr int kRetentionBatch = 64;                           // segments that become tombstones in one change

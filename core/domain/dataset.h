@@ -66,7 +66,8 @@ struct Dataset {
   std::vector<std::string> warnings;     // likely mistakes in the content, for people
   std::vector<DatasetShard> shards;
   absl::Time created_at;
-  std::string tenant = kDefaultTenant;  // whoever put it first owns it; not on the wire
+  std::vector<std::string> shared_with;  // tenants that may use it too, sorted; kEveryTenant: all
+  std::string tenant = kDefaultTenant;   // the owner; not on the wire
   static void Fields(auto& self, auto&& visit) {
     visit("name", self.name, Required());
     visit("digest", self.digest, Required());
@@ -80,6 +81,7 @@ struct Dataset {
     visit("warnings", self.warnings, IfAny());
     visit("shards", self.shards, Required());
     visit("created_at", self.created_at);
+    visit("shared_with", self.shared_with, IfAny());
   }
 };
 

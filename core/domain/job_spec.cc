@@ -17,7 +17,7 @@ namespace {
 
 using Violations = std::vector<FieldViolation>;
 
-constexpr size_t kMaxFilesOfWeights = 256, kMaxCharactersOfWeights = 2048;  // an index of PostgreSQL holds the names
+constexpr size_t kMaxFilesOfWeights = 256, kMaxCharactersOfWeights = 2048;
 
 void Append(Violations more, Violations* violations) {
   violations->insert(violations->end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
@@ -270,7 +270,7 @@ void ValidateInit(const JobSpec& spec, Violations* violations) {
   }
   for (auto name = init.weights.begin(); name != init.weights.end(); ++name) {
     const std::string path = absl::StrCat("init.weights[", name - init.weights.begin(), "]");
-    Append(FieldViolationsOf(CheckName("model", *name, path)), violations);
+    Append(FieldViolationsOf(CheckReference("model", *name, path)), violations);
     if (std::find(init.weights.begin(), name, *name) != name) violations->push_back({path, *name + " is named twice"});
   }
 }

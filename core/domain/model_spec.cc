@@ -112,7 +112,7 @@ std::vector<FieldViolation> Validate(const ModelSpec& model) {
   } else if (const auto* layered = std::get_if<LayeredModel>(&model.kind)) {
     append(Validate(layered->layers, "model.layers"));
   } else if (const auto* stored = std::get_if<StoredNetworkModel>(&model.kind)) {
-    append(FieldViolationsOf(CheckName("model", stored->name, PathOf(*stored))));
+    append(FieldViolationsOf(CheckReference("model", stored->name, PathOf(*stored))));
   } else {
     append(Validate(std::get<PotentialKind>(model.kind)));
     if (model.likelihood) violations.push_back({"likelihood", "an analytic potential has its own: leave it out"});

@@ -206,8 +206,9 @@ bool HasReadableDraws(const DrawCatalogParts& parts, const std::string& job, con
   return found;
 }
 
-absl::StatusOr<Dataset> DispatcherDrawCatalog::GetDataset(const std::string& name) {
-  return parts_.catalog->datasets().Get(name);
+absl::StatusOr<Dataset> DispatcherDrawCatalog::GetDataset(const std::string& job, const std::string& name) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const JobBrief brief, parts_.dispatcher->GetBrief(job));
+  return parts_.catalog->datasets().Get({brief.tenant}, name);
 }
 
 void DispatcherDrawCatalog::MarkCorrupt(const std::string& job, const std::string& object) {

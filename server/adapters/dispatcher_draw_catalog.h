@@ -56,7 +56,7 @@ class DispatcherDrawCatalog final : public DrawCatalog {
   void Pin(const DrawQuery& query, std::function<void(absl::StatusOr<PinnedDraws>)> done) override;
   void FindVersion(const std::string& job, int64_t number,
                    std::function<void(absl::StatusOr<std::shared_ptr<const Version>>)> done) override;
-  absl::StatusOr<Dataset> GetDataset(const std::string& name) override;
+  absl::StatusOr<Dataset> GetDataset(const std::string& job, const std::string& name) override;
   void MarkCorrupt(const std::string& job, const std::string& object) override;
 
  private:

@@ -1,6 +1,9 @@
 #include "server/control/catalog.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "core/base/ids.h"
 #include "core/base/limits.h"
 #include "core/base/saturating.h"
 #include "core/domain/no_such.h"
@@ -46,28 +49,73 @@ Normalisation AsStored(InputType type) {
   return type == InputType::kUint8 ? Normalisation{{0}, {1.0 / 255}} : Normalisation();
 }
 
+// Returns the key of the item that the name means to the tenant.
+std::string KeyOf(const std::string& tenant, const std::string& name) {
+  const size_t slash = name.find('/');
+  if (slash == std::string::npos) return ContentKey(tenant, name);
+  return ContentKey(name.substr(0, slash), name.substr(slash + 1));
+}
+
+template <typename Item>
+bool MayUse(const Reader& reader, const Item& item) {
+  const auto among = [&](const std::string& tenant) { return tenant == reader.tenant || tenant == kEveryTenant; };
+  return reader.all || item.tenant == reader.tenant || std::ranges::any_of(item.shared_with, among);
+}
+
+absl::Status CheckTenants(const change::ShareContent& how) {
+  if (how.tenants.empty() && !how.stop) return InvalidFields({{"tenants", "name tenants, or \"*\", or set stop"}});
+  for (const std::string& tenant : how.tenants) {
+    if (tenant != kEveryTenant) CHAINFLEET_RETURN_IF_ERROR(CheckName("tenant", tenant, "tenants"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 template <typename Item>
-absl::StatusOr<Item> Shelf<Item>::Get(const std::string& name) const {
+absl::StatusOr<Item> Shelf<Item>::Get(const Reader& reader, const std::string& name) const {
   MutexLock lock(&mutex_);
-  if (const auto found = items_.find(name); found != items_.end()) return found->second;
+  const auto found = items_.find(KeyOf(reader.tenant, name));
+  if (found != items_.end() && MayUse(reader, found->second)) return found->second;
   return NoSuch(KindOf(static_cast<const Item*>(nullptr)).name, name);
 }
 
 template <typename Item>
-absl::StatusOr<Page<Item>> Shelf<Item>::List(int32_t page_size, const std::string& page_token) const {
+absl::StatusOr<Item> Shelf<Item>::GetOwn(const Reader& reader, const std::string& name) const {
+  CHAINFLEET_ASSIGN_OR_RETURN(Item item, Get(reader, name));
+  if (reader.all || item.tenant == reader.tenant) return item;
+  return WithReason(absl::PermissionDeniedError(absl::StrCat(KindOf(&item).name, " ", name,
+                                                             " belongs to another tenant: that tenant or an operator "
+                                                             "can share and delete it")),
+                    "NOT_OWNER");
+}
+
+template <typename Item>
+Item Shelf<Item>::Shown(const Reader& reader, Item item) {
+  if (item.tenant == reader.tenant) return item;
+  item.name = absl::StrCat(item.tenant, "/", item.name);
+  if (!reader.all) item.shared_with.clear();
+  return item;
+}
+
+template <typename Item>
+absl::StatusOr<Page<Item>> Shelf<Item>::List(const Reader& reader, int32_t page_size,
+                                             const std::string& page_token) const {
   const std::string arguments = KindOf(static_cast<const Item*>(nullptr)).plural;
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string after, CursorOf(arguments, page_token));
   Page<Item> page;
   PageRoom room(static_cast<size_t>(ClampPageSize(page_size)));
+  std::string last;
   MutexLock lock(&mutex_);
   for (auto i = items_.upper_bound(after); i != items_.end(); ++i) {
-    if (!room.Take(MessageBytes(i->second))) {
-      page.next_page_token = MakePageToken(arguments, page.items.back().name);
+    if (!MayUse(reader, i->second)) continue;
+    Item shown = Shown(reader, i->second);
+    if (!room.Take(MessageBytes(shown))) {
+      page.next_page_token = MakePageToken(arguments, last);
       break;
     }
-    page.items.push_back(i->second);
+    page.items.push_back(std::move(shown));
+    last = i->first;
   }
   return page;
 }
@@ -85,13 +133,13 @@ int64_t Shelf<Item>::StoredBytes(const std::string& tenant) const {
 template <typename Item>
 void Shelf<Item>::Put(const Item& item) {
   MutexLock lock(&mutex_);
-  items_[item.name] = item;
+  items_[ContentKey(item)] = item;
 }
 
 template <typename Item>
-void Shelf<Item>::Erase(const std::string& name) {
+void Shelf<Item>::Erase(const std::string& key) {
   MutexLock lock(&mutex_);
-  items_.erase(name);
+  items_.erase(key);
 }
 
 template class Shelf<Dataset>;
@@ -103,27 +151,31 @@ Catalog::Catalog(StateWriter* writer, const StateStore& store, const StoredState
   for (const StoredModel& model : state.models) shelves_->models.Put(model);
 }
 
-absl::Status Catalog::FindData(JobPlan* plan) const {
+absl::Status Catalog::FindData(const std::string& tenant, JobPlan* plan) const {
+  const Reader reader{tenant};
   if (const std::string& name = plan->spec.dataset; !name.empty()) {
-    const absl::StatusOr<Dataset> dataset = datasets().Get(name);
+    const absl::StatusOr<Dataset> dataset = datasets().Get(reader, name);
     if (!dataset.ok()) return Annotate(dataset.status(), "dataset.name");
     plan->dataset = *dataset;
+    plan->dataset->shared_with.clear();  // may change while the job runs
     if (plan->spec.standardize.inputs) plan->normalisation = dataset->normalisation;
     if (plan->spec.standardize.targets) plan->target_units = dataset->target_units;
   }
   if (const auto* stored = std::get_if<StoredNetworkModel>(&plan->spec.model.kind)) {
-    const absl::StatusOr<StoredModel> module = models().Get(stored->name);
+    const absl::StatusOr<StoredModel> module = models().Get(reader, stored->name);
     if (!module.ok()) return Annotate(module.status(), PathOf(*stored));
     if (WordOf(*module) != EnumName(stored->format)) return OtherKind(*module, PathOf(*stored));
     plan->module = *module;
+    plan->module->shared_with.clear();
   }
   if (plan->dataset && TakesIndices(*plan)) plan->normalisation = AsStored(plan->dataset->input_type);
   plan->weights.clear();
   for (const std::string& name : plan->spec.init.weights) {
-    const absl::StatusOr<StoredModel> file = models().Get(name);
+    const absl::StatusOr<StoredModel> file = models().Get(reader, name);
     if (!file.ok()) return Annotate(file.status(), "init.weights");
     if (!file->is_weights()) return OtherKind(*file, "init.weights");
     plan->weights.push_back(*file);
+    plan->weights.back().shared_with.clear();
   }
   return absl::OkStatus();
 }
@@ -164,18 +216,48 @@ void Catalog::Put(const StoredModel& model, const std::string& upload, const Rep
   });
 }
 
-void Catalog::DeleteDataset(const std::string& name, const Reply<bool>& done,
-                            const std::optional<std::string>& tenant) {
-  writer_->Write<bool>(change::DeleteDataset{name, tenant}, done, [shelves = shelves_, name](const ApplyResult&) {
-    shelves->datasets.Erase(name);
+void Catalog::DeleteDataset(const Reader& reader, const std::string& name, const Reply<bool>& done) {
+  const absl::StatusOr<Dataset> dataset = datasets().GetOwn(reader, name);
+  if (!dataset.ok()) return done(dataset.status());
+  const std::string key = ContentKey(*dataset);
+  writer_->Write<bool>(change::DeleteDataset{key}, done, [shelves = shelves_, key](const ApplyResult&) {
+    shelves->datasets.Erase(key);
     return true;
   });
 }
 
-void Catalog::DeleteModel(const std::string& name, const Reply<bool>& done, const std::optional<std::string>& tenant) {
-  writer_->Write<bool>(change::DeleteModel{name, tenant}, done, [shelves = shelves_, name](const ApplyResult&) {
-    shelves->models.Erase(name);
+void Catalog::DeleteModel(const Reader& reader, const std::string& name, const Reply<bool>& done) {
+  const absl::StatusOr<StoredModel> model = models().GetOwn(reader, name);
+  if (!model.ok()) return done(model.status());
+  const std::string key = ContentKey(*model);
+  writer_->Write<bool>(change::DeleteModel{key}, done, [shelves = shelves_, key](const ApplyResult&) {
+    shelves->models.Erase(key);
     return true;
+  });
+}
+
+void Catalog::ShareDataset(const Reader& reader, const std::string& name, change::ShareContent how,
+                           const Reply<Dataset>& done) {
+  const absl::StatusOr<Dataset> dataset = datasets().GetOwn(reader, name);
+  if (!dataset.ok()) return done(dataset.status());
+  if (absl::Status named = CheckTenants(how); !named.ok()) return done(named);
+  how.key = ContentKey(*dataset);
+  writer_->Write<Dataset>(std::move(how), done, [shelves = shelves_, reader](const ApplyResult& result) {
+    shelves->datasets.Put(*result.dataset);
+    return Shelf<Dataset>::Shown(reader, *result.dataset);
+  });
+}
+
+void Catalog::ShareModel(const Reader& reader, const std::string& name, change::ShareContent how,
+                         const Reply<StoredModel>& done) {
+  const absl::StatusOr<StoredModel> model = models().GetOwn(reader, name);
+  if (!model.ok()) return done(model.status());
+  if (absl::Status named = CheckTenants(how); !named.ok()) return done(named);
+  how.key = ContentKey(*model);
+  how.is_model = true;
+  writer_->Write<StoredModel>(std::move(how), done, [shelves = shelves_, reader](const ApplyResult& result) {
+    shelves->models.Put(*result.model);
+    return Shelf<StoredModel>::Shown(reader, *result.model);
   });
 }
 

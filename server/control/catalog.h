@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "core/base/status.h"
 #include "core/domain/dataset.h"
 #include "core/domain/stored_model.h"
+#include "core/domain/tenant.h"
 #include "core/domain/worker_protocol.h"
 #include "core/store/state_store/state_store.h"
 #include "server/control/reply.h"
@@ -23,24 +23,36 @@
 
 namespace chainfleet {
 
-// The stored items of one kind, by name. Only the Catalog changes them. Thread-safe.
+// For whom names are looked up.
+struct Reader {
+  std::string tenant = kDefaultTenant;
+  bool all = false;  // an operator, who may read and change what belongs to other tenants
+};
+
+// The stored items of one kind, of all tenants. Only the Catalog changes them. Thread-safe.
 template <typename Item>
 class Shelf {
  public:
-  // Errors: NOT_FOUND / DATASET_NOT_FOUND or MODEL_NOT_FOUND.
-  absl::StatusOr<Item> Get(const std::string& name) const;
-  // Returns items in order of name. INVALID_ARGUMENT: the page token belongs to another list.
-  absl::StatusOr<Page<Item>> List(int32_t page_size, const std::string& page_token) const;
+  // A plain name is of the reader's tenant; OWNER/NAME may be shared with it. NOT_FOUND / DATASET_NOT_FOUND or
+  // MODEL_NOT_FOUND, the same for what is not there and what the reader may not use.
+  absl::StatusOr<Item> Get(const Reader& reader, const std::string& name) const;
+  // As Get. PERMISSION_DENIED / NOT_OWNER: the reader may use the item, but not change it.
+  absl::StatusOr<Item> GetOwn(const Reader& reader, const std::string& name) const;
+  // Returns the items that the reader may use, as Shown, in order of ContentKey. INVALID_ARGUMENT: the page token
+  // belongs to another list.
+  absl::StatusOr<Page<Item>> List(const Reader& reader, int32_t page_size, const std::string& page_token) const;
+  // Returns the item with the name that it has for the reader.
+  static Item Shown(const Reader& reader, Item item);
   // Returns the bytes of all objects of the tenant.
   int64_t StoredBytes(const std::string& tenant) const;
 
  private:
   friend class Catalog;
   void Put(const Item& item);
-  void Erase(const std::string& name);
+  void Erase(const std::string& key);
 
   mutable Mutex mutex_;
-  std::map<std::string, Item> items_ CHAINFLEET_GUARDED_BY(mutex_);
+  std::map<std::string, Item> items_ CHAINFLEET_GUARDED_BY(mutex_);  // by ContentKey
 };
 
 // Thread-safe. The Catalog's lock is below the Dispatcher's: calls are allowed while the Dispatcher's lock is held.
@@ -53,9 +65,9 @@ class Catalog {
   const Shelf<Dataset>& datasets() const { return shelves_->datasets; }
   const Shelf<StoredModel>& models() const { return shelves_->models; }
 
-  // Adds the data set and the module that the plan's spec names to the plan. NOT_FOUND as for Shelf::Get, with the
-  // field of the spec.
-  absl::Status FindData(JobPlan* plan) const;
+  // Adds the data set and the module that the plan's spec names to the plan of a tenant. NOT_FOUND as for Shelf::Get,
+  // with the field of the spec.
+  absl::Status FindData(const std::string& tenant, JobPlan* plan) const;
   // Returns the bytes of the data sets and models of the tenant.
   int64_t StoredBytes(const std::string& tenant) const;
 
@@ -71,11 +83,14 @@ class Catalog {
   // Storing the same content under the same name again is OK. ALREADY_EXISTS for other content.
   void Put(const Dataset& dataset, const std::string& upload, const Reply<Dataset>& done);
   void Put(const StoredModel& model, const std::string& upload, const Reply<StoredModel>& done);
-  // `tenant` as in change::DeleteDataset and change::DeleteModel.
-  void DeleteDataset(const std::string& name, const Reply<bool>& done,
-                     const std::optional<std::string>& tenant = std::nullopt);
-  void DeleteModel(const std::string& name, const Reply<bool>& done,
-                   const std::optional<std::string>& tenant = std::nullopt);
+  // Errors as Shelf::GetOwn.
+  void DeleteDataset(const Reader& reader, const std::string& name, const Reply<bool>& done);
+  void DeleteModel(const Reader& reader, const std::string& name, const Reply<bool>& done);
+  // The change's key and kind follow from the name. INVALID_ARGUMENT: no name of a tenant, or too many tenants.
+  void ShareDataset(const Reader& reader, const std::string& name, change::ShareContent how,
+                    const Reply<Dataset>& done);
+  void ShareModel(const Reader& reader, const std::string& name, change::ShareContent how,
+                  const Reply<StoredModel>& done);
 
  private:
   // Shared with the callbacks of the writer.

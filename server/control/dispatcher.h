@@ -133,7 +133,8 @@ class Dispatcher {
   // Errors: INVALID_ARGUMENT, then the errors of change::CommitProgress, then the errors of
   // CheckContent.
   void CommitProgress(const ProgressCommit& commit, Reply<CommitReply> done);
-  std::vector<WorkerView> ListWorkers();
+  // `tenant`: counts its chains only.
+  std::vector<WorkerView> ListWorkers(const std::optional<std::string>& tenant = std::nullopt);
   // Drains a worker. It hands chains back as it calls; after `limit` the leases of the rest end and count no attempt.
   // If called again, the later limit counts. NOT_FOUND; INVALID_ARGUMENT for a negative limit.
   absl::StatusOr<WorkerView> DrainWorker(const std::string& worker, absl::Duration limit = kDrainLimit);

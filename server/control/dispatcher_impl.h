@@ -125,7 +125,7 @@ struct Dispatcher::Core : SchedulingTables {
   // `content`: the result of CheckContent. A commit gets this error only if it has its lease.
   void Commit(ProgressCommit commit, const absl::Status& content, Reply<CommitReply> done);
   void Tell(CommitFigures figures, absl::Duration began, const ApplyResult& result);
-  std::vector<WorkerView> Workers() const;
+  std::vector<WorkerView> Workers(const std::optional<std::string>& tenant = std::nullopt) const;
   absl::Duration OldestWait() const;
 
   absl::Duration LeaseEndsAfter(absl::Duration from) const { return from + options.lease_ttl + options.lease_grace; }

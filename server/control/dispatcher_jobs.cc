@@ -53,14 +53,14 @@ void Dispatcher::CreateJob(const std::string& tenant, const JobSpec& spec, const
   absl::Status valid = InvalidFields(Validate(spec));
   JobPlan plan;
   plan.spec = spec;
-  if (valid.ok()) valid = impl_->catalog->FindData(&plan);
+  if (valid.ok()) valid = impl_->catalog->FindData(tenant, &plan);
   if (valid.ok()) valid = CheckAgainstData(spec, plan.dataset ? &*plan.dataset : nullptr, StoredOf(plan), plan.weights);
   const auto& free_bytes = impl_->options.free_bytes;
   if (valid.ok() && free_bytes) valid = CheckRoom(plan, free_bytes());
   Entered core(impl_.get());
   if (valid.ok()) {
     const DigestHex checked = plan.dataset ? plan.dataset->digest : "";
-    valid = core->catalog->FindData(&plan);
+    valid = core->catalog->FindData(tenant, &plan);
     if (valid.ok() && plan.dataset && plan.dataset->digest != checked) {
       valid = absl::AbortedError(absl::StrCat("data set ", spec.dataset, " was replaced meanwhile: submit again"));
     }

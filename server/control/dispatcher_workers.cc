@@ -381,18 +381,18 @@ void Dispatcher::Core::Commit(ProgressCommit commit, const absl::Status& content
               });
 }
 
-std::vector<WorkerView> Dispatcher::Core::Workers() const {
+std::vector<WorkerView> Dispatcher::Core::Workers(const std::optional<std::string>& tenant) const {
   std::vector<WorkerView> views;
   for (const auto& [id, worker] : fleet.workers()) {
-    views.push_back({id, worker.host, worker.device, worker.chain_slots, leases.NumOfWorker(id), now - worker.last_sync,
-                     worker.draining, worker.metrics_address});
+    views.push_back({id, worker.host, worker.device, worker.chain_slots, leases.NumOfWorker(id, tenant),
+                     now - worker.last_sync, worker.draining, worker.metrics_address});
   }
   return views;
 }
 
-std::vector<WorkerView> Dispatcher::ListWorkers() {
+std::vector<WorkerView> Dispatcher::ListWorkers(const std::optional<std::string>& tenant) {
   Entered core(impl_.get());
-  return core->Workers();
+  return core->Workers(tenant);
 }
 
 void Dispatcher::Core::BoundDrain(const WorkerEntry& worker) {

@@ -1,5 +1,7 @@
 #include "server/control/lease_table.h"
 
+#include <algorithm>
+
 #include "core/base/check.h"
 
 namespace chainfleet {
@@ -96,9 +98,11 @@ int64_t LeaseTable::BytesOfWorker(const std::string& worker) const {
   return bytes;
 }
 
-int32_t LeaseTable::NumOfWorker(const std::string& worker) const {
+int32_t LeaseTable::NumOfWorker(const std::string& worker, const std::optional<std::string>& tenant) const {
   const auto chains = of_worker_.find(worker);
-  return chains == of_worker_.end() ? 0 : static_cast<int32_t>(chains->second.size());
+  if (chains == of_worker_.end()) return 0;
+  const auto counts = [&](const ChainId& chain) { return !tenant || leases_.at(chain).tenant == *tenant; };
+  return static_cast<int32_t>(std::ranges::count_if(chains->second, counts));
 }
 
 std::vector<Lease*> LeaseTable::TakeEnded(absl::Duration now) {

@@ -80,7 +80,8 @@ class LeaseTable {
 
   // Returns the leases of all incarnations, by chain.
   std::vector<Lease*> OfWorker(const std::string& worker);
-  int32_t NumOfWorker(const std::string& worker) const;
+  // Counts only the leases of `tenant`, if it is given.
+  int32_t NumOfWorker(const std::string& worker, const std::optional<std::string>& tenant = std::nullopt) const;
   int64_t BytesOfWorker(const std::string& worker) const;
 
   // Returns leases that end by `now`, earliest first. Each is returned once, until LookAgain or a new end.

@@ -42,7 +42,7 @@ void DatasetUploadCall::TakeEnd() {
     if (!fetched.ok() || !finisher->waits()) return finisher->Finish(fetched);
     absl::StatusOr<CutDataset> decoded = Cut(*upload, parts.state->incarnation(), parts.catalog->ObjectNonce());
     if (!decoded.ok()) return finisher->Finish(decoded.status());
-    const absl::StatusOr<Dataset> known = parts.catalog->datasets().Get(upload->name());
+    const absl::StatusOr<Dataset> known = parts.catalog->datasets().Get({tenant}, upload->name());
     const bool repairs = known.ok() && known->digest == decoded->description.digest;
     if (repairs) decoded->description.shards = known->shards;
     decoded->description.tenant = tenant;

@@ -28,9 +28,10 @@ namespace {
 
 constexpr absl::Duration kMinWatchInterval = absl::Milliseconds(50), kDefaultWatchInterval = absl::Milliseconds(500);
 
-// The tenant whose data sets and models the caller may delete; nullopt means all tenants.
-std::optional<std::string> OnlyOf(const Principal& caller) {
-  return caller.may(kOperate) ? std::nullopt : std::optional(caller.tenant);
+Reader ReaderOf(const Principal& caller) { return {caller.tenant, caller.may(kOperate)}; }
+
+change::ShareContent HowToShare(const v1::ShareRequest& request) {
+  return {.tenants = {request.tenants().begin(), request.tenants().end()}, .stop = request.stop()};
 }
 
 // A page token of ListSegments holds the job, the chain filter, the position of the last segment and the point.
@@ -109,11 +110,12 @@ void AnswerWithFindings(const ServiceParts& parts, const std::shared_ptr<Pending
 
 }  // namespace
 
-absl::StatusOr<JobSpec> JobService::ReadSpec(const v1::JobSpec& proto) const {
+absl::StatusOr<JobSpec> JobService::ReadSpec(const std::string& tenant, const v1::JobSpec& proto) const {
   if (proto.preset().empty()) return FromProto(proto);
   PresetData data;
   if (!proto.dataset().name().empty()) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const Dataset dataset, parts_.catalog->datasets().Get(proto.dataset().name()));
+    CHAINFLEET_ASSIGN_OR_RETURN(const Dataset dataset,
+                                parts_.catalog->datasets().Get({tenant}, proto.dataset().name()));
     data = {dataset.num_rows, NumClasses(dataset.targets)};
   }
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::JobSpec full, ExpandPreset(proto, data));
@@ -125,7 +127,7 @@ grpc::ServerUnaryReactor* JobService::CreateJob(Context* context, const v1::Crea
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
     if (!tenant.ok()) return answer->Fail(tenant.status());
-    const absl::StatusOr<JobSpec> spec = ReadSpec(request->spec());
+    const absl::StatusOr<JobSpec> spec = ReadSpec(*tenant, request->spec());
     if (!spec.ok()) return answer->Fail(spec.status());
     const auto* const stored = std::get_if<StoredNetworkModel>(&spec->model.kind);
     if (stored != nullptr && stored->format == ModelFormat::kTorchScript) {
@@ -273,22 +275,25 @@ grpc::ServerReadReactor<v1::PutDatasetRequest>* JobService::PutDataset(Context* 
 grpc::ServerUnaryReactor* JobService::ListDatasets(Context* context, const v1::ListDatasetsRequest* request,
                                                    v1::ListDatasetsResponse* response) {
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
-    answer->Answer(parts_.catalog->datasets().List(ClampPageSize(request->page_size()), request->page_token()),
-                   [](const Page<Dataset>& page) {
-                     v1::ListDatasetsResponse list;
-                     for (const Dataset& dataset : page.items) *list.add_datasets() = RenderDataset(dataset);
-                     list.set_next_page_token(page.next_page_token);
-                     return list;
-                   });
+    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+    if (!caller.ok()) return answer->Fail(caller.status());
+    answer->Answer(
+        parts_.catalog->datasets().List(ReaderOf(*caller), ClampPageSize(request->page_size()), request->page_token()),
+        [](const Page<Dataset>& page) {
+          v1::ListDatasetsResponse list;
+          for (const Dataset& dataset : page.items) *list.add_datasets() = RenderDataset(dataset);
+          list.set_next_page_token(page.next_page_token);
+          return list;
+        });
   });
 }
 
 grpc::ServerUnaryReactor* JobService::ReadRows(Context* context, const v1::ReadRowsRequest* request,
                                                v1::DatasetRowValues* response) {
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
-    const absl::StatusOr<Dataset> dataset = parts_.catalog->datasets().Get(request->dataset());
+    const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
+    if (!tenant.ok()) return answer->Fail(tenant.status());
+    const absl::StatusOr<Dataset> dataset = parts_.catalog->datasets().Get({*tenant}, request->dataset());
     if (!dataset.ok()) return answer->Fail(dataset.status());
     row_reads_.Schedule([answer, blobs = parts_.blobs, dataset = *dataset,
                          rows = std::vector<int64_t>(request->rows().begin(), request->rows().end())] {
@@ -302,12 +307,20 @@ grpc::ServerUnaryReactor* JobService::DeleteDataset(Context* context, const v1::
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
     if (!caller.ok()) return answer->Fail(caller.status());
-    parts_.catalog->DeleteDataset(
-        request->name(),
-        [answer](absl::StatusOr<bool> deleted) {
-          answer->Answer(deleted, [](bool) { return v1::DeleteDatasetResponse(); });
-        },
-        OnlyOf(*caller));
+    parts_.catalog->DeleteDataset(ReaderOf(*caller), request->name(), [answer](absl::StatusOr<bool> deleted) {
+      answer->Answer(deleted, [](bool) { return v1::DeleteDatasetResponse(); });
+    });
+  });
+}
+
+grpc::ServerUnaryReactor* JobService::ShareDataset(Context* context, const v1::ShareRequest* request,
+                                                   v1::Dataset* response) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
+    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+    if (!caller.ok()) return answer->Fail(caller.status());
+    parts_.catalog->ShareDataset(
+        ReaderOf(*caller), request->name(), HowToShare(*request),
+        [answer](const absl::StatusOr<Dataset>& shared) { answer->Answer(shared, RenderDataset); });
   });
 }
 
@@ -318,14 +331,16 @@ grpc::ServerReadReactor<v1::PutModelRequest>* JobService::PutModel(Context* cont
 grpc::ServerUnaryReactor* JobService::ListModels(Context* context, const v1::ListModelsRequest* request,
                                                  v1::ListModelsResponse* response) {
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
-    answer->Answer(parts_.catalog->models().List(ClampPageSize(request->page_size()), request->page_token()),
-                   [](const Page<StoredModel>& page) {
-                     v1::ListModelsResponse list;
-                     for (const StoredModel& model : page.items) *list.add_models() = ToProto(model);
-                     list.set_next_page_token(page.next_page_token);
-                     return list;
-                   });
+    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+    if (!caller.ok()) return answer->Fail(caller.status());
+    answer->Answer(
+        parts_.catalog->models().List(ReaderOf(*caller), ClampPageSize(request->page_size()), request->page_token()),
+        [](const Page<StoredModel>& page) {
+          v1::ListModelsResponse list;
+          for (const StoredModel& model : page.items) *list.add_models() = ToProto(model);
+          list.set_next_page_token(page.next_page_token);
+          return list;
+        });
   });
 }
 
@@ -334,19 +349,30 @@ grpc::ServerUnaryReactor* JobService::DeleteModel(Context* context, const v1::De
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
     const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
     if (!caller.ok()) return answer->Fail(caller.status());
-    parts_.catalog->DeleteModel(
-        request->name(),
-        [answer](absl::StatusOr<bool> deleted) {
-          answer->Answer(deleted, [](bool) { return v1::DeleteModelResponse(); });
-        },
-        OnlyOf(*caller));
+    parts_.catalog->DeleteModel(ReaderOf(*caller), request->name(), [answer](absl::StatusOr<bool> deleted) {
+      answer->Answer(deleted, [](bool) { return v1::DeleteModelResponse(); });
+    });
+  });
+}
+
+grpc::ServerUnaryReactor* JobService::ShareModel(Context* context, const v1::ShareRequest* request,
+                                                 v1::StoredModel* response) {
+  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
+    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+    if (!caller.ok()) return answer->Fail(caller.status());
+    parts_.catalog->ShareModel(ReaderOf(*caller), request->name(), HowToShare(*request),
+                               [answer](const absl::StatusOr<StoredModel>& shared) {
+                                 answer->Answer(shared, [](const StoredModel& model) { return ToProto(model); });
+                               });
   });
 }
 
 grpc::ServerUnaryReactor* JobService::ListWorkers(Context* context, const v1::ListWorkersRequest* request,
                                                   v1::ListWorkersResponse* response) {
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+    if (!caller.ok()) return answer->Fail(caller.status());
+    const auto only_of = caller->may(kOperate) ? std::nullopt : std::optional(caller->tenant);
     constexpr char kArguments[] = "workers";
     const absl::StatusOr<std::string> after = CursorOf(kArguments, request->page_token());
     if (!after.ok()) return answer->Fail(after.status());
@@ -355,7 +381,7 @@ grpc::ServerUnaryReactor* JobService::ListWorkers(Context* context, const v1::Li
     std::set<std::string> serving;
     for (const ServingWorker& worker : shards_->Workers()) serving.insert(worker.id);
     v1::ListWorkersResponse list;
-    for (const WorkerView& view : parts_.dispatcher->ListWorkers()) {
+    for (const WorkerView& view : parts_.dispatcher->ListWorkers(only_of)) {
       if (view.id <= *after) continue;
       v1::Worker worker = RenderWorker(view, serving.contains(view.id));
       if (!room.Take(static_cast<int64_t>(worker.ByteSizeLong()))) {

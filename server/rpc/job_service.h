@@ -58,11 +58,15 @@ class JobService final : public v1::JobService::CallbackService {
                                      v1::DatasetRowValues* response) override;
   grpc::ServerUnaryReactor* DeleteDataset(Context* context, const v1::DeleteDatasetRequest* request,
                                           v1::DeleteDatasetResponse* response) override;
+  grpc::ServerUnaryReactor* ShareDataset(Context* context, const v1::ShareRequest* request,
+                                         v1::Dataset* response) override;
   grpc::ServerReadReactor<v1::PutModelRequest>* PutModel(Context* context, v1::StoredModel* response) override;
   grpc::ServerUnaryReactor* ListModels(Context* context, const v1::ListModelsRequest* request,
                                        v1::ListModelsResponse* response) override;
   grpc::ServerUnaryReactor* DeleteModel(Context* context, const v1::DeleteModelRequest* request,
                                         v1::DeleteModelResponse* response) override;
+  grpc::ServerUnaryReactor* ShareModel(Context* context, const v1::ShareRequest* request,
+                                       v1::StoredModel* response) override;
   grpc::ServerUnaryReactor* ListWorkers(Context* context, const v1::ListWorkersRequest* request,
                                         v1::ListWorkersResponse* response) override;
   grpc::ServerUnaryReactor* DrainWorker(Context* context, const v1::DrainWorkerRequest* request,
@@ -72,7 +76,7 @@ class JobService final : public v1::JobService::CallbackService {
 
  private:
   // Parses the spec and fills in its preset. NOT_FOUND if the preset needs a data set that does not exist.
-  absl::StatusOr<JobSpec> ReadSpec(const v1::JobSpec& proto) const;
+  absl::StatusOr<JobSpec> ReadSpec(const std::string& tenant, const v1::JobSpec& proto) const;
 
   static constexpr int kRowReads = 2;  // at a time: each holds a data-set shard and the reply that is made from it
 

@@ -150,7 +150,7 @@ void ModelUploadCall::TakeEnd() {
     const std::string object = ModelObjectName(parts.state->incarnation(), sha256, parts.catalog->ObjectNonce());
     StoredModel model = {
         .name = name, .object = {object, size, sha256}, .tenant = caller.tenant, .signature = *signature};
-    const absl::StatusOr<StoredModel> known = parts.catalog->models().Get(name);
+    const absl::StatusOr<StoredModel> known = parts.catalog->models().Get({caller.tenant}, name);
     const bool repairs = known.ok() && known->object.sha256 == sha256;
     if (repairs) {
       model.object = known->object;

@@ -102,17 +102,25 @@ class Access(unittest.TestCase):
         self.assertEqual(listed, ["worker-0"])
 
     def test_only_an_operator_drains_workers_and_deletes_data_sets_of_others(self):
-        for arguments in (["drain", "worker-0"], ["delete", "dataset", "noise", "--yes"]):
+        theirs = self.run_as(VISION, "delete", "dataset", "noise", "--yes")
+        self.assertEqual(theirs.returncode, 3)
+        self.assertIn("no data set noise: list them", theirs.stderr)
+        self.fleet.run("dataset", "share", "noise", "--with", "vision,speech", check=True)
+        self.assertEqual(self.run_as(VISION, "get", "datasets", "-o", "name").stdout, "default/noise\n")
+        for arguments in (["drain", "worker-0"], ["delete", "dataset", "default/noise", "--yes"], ["dataset", "share", "default/noise", "--with-all"]):
             refused = self.run_as(VISION, *arguments)
             self.assertEqual(refused.returncode, 4, refused.stderr)
             self.assertIn("operator", refused.stderr)
+        stopped = self.fleet.run("dataset", "share", "noise", "--stop", "--with", "vision", "-o", "json", check=True)
+        self.assertEqual(json.loads(stopped.stdout)["shared_with"], ["speech"])
+        self.assertEqual(self.run_as(VISION, "get", "datasets", "-o", "name").stdout, "")
         self.assertEqual(self.run_as(WORKER, "get", "jobs").returncode, 4)
         own = self.fleet.path("own.csv")
         with open(own, "w") as f:
             f.write("a,b\n1,0\n2,1\n")
-        for token in (VISION, CALLER):
+        for token, name in ((VISION, "own"), (CALLER, "vision/own")):
             self.assertEqual(self.run_as(VISION, "dataset", "put", "own", own, "--target", "b").returncode, 0)
-            deleted = self.run_as(token, "delete", "dataset", "own", "--yes")
+            deleted = self.run_as(token, "delete", "dataset", name, "--yes")
             self.assertEqual(deleted.returncode, 0, deleted.stderr)
 
     def test_an_admin_makes_tokens_that_outlive_the_server_and_revokes_them(self):

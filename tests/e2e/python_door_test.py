@@ -248,6 +248,25 @@ class Refused(ConnectedFleet):
         refused = [line["method"].split("/")[-1] for line in self.fleet.audit() if line.get("principal") == kept.id]
         self.assertEqual(refused, ["ListTokens", "DeleteDataset", "ListAudit"])
 
+    def test_a_data_set_is_there_for_those_with_whom_it_is_shared(self):
+        self.fleet.put_dataset("lent", X, Y, progress=False)
+        self.addCleanup(self.fleet.delete_dataset, "lent")
+        token = self.fleet.create_token("writer", tenant="vision", lifetime=3600)
+        [made] = self.fleet.tokens()
+        self.addCleanup(self.fleet.revoke_token, made.id)
+        with cf.connect(self.started.address, token) as vision:
+            self.assertEqual(vision.datasets(), [])
+            self.assertEqual(list(self.fleet.share_dataset("lent", ["vision"]).shared_with), ["vision"])
+            self.assertEqual([dataset.name for dataset in vision.datasets()], ["default/lent"])
+            self.assertEqual(vision.get_dataset("default/lent")[0].shape, X.shape)
+            with self.assertRaises(cf.reasons.NotOwner):
+                vision.share_dataset("default/lent", ["*"])
+            self.fleet.share_dataset("lent", stop=True)
+            with self.assertRaises(cf.reasons.DatasetNotFound):
+                vision.get_dataset("default/lent")
+        with self.assertRaises(cf.reasons.ModelNotFound):
+            self.fleet.share_model("nothing", ["vision"])
+
     def test_wrong_data(self):
         nan = numpy.where(X == X[3, 1], numpy.nan, X)
         for data in ((X.astype(object), Y), (X * 1j, Y), (X.ravel(), Y), (nan, Y), (X, Y[1:]), (X, Y - 1), ([["a"]], [0]), 5):

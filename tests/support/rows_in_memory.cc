@@ -219,21 +219,21 @@ class MemoryRows final : public MemoryTokens {
     return all;
   }
   absl::Status InsertDataset(const Dataset& dataset) override {
-    datasets[dataset.name] = dataset;
+    datasets[ContentKey(dataset)] = dataset;
     return absl::OkStatus();
   }
-  absl::Status DeleteDataset(const std::string& name) override {
-    datasets.erase(name);
+  absl::Status DeleteDataset(const std::string& key) override {
+    datasets.erase(key);
     return absl::OkStatus();
   }
-  absl::StatusOr<std::vector<std::string>> JobsOfDataset(const std::string& name) override {
-    std::vector<std::string> ids;
+  absl::StatusOr<std::vector<UseByJob>> JobsOfDataset(const std::string& key) override {
+    std::vector<UseByJob> uses;
     for (const auto& [id, job] : jobs) {
-      if (job.row.intent != JobIntent::kDelete && job.row.plan->dataset && job.row.plan->dataset->name == name) {
-        ids.push_back(id);
-      }
+      const auto& dataset = job.row.plan->dataset;
+      const bool has = dataset && ContentKey(*dataset) == key;
+      if (job.row.intent != JobIntent::kDelete && has) uses.push_back({id, job.row.tenant});
     }
-    return ids;
+    return uses;
   }
   absl::StatusOr<std::vector<StoredModel>> ListModels() override {
     std::vector<StoredModel> all;
@@ -241,20 +241,21 @@ class MemoryRows final : public MemoryTokens {
     return all;
   }
   absl::Status InsertModel(const StoredModel& model) override {
-    models[model.name] = model;
+    models[ContentKey(model)] = model;
     return absl::OkStatus();
   }
-  absl::Status DeleteModel(const std::string& name) override {
-    models.erase(name);
+  absl::Status DeleteModel(const std::string& key) override {
+    models.erase(key);
     return absl::OkStatus();
   }
-  absl::StatusOr<std::vector<std::string>> JobsOfModel(const std::string& name) override {
-    std::vector<std::string> ids;
+  absl::StatusOr<std::vector<UseByJob>> JobsOfModel(const std::string& key) override {
+    std::vector<UseByJob> uses;
     for (const auto& [id, job] : jobs) {
-      const bool uses = std::ranges::count(FilesOf(*job.row.plan), name, &StoredModel::name) > 0;
-      if (job.row.intent != JobIntent::kDelete && uses) ids.push_back(id);
+      const bool has =
+          std::ranges::any_of(FilesOf(*job.row.plan), [&](auto* file) { return ContentKey(*file) == key; });
+      if (job.row.intent != JobIntent::kDelete && has) uses.push_back({id, job.row.tenant});
     }
-    return ids;
+    return uses;
   }
 
   absl::Status AddGarbage(const std::string& object) override {

@@ -23,7 +23,7 @@ LONG_CLASSES = {
     ("tests/server/control/garbage_orders_test.cc", "World"): 155,
     ("tests/server/predict/fake_serving.h", "FakeShardPort"): 187,
     ("tests/support/fake_coordinator.h", "FakeCoordinator"): 197,
-    ("tests/support/rows_in_memory.cc", "MemoryRows"): 306,
+    ("tests/support/rows_in_memory.cc", "MemoryRows"): 307,
     ("worker/numerics/batch/chain_batch.cc", "KernelBatch"): 362,
     ("worker/numerics/models/eager_potential.cc", "EagerPotential"): 235,
     ("worker/numerics/models/fused_potential.cc", "FusedPotential"): 188,

@@ -76,6 +76,7 @@ void AddDataset(CLI::App* program, Invocation* run) {
     AddServerOptions(verb, run);
     AddOutputOption(verb, run);
   }
+  AddShare<v1::Dataset>(dataset, run, "data set", DatasetTable, &Client::ShareDataset);
   AddDatasetGet(dataset, run);
 }
 

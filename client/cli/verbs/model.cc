@@ -52,6 +52,7 @@ void AddModel(CLI::App* program, Invocation* run) {
     AddServerOptions(verb, run);
     AddOutputOption(verb, run);
   }
+  AddShare<v1::StoredModel>(model, run, "model", ModelTable, &Client::ShareModel);
 }
 
 }  // namespace chainfleet

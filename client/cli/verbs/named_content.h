@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <functional>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "client/cli/views/table.h"
 #include "core/base/escaped.h"
 #include "core/domain/no_such.h"
+#include "core/domain/tenant.h"
 
 namespace chainfleet {
 
@@ -37,6 +39,39 @@ absl::Status PutNamed(Invocation* run, const std::string& what, const std::strin
     for (const std::string& warning : item->warnings()) std::cerr << "warning: " << Escaped(warning) << "\n";
   }
   return absl::OkStatus();
+}
+
+// Adds the verb that lets other tenants use what users upload. `noun`: "data set".
+template <typename Item>
+void AddShare(CLI::App* group, Invocation* run, const std::string& noun, Table (*table)(const std::vector<Item>&),
+              absl::StatusOr<Item> (Client::*share)(const v1::ShareRequest&)) {
+  struct Options {
+    std::string name;
+    std::vector<std::string> with;
+    bool with_all = false, stop = false;
+  };
+  const auto options = std::make_shared<Options>();
+  const std::string command = absl::StrCat("  chainfleet ", group->get_name(), " share mine ");
+  CLI::App* verb =
+      AddVerb(group, run, "share", absl::StrCat("Let other tenants use a ", noun, ": they name it OWNER/NAME"),
+              absl::StrCat(command, "--with vision,speech\n", command, "--with-all\n", command, "--stop"), [=] {
+                v1::ShareRequest request;
+                request.set_name(options->name);
+                request.mutable_tenants()->Add(options->with.begin(), options->with.end());
+                if (options->with_all) request.add_tenants(kEveryTenant);
+                request.set_stop(options->stop);
+                CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+                CHAINFLEET_ASSIGN_OR_RETURN(const Item item, (client.*share)(request));
+                PrintOne(*run->out, run->format, item, item.name(), [&] { return table({item}).Render(); });
+                return absl::OkStatus();
+              });
+  verb->add_option("NAME", options->name, absl::StrCat("Name of the ", noun))->required();
+  verb->add_option("--with", options->with, "Tenants, with commas between")->delimiter(',')->option_text("TENANTS");
+  verb->add_flag("--with-all", options->with_all, "All tenants");
+  verb->add_flag("--stop", options->stop,
+                 "Share no longer: with these tenants, or with nobody. Jobs that use it already go on");
+  AddServerOptions(verb, run);
+  AddOutputOption(verb, run);
 }
 
 // `text` with coloured states if `run` prints to a terminal with colours. LiveText paints the views of `get -w`.

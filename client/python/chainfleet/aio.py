@@ -95,6 +95,10 @@ class Fleet:
         """See chainfleet.Fleet.delete_dataset."""
         return await call(self.sync.delete_dataset, name)
 
+    async def share_dataset(self, name: str, with_: Sequence[str]=(), *, stop: bool=False) -> types_pb2.Dataset:
+        """See chainfleet.Fleet.share_dataset."""
+        return await call(self.sync.share_dataset, name, with_, stop=stop)
+
     async def put_model(self, name: str, model: Any, *, example: Any=None, progress: bool=True) -> types_pb2.StoredModel:
         """See chainfleet.Fleet.put_model."""
         return await call(self.sync.put_model, name, model, example=example, progress=progress)
@@ -110,6 +114,10 @@ class Fleet:
     async def delete_model(self, name: str) -> None:
         """See chainfleet.Fleet.delete_model."""
         return await call(self.sync.delete_model, name)
+
+    async def share_model(self, name: str, with_: Sequence[str]=(), *, stop: bool=False) -> types_pb2.StoredModel:
+        """See chainfleet.Fleet.share_model."""
+        return await call(self.sync.share_model, name, with_, stop=stop)
 
     async def set_alias(self, alias: str, job: Job | str, version: int=0) -> jobs_pb2.Alias:
         """See chainfleet.Fleet.set_alias."""

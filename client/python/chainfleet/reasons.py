@@ -221,7 +221,7 @@ class NotLeader(ChainfleetError):
 
 
 class NotOwner(ChainfleetError):
-    """Another tenant put the data set or model that is to be deleted."""
+    """Another tenant shares the data set or model that is to be deleted or shared."""
 
     hint = "ask that tenant or an operator"
 

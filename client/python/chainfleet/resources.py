@@ -101,6 +101,15 @@ class Resources:
         request = build(jobs_pb2.DeleteDatasetRequest, name=name)
         self.connection.call("JobService/DeleteDataset", request, jobs_pb2.DeleteDatasetResponse)
 
+    def share_dataset(self, name: str, with_: Sequence[str] = (), *, stop: bool = False) -> types_pb2.Dataset:
+        """Lets other tenants use a data set; they name it OWNER/NAME.
+
+        with_: their names; ["*"] means all. stop: no longer with these tenants; with nobody, if none are given. Jobs
+        that use it go on.
+        """
+        request = build(jobs_pb2.ShareRequest, name=name, tenants=with_, stop=stop)
+        return self.connection.call("JobService/ShareDataset", request, types_pb2.Dataset)
+
     def put_model(self, name: str, model: Any, *, example: Any = None, progress: bool = True) -> types_pb2.StoredModel:
         """Uploads a .pt2 file by its path, or a torch.nn.Module, for Model(exported=name).
 
@@ -132,6 +141,11 @@ class Resources:
         """Raises FailedPrecondition (IN_USE) that names the jobs that use it."""
         request = build(jobs_pb2.DeleteModelRequest, name=name)
         self.connection.call("JobService/DeleteModel", request, jobs_pb2.DeleteModelResponse)
+
+    def share_model(self, name: str, with_: Sequence[str] = (), *, stop: bool = False) -> types_pb2.StoredModel:
+        """As share_dataset, for a model."""
+        request = build(jobs_pb2.ShareRequest, name=name, tenants=with_, stop=stop)
+        return self.connection.call("JobService/ShareModel", request, types_pb2.StoredModel)
 
     def set_alias(self, alias: str, job: Job | str, version: int = 0) -> jobs_pb2.Alias:
         """Makes `alias` mean a version of a job, in one step; 0: the newest now."""

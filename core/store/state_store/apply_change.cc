@@ -91,7 +91,7 @@ class Applier {
     CHAINFLEET_ASSIGN_OR_RETURN(result, CheckNoAlias(c.tenant, *c.plan, rows_));
     if (!result.status.ok()) return result;
     if (c.plan->dataset) {
-      CHAINFLEET_ASSIGN_OR_RETURN(const auto dataset, FindDataset(c.plan->dataset->name, rows_));
+      CHAINFLEET_ASSIGN_OR_RETURN(const auto dataset, FindDataset(ContentKey(*c.plan->dataset), rows_));
       if (!dataset || dataset->digest != c.plan->dataset->digest) {
         return Refused(WithReason(
             absl::NotFoundError(absl::StrCat("no dataset ", c.plan->dataset->name, ": put it again, then submit")),
@@ -99,7 +99,7 @@ class Applier {
       }
     }
     for (const StoredModel* file : FilesOf(*c.plan)) {
-      CHAINFLEET_ASSIGN_OR_RETURN(const auto model, FindModel(file->name, rows_));
+      CHAINFLEET_ASSIGN_OR_RETURN(const auto model, FindModel(ContentKey(*file), rows_));
       if (!model || model->object.sha256 != file->object.sha256) {
         return Refused(
             WithReason(absl::NotFoundError(absl::StrCat("no model ", file->name, ": put it again, then submit")),
@@ -279,6 +279,7 @@ class Applier {
   absl::StatusOr<ApplyResult> operator()(const change::DeleteDataset& c) { return ApplyToObjects(c, rows_); }
   absl::StatusOr<ApplyResult> operator()(const change::PutModel& c) { return ApplyToObjects(c, wall_, rows_); }
   absl::StatusOr<ApplyResult> operator()(const change::DeleteModel& c) { return ApplyToObjects(c, rows_); }
+  absl::StatusOr<ApplyResult> operator()(const change::ShareContent& c) { return ApplyToObjects(c, rows_); }
   absl::StatusOr<ApplyResult> operator()(const change::NameGarbage& c) { return ApplyToObjects(c, rows_); }
   absl::StatusOr<ApplyResult> operator()(const change::ForgetGarbage& c) { return ApplyToObjects(c, rows_); }
 

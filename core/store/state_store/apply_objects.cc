@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/base/limits.h"
 #include "core/domain/no_such.h"
 
 namespace chainfleet {
@@ -67,25 +68,41 @@ absl::Status CheckHeld(const std::string& what, const std::string& upload, const
   return absl::OkStatus();
 }
 
-absl::Status NotOwner(const std::string& what) {
-  return WithReason(absl::PermissionDeniedError(
-                        absl::StrCat(what, " was put by another tenant: that tenant or an operator can delete it")),
-                    "NOT_OWNER");
+absl::Status Replace(const Dataset& dataset, StateRows* rows) {
+  CHAINFLEET_RETURN_IF_ERROR(rows->DeleteDataset(ContentKey(dataset)));
+  return rows->InsertDataset(dataset);
+}
+absl::Status Replace(const StoredModel& model, StateRows* rows) {
+  CHAINFLEET_RETURN_IF_ERROR(rows->DeleteModel(ContentKey(model)));
+  return rows->InsertModel(model);
+}
+
+// Changes the tenants with which the item is shared.
+template <typename Item>
+absl::StatusOr<ApplyResult> Share(const change::ShareContent& c, std::optional<Item>* item, StateRows* rows) {
+  if (!*item) return Refused(NoSuch(c.is_model ? "model" : "dataset", c.key));
+  std::set<std::string> with((*item)->shared_with.begin(), (*item)->shared_with.end());
+  if (c.stop && c.tenants.empty()) with.clear();
+  for (const std::string& tenant : c.tenants) c.stop ? (void)with.erase(tenant) : (void)with.insert(tenant);
+  if (with.size() > limits::kMaxTenantsSharedWith) {
+    return Refused(InvalidFields(
+        {{"tenants", absl::StrCat("would be ", with.size(), ", the most is ", limits::kMaxTenantsSharedWith)}}));
+  }
+  (*item)->shared_with.assign(with.begin(), with.end());
+  CHAINFLEET_RETURN_IF_ERROR(Replace(**item, rows));
+  return ApplyResult();
 }
 
 // Registers the data set, or returns the one that exists, whose classes may get other names.
 absl::StatusOr<ApplyResult> Register(const change::PutDataset& c, absl::Time wall, StateRows* rows) {
   ApplyResult result;
-  CHAINFLEET_ASSIGN_OR_RETURN(result.dataset, FindDataset(c.dataset.name, rows));
+  CHAINFLEET_ASSIGN_OR_RETURN(result.dataset, FindDataset(ContentKey(c.dataset), rows));
   if (result.dataset) {
     if (result.dataset->digest != c.dataset.digest) {
       result.status = ExistsOtherwise("dataset", c.dataset.name);
     } else if (!c.dataset.class_names.empty() && c.dataset.class_names != result.dataset->class_names) {
-      const std::string what = absl::StrCat("dataset ", c.dataset.name);
-      if (c.dataset.tenant != result.dataset->tenant) return Refused(NotOwner(what));
       result.dataset->class_names = c.dataset.class_names;
-      CHAINFLEET_RETURN_IF_ERROR(rows->DeleteDataset(c.dataset.name));
-      CHAINFLEET_RETURN_IF_ERROR(rows->InsertDataset(*result.dataset));
+      CHAINFLEET_RETURN_IF_ERROR(Replace(*result.dataset, rows));
     }
     return result;
   }
@@ -98,7 +115,7 @@ absl::StatusOr<ApplyResult> Register(const change::PutDataset& c, absl::Time wal
 }
 absl::StatusOr<ApplyResult> Register(const change::PutModel& c, absl::Time wall, StateRows* rows) {
   ApplyResult result;
-  CHAINFLEET_ASSIGN_OR_RETURN(result.model, FindModel(c.model.name, rows));
+  CHAINFLEET_ASSIGN_OR_RETURN(result.model, FindModel(ContentKey(c.model), rows));
   if (result.model) {
     if (result.model->object.sha256 != c.model.object.sha256) result.status = ExistsOtherwise("model", c.model.name);
     return result;
@@ -111,15 +128,21 @@ absl::StatusOr<ApplyResult> Register(const change::PutModel& c, absl::Time wall,
   return result;
 }
 
-absl::Status InUse(const std::string& what, const std::vector<std::string>& jobs) {
+// Names the jobs of the owner, and tells of others only that there are some.
+absl::Status InUse(const std::string& what, const std::string& owner, const std::vector<UseByJob>& jobs) {
+  std::vector<std::string> names;
+  for (const UseByJob& job : jobs) {
+    if (job.tenant == owner) names.push_back(job.id);
+  }
+  if (names.size() < jobs.size()) names.push_back("jobs of other tenants");
   return WithReason(absl::FailedPreconditionError(
-                        absl::StrCat(what, " is used by ", absl::StrJoin(jobs, ", "), ": delete these jobs first")),
+                        absl::StrCat(what, " is used by ", absl::StrJoin(names, ", "), ": delete these jobs first")),
                     "IN_USE");
 }
 
 template <typename Stored>
-std::optional<Stored> Named(const std::string& name, std::vector<Stored> all) {
-  const auto found = std::ranges::find(all, name, &Stored::name);
+std::optional<Stored> WithKey(const std::string& key, std::vector<Stored> all) {
+  const auto found = std::ranges::find_if(all, [&](const Stored& item) { return ContentKey(item) == key; });
   return found == all.end() ? std::nullopt : std::optional<Stored>(std::move(*found));
 }
 
@@ -151,12 +174,11 @@ absl::StatusOr<ApplyResult> ApplyToObjects(const change::PutDataset& c, absl::Ti
 }
 
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::DeleteDataset& c, StateRows* rows) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<Dataset> dataset, FindDataset(c.name, rows));
-  if (!dataset) return Refused(NoSuch("dataset", c.name));
-  if (c.tenant.value_or(dataset->tenant) != dataset->tenant) return Refused(NotOwner(absl::StrCat("dataset ", c.name)));
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> jobs, rows->JobsOfDataset(c.name));
-  if (!jobs.empty()) return Refused(InUse(absl::StrCat("dataset ", c.name), jobs));
-  CHAINFLEET_RETURN_IF_ERROR(rows->DeleteDataset(c.name));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<Dataset> dataset, FindDataset(c.key, rows));
+  if (!dataset) return Refused(NoSuch("dataset", c.key));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<UseByJob> jobs, rows->JobsOfDataset(c.key));
+  if (!jobs.empty()) return Refused(InUse(absl::StrCat("dataset ", dataset->name), dataset->tenant, jobs));
+  CHAINFLEET_RETURN_IF_ERROR(rows->DeleteDataset(c.key));
   CHAINFLEET_RETURN_IF_ERROR(Condemn(ObjectsOf(*dataset), rows));
   return ApplyResult();
 }
@@ -168,14 +190,27 @@ absl::StatusOr<ApplyResult> ApplyToObjects(const change::PutModel& c, absl::Time
 }
 
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::DeleteModel& c, StateRows* rows) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<StoredModel> model, FindModel(c.name, rows));
-  if (!model) return Refused(NoSuch("model", c.name));
-  if (c.tenant.value_or(model->tenant) != model->tenant) return Refused(NotOwner(absl::StrCat("model ", c.name)));
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> jobs, rows->JobsOfModel(c.name));
-  if (!jobs.empty()) return Refused(InUse(absl::StrCat("model ", c.name), jobs));
-  CHAINFLEET_RETURN_IF_ERROR(rows->DeleteModel(c.name));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<StoredModel> model, FindModel(c.key, rows));
+  if (!model) return Refused(NoSuch("model", c.key));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<UseByJob> jobs, rows->JobsOfModel(c.key));
+  if (!jobs.empty()) return Refused(InUse(absl::StrCat("model ", model->name), model->tenant, jobs));
+  CHAINFLEET_RETURN_IF_ERROR(rows->DeleteModel(c.key));
   CHAINFLEET_RETURN_IF_ERROR(Condemn(ObjectsOf(*model), rows));
   return ApplyResult();
+}
+
+absl::StatusOr<ApplyResult> ApplyToObjects(const change::ShareContent& c, StateRows* rows) {
+  std::optional<Dataset> dataset;
+  std::optional<StoredModel> model;
+  if (c.is_model) {
+    CHAINFLEET_ASSIGN_OR_RETURN(model, FindModel(c.key, rows));
+  } else {
+    CHAINFLEET_ASSIGN_OR_RETURN(dataset, FindDataset(c.key, rows));
+  }
+  CHAINFLEET_ASSIGN_OR_RETURN(ApplyResult result, c.is_model ? Share(c, &model, rows) : Share(c, &dataset, rows));
+  result.dataset = std::move(dataset);
+  result.model = std::move(model);
+  return result;
 }
 
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::NameGarbage& c, StateRows* rows) {
@@ -188,14 +223,14 @@ absl::StatusOr<ApplyResult> ApplyToObjects(const change::ForgetGarbage& c, State
   return ApplyResult();
 }
 
-absl::StatusOr<std::optional<Dataset>> FindDataset(const std::string& name, StateRows* rows) {
+absl::StatusOr<std::optional<Dataset>> FindDataset(const std::string& key, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(std::vector<Dataset> datasets, rows->ListDatasets());
-  return Named(name, std::move(datasets));
+  return WithKey(key, std::move(datasets));
 }
 
-absl::StatusOr<std::optional<StoredModel>> FindModel(const std::string& name, StateRows* rows) {
+absl::StatusOr<std::optional<StoredModel>> FindModel(const std::string& key, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(std::vector<StoredModel> models, rows->ListModels());
-  return Named(name, std::move(models));
+  return WithKey(key, std::move(models));
 }
 
 }  // namespace chainfleet

@@ -21,10 +21,12 @@ absl::StatusOr<ApplyResult> ApplyToObjects(const change::PutDataset& c, absl::Ti
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::DeleteDataset& c, StateRows* rows);
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::PutModel& c, absl::Time wall, StateRows* rows);
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::DeleteModel& c, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyToObjects(const change::ShareContent& c, StateRows* rows);
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::NameGarbage& c, StateRows* rows);
 absl::StatusOr<ApplyResult> ApplyToObjects(const change::ForgetGarbage& c, StateRows* rows);
 
-absl::StatusOr<std::optional<Dataset>> FindDataset(const std::string& name, StateRows* rows);
-absl::StatusOr<std::optional<StoredModel>> FindModel(const std::string& name, StateRows* rows);
+// By ContentKey.
+absl::StatusOr<std::optional<Dataset>> FindDataset(const std::string& key, StateRows* rows);
+absl::StatusOr<std::optional<StoredModel>> FindModel(const std::string& key, StateRows* rows);
 
 }  // namespace chainfleet

@@ -102,6 +102,20 @@ CREATE TABLE tokens (
 ALTER TABLE tokens ADD COLUMN max_uses BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE tokens ADD COLUMN uses BIGINT NOT NULL DEFAULT 0;
 UPDATE tokens SET tenant = '*' WHERE role = 5;
+)sql",
+    // Keys of data sets and models in place of names (ContentKey). No query could use the index.
+    R"sql(
+UPDATE datasets SET name = (body::json ->> 'tenant') || '/' || name WHERE body::json ->> 'tenant' != 'default';
+UPDATE models SET name = (body::json ->> 'tenant') || '/' || name WHERE body::json ->> 'tenant' != 'default';
+UPDATE jobs SET dataset = (plan::json -> 'dataset' ->> 'tenant') || '/' || dataset
+  WHERE dataset IS NOT NULL AND plan::json -> 'dataset' ->> 'tenant' != 'default';
+UPDATE jobs SET module = (
+  SELECT string_agg(CASE COALESCE(file ->> 'tenant', 'default') WHEN 'default' THEN '' ELSE
+                      (file ->> 'tenant') || '/' END || (file ->> 'name'), ' ')
+  FROM (SELECT plan::json -> 'module' AS file UNION ALL
+        SELECT json_array_elements(COALESCE(plan::json -> 'weights', '[]'::json))) AS files)
+  WHERE module IS NOT NULL;
+DROP INDEX IF EXISTS jobs_by_module;
 )sql"};
 
 // 0 if there are no tables yet.

@@ -9,16 +9,16 @@ absl::StatusOr<std::vector<Dataset>> SqlRows::ListDatasets() {
 }
 
 absl::Status SqlRows::InsertDataset(const Dataset& dataset) {
-  return sql::Run(connection_, "INSERT INTO datasets (name, body) VALUES (?, ?)", dataset.name, dataset);
+  return sql::Run(connection_, "INSERT INTO datasets (name, body) VALUES (?, ?)", ContentKey(dataset), dataset);
 }
 
-absl::Status SqlRows::DeleteDataset(const std::string& name) {
-  return sql::Run(connection_, "DELETE FROM datasets WHERE name = ?", name);
+absl::Status SqlRows::DeleteDataset(const std::string& key) {
+  return sql::Run(connection_, "DELETE FROM datasets WHERE name = ?", key);
 }
 
-absl::StatusOr<std::vector<std::string>> SqlRows::JobsOfDataset(const std::string& name) {
-  return sql::All<std::string>(connection_, "SELECT id FROM jobs WHERE dataset = ? AND intent != ? ORDER BY id", name,
-                               JobIntent::kDelete);
+absl::StatusOr<std::vector<UseByJob>> SqlRows::JobsOfDataset(const std::string& key) {
+  return sql::All<UseByJob>(connection_, sql::Select<UseByJob>("jobs WHERE dataset = ? AND intent != ? ORDER BY id"),
+                            key, JobIntent::kDelete);
 }
 
 absl::StatusOr<std::vector<StoredModel>> SqlRows::ListModels() {
@@ -26,18 +26,18 @@ absl::StatusOr<std::vector<StoredModel>> SqlRows::ListModels() {
 }
 
 absl::Status SqlRows::InsertModel(const StoredModel& model) {
-  return sql::Run(connection_, "INSERT INTO models (name, body) VALUES (?, ?)", model.name, model);
+  return sql::Run(connection_, "INSERT INTO models (name, body) VALUES (?, ?)", ContentKey(model), model);
 }
 
-absl::Status SqlRows::DeleteModel(const std::string& name) {
-  return sql::Run(connection_, "DELETE FROM models WHERE name = ?", name);
+absl::Status SqlRows::DeleteModel(const std::string& key) {
+  return sql::Run(connection_, "DELETE FROM models WHERE name = ?", key);
 }
 
-absl::StatusOr<std::vector<std::string>> SqlRows::JobsOfModel(const std::string& name) {
-  // A name has no blank and none of LIKE's wildcards.
-  return sql::All<std::string>(connection_,
-                               "SELECT id FROM jobs WHERE ' ' || module || ' ' LIKE ? AND intent != ? ORDER BY id",
-                               absl::StrCat("% ", name, " %"), JobIntent::kDelete);
+absl::StatusOr<std::vector<UseByJob>> SqlRows::JobsOfModel(const std::string& key) {
+  // A key has no blank and none of LIKE's wildcards.
+  return sql::All<UseByJob>(connection_,
+                            sql::Select<UseByJob>("jobs WHERE ' ' || module || ' ' LIKE ? AND intent != ? ORDER BY id"),
+                            absl::StrCat("% ", key, " %"), JobIntent::kDelete);
 }
 
 absl::Status SqlRows::AddGarbage(const std::string& object) {

@@ -30,10 +30,10 @@ absl::StatusOr<std::vector<SegmentRecord>> Segments(SqlConnection* connection, c
 }
 
 // Separated by blanks.
-std::string NamesOfFiles(const JobPlan& plan) {
-  std::string names;
-  for (const StoredModel* file : FilesOf(plan)) absl::StrAppend(&names, names.empty() ? "" : " ", file->name);
-  return names;
+std::string KeysOfFiles(const JobPlan& plan) {
+  std::string keys;
+  for (const StoredModel* file : FilesOf(plan)) absl::StrAppend(&keys, keys.empty() ? "" : " ", ContentKey(*file));
+  return keys;
 }
 
 }  // namespace
@@ -60,8 +60,8 @@ absl::StatusOr<bool> SqlRows::InsertJob(JobRow* row) {
                           "INSERT INTO jobs (id, tenant, request_id, dataset, module, plan, intent, created_ns, "
                           "finished_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING sequence",
                           row->id, row->tenant, sql::IfAny(row->request_id),
-                          sql::IfAny(plan.dataset ? plan.dataset->name : ""), sql::IfAny(NamesOfFiles(plan)), plan,
-                          row->intent, row->created_at, row->finished_at));
+                          sql::IfAny(plan.dataset ? ContentKey(*plan.dataset) : ""), sql::IfAny(KeysOfFiles(plan)),
+                          plan, row->intent, row->created_at, row->finished_at));
   if (sequence) row->sequence = *sequence;
   return sequence.has_value();
 }

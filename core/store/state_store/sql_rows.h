@@ -53,12 +53,12 @@ class SqlRows : public StateRows {
   absl::Status DeleteAlias(const std::string& tenant, const std::string& name) override;
   absl::StatusOr<std::vector<Dataset>> ListDatasets() override;
   absl::Status InsertDataset(const Dataset& dataset) override;
-  absl::Status DeleteDataset(const std::string& name) override;
-  absl::StatusOr<std::vector<std::string>> JobsOfDataset(const std::string& name) override;
+  absl::Status DeleteDataset(const std::string& key) override;
+  absl::StatusOr<std::vector<UseByJob>> JobsOfDataset(const std::string& key) override;
   absl::StatusOr<std::vector<StoredModel>> ListModels() override;
   absl::Status InsertModel(const StoredModel& model) override;
-  absl::Status DeleteModel(const std::string& name) override;
-  absl::StatusOr<std::vector<std::string>> JobsOfModel(const std::string& name) override;
+  absl::Status DeleteModel(const std::string& key) override;
+  absl::StatusOr<std::vector<UseByJob>> JobsOfModel(const std::string& key) override;
   absl::Status AddGarbage(const std::string& object) override;
   absl::Status RemoveGarbage(const std::string& object) override;
   absl::Status HoldObject(const std::string& upload, const std::string& object) override;

@@ -113,6 +113,19 @@ CREATE TABLE tokens (
 ALTER TABLE tokens ADD COLUMN max_uses INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE tokens ADD COLUMN uses INTEGER NOT NULL DEFAULT 0;
 UPDATE tokens SET tenant = '*' WHERE role = 5;
+)sql",
+    // Keys of data sets and models in place of names (ContentKey). No query could use the index.
+    R"sql(
+UPDATE datasets SET name = json_extract(body, '$.tenant') || '/' || name WHERE json_extract(body, '$.tenant') != 'default';
+UPDATE models SET name = json_extract(body, '$.tenant') || '/' || name WHERE json_extract(body, '$.tenant') != 'default';
+UPDATE jobs SET dataset = json_extract(plan, '$.dataset.tenant') || '/' || dataset
+  WHERE dataset IS NOT NULL AND json_extract(plan, '$.dataset.tenant') != 'default';
+UPDATE jobs SET module = (
+  SELECT group_concat(CASE COALESCE(json_extract(file, '$.tenant'), 'default') WHEN 'default' THEN '' ELSE
+                        json_extract(file, '$.tenant') || '/' END || json_extract(file, '$.name'), ' ')
+  FROM (SELECT json_extract(plan, '$.module') AS file UNION ALL SELECT value FROM json_each(plan, '$.weights')))
+  WHERE module IS NOT NULL;
+DROP INDEX IF EXISTS jobs_by_module;
 )sql"};
 
 absl::Status Migrate(const std::string& fresh_incarnation, Opening opening, const ObjectHome& home,

@@ -221,18 +221,17 @@ struct EndUpload {
   std::optional<std::string> upload;
 };
 
-// Registers a data set. The same name and digest again is OK, another digest is ALREADY_EXISTS. Ends the upload in any
-// case; it must hold every shard (FAILED_PRECONDITION / NOT_HELD).
+// Registers a data set of a tenant. The same name and digest again is OK, another digest is ALREADY_EXISTS. Ends the
+// upload in any case; it must hold every shard (FAILED_PRECONDITION / NOT_HELD).
 struct PutDataset {
   Dataset dataset;
   std::string upload;
 };
 
-// FAILED_PRECONDITION / IN_USE, naming the jobs. Its objects become garbage, unless another data set or an upload has
-// them. PERMISSION_DENIED / NOT_OWNER: `tenant` is given and another tenant stored it.
+// FAILED_PRECONDITION / IN_USE, naming the jobs of the owner. Its objects become garbage, unless another data set or an
+// upload has them.
 struct DeleteDataset {
-  std::string name;
-  std::optional<std::string> tenant;  // nullopt: an operator deletes it
+  std::string key;  // ContentKey
 };
 
 // As PutDataset and DeleteDataset, for a TorchScript file, which is one object.
@@ -242,8 +241,15 @@ struct PutModel {
 };
 
 struct DeleteModel {
-  std::string name;
-  std::optional<std::string> tenant;
+  std::string key;
+};
+
+// Lets tenants use a data set or a model. NOT_FOUND. The result has it.
+struct ShareContent {
+  std::string key;
+  bool is_model = false;
+  std::vector<std::string> tenants;
+  bool stop = false;  // takes the tenants off the list; all, if none are given
 };
 
 // Declares objects of data sets and models, found under former incarnations, garbage if no data set, model or upload
@@ -314,9 +320,10 @@ using StateChange =
                  change::RetireChain, change::CreateVersion, change::DeleteVersion, change::SetAlias,
                  change::DeleteAlias, change::ExpireSegments, change::ReleaseExpired, change::MarkCorrupt,
                  change::PurgeJob, change::BeginUpload, change::EndUpload, change::PutDataset, change::DeleteDataset,
-                 change::PutModel, change::DeleteModel, change::NameGarbage, change::ForgetGarbage, change::QueueSweep,
-                 change::EndSweep, change::CreateEvaluation, change::EndEvaluation, change::StopPoint, change::ScaleJob,
-                 change::KeepFindings, change::AddToken, change::RevokeToken, change::UseToken>;
+                 change::PutModel, change::DeleteModel, change::ShareContent, change::NameGarbage,
+                 change::ForgetGarbage, change::QueueSweep, change::EndSweep, change::CreateEvaluation,
+                 change::EndEvaluation, change::StopPoint, change::ScaleJob, change::KeepFindings, change::AddToken,
+                 change::RevokeToken, change::UseToken>;
 
 // The outcome of one change. Rows are as the change left them; caches copy them and decide nothing themselves.
 struct ApplyResult {
@@ -326,8 +333,8 @@ struct ApplyResult {
   std::optional<JobRow> job;     // if it changed
   std::optional<Version> version;
   std::optional<ResumePoint> resume_point;  // set by GrantLease
-  std::optional<Dataset> dataset;           // set by PutDataset
-  std::optional<StoredModel> model;         // set by PutModel
+  std::optional<Dataset> dataset;           // set by PutDataset and ShareContent
+  std::optional<StoredModel> model;         // set by PutModel and ShareContent
   std::vector<std::string> objects;         // set by ExpireSegments
   std::optional<EvaluationRow> evaluation;  // set by CreateEvaluation and EndEvaluation
   std::optional<AccessToken> token;         // set by AddToken and UseToken

@@ -13,6 +13,15 @@
 namespace chainfleet {
 
 // Not thread-safe. Errors come from the database and end the transaction. An absent row is not an error.
+// A job that uses a data set or a model.
+struct UseByJob {
+  std::string id, tenant;
+  static void Fields(auto& self, auto&& visit) {
+    visit("id", self.id);
+    visit("tenant", self.tenant);
+  }
+};
+
 class StateRows {
  public:
   virtual ~StateRows() = default;
@@ -76,15 +85,16 @@ class StateRows {
 
   virtual absl::StatusOr<std::vector<Dataset>> ListDatasets() = 0;
   virtual absl::Status InsertDataset(const Dataset& dataset) = 0;
-  virtual absl::Status DeleteDataset(const std::string& name) = 0;
-  // Ids of the jobs that use it and whose intent is not DELETE.
-  virtual absl::StatusOr<std::vector<std::string>> JobsOfDataset(const std::string& name) = 0;
+  // By ContentKey, as the rows of models.
+  virtual absl::Status DeleteDataset(const std::string& key) = 0;
+  // The jobs that use it and whose intent is not DELETE, by id.
+  virtual absl::StatusOr<std::vector<UseByJob>> JobsOfDataset(const std::string& key) = 0;
 
   virtual absl::StatusOr<std::vector<StoredModel>> ListModels() = 0;
   virtual absl::Status InsertModel(const StoredModel& model) = 0;
-  virtual absl::Status DeleteModel(const std::string& name) = 0;
+  virtual absl::Status DeleteModel(const std::string& key) = 0;
   // As JobsOfDataset, by the module of their plans.
-  virtual absl::StatusOr<std::vector<std::string>> JobsOfModel(const std::string& name) = 0;
+  virtual absl::StatusOr<std::vector<UseByJob>> JobsOfModel(const std::string& key) = 0;
 
   // Adding an object twice changes nothing.
   virtual absl::Status AddGarbage(const std::string& object) = 0;

@@ -93,9 +93,9 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
   }
 
   absl::Status Add(const std::string& dataset, Pass* pass, std::string* name, int64_t* num_rows) {
-    CHAINFLEET_ASSIGN_OR_RETURN(pass->dataset, catalog().GetDataset(dataset));
+    CHAINFLEET_ASSIGN_OR_RETURN(pass->dataset, catalog().GetDataset(query_.draws.job, dataset));
     CHAINFLEET_RETURN_IF_ERROR(CheckDataset(pass->dataset, draws()));
-    *name = pass->dataset.name;
+    *name = dataset;
     *num_rows = pass->dataset.num_rows;
     rows_total_ += pass->dataset.num_rows;
     stages_.push_back({[this, pass] { Start(pass); }, [] {}});

@@ -67,7 +67,7 @@ class DrawCatalog {
                            std::function<void(absl::StatusOr<std::shared_ptr<const Version>>)> done) = 0;
 
   // Errors: NOT_FOUND.
-  virtual absl::StatusOr<Dataset> GetDataset(const std::string& name) = 0;
+  virtual absl::StatusOr<Dataset> GetDataset(const std::string& job, const std::string& name) = 0;
 
   // Records that an object's bytes did not match their digest. Its draws are excluded from now on.
   virtual void MarkCorrupt(const std::string& job, const std::string& object) = 0;

@@ -54,17 +54,15 @@ TEST_P(ObjectChanges, RepairedContentMayBeRegisteredAgain) {
 }
 
 TEST_P(ObjectChanges, TheOwnerNamesTheClassesOfStoredContentAnew) {
-  const auto put = [&](const std::vector<std::string>& names, const std::string& tenant) {
+  const auto put = [&](const std::vector<std::string>& names) {
     EXPECT_TRUE(Repair("u").status.ok());
     Dataset again = SmallDataset("digits");
     again.class_names = names;
-    again.tenant = tenant;
     return Apply(change::PutDataset{again, "u"});
   };
   Put(SmallDataset("digits"));
-  EXPECT_EQ(ReasonOf(put({"zero", "one"}, "another").status), "NOT_OWNER");
-  EXPECT_THAT(put({"zero", "one"}, kDefaultTenant).dataset->class_names, ElementsAre("zero", "one"));
-  EXPECT_THAT(put({}, "another").dataset->class_names, ElementsAre("zero", "one")) << "no names change nothing";
+  EXPECT_THAT(put({"zero", "one"}).dataset->class_names, ElementsAre("zero", "one"));
+  EXPECT_THAT(put({}).dataset->class_names, ElementsAre("zero", "one")) << "no names change nothing";
   EXPECT_THAT(store_->Load().value().datasets.at(0).class_names, ElementsAre("zero", "one"));
   EXPECT_THAT(Garbage(), IsEmpty());
 }
@@ -79,28 +77,61 @@ TEST_P(ObjectChanges, TheSecondOfTwoFirstPutsLeavesItsObjects) {
   EXPECT_THAT(Garbage(), ElementsAre("shard-1"));
 }
 
-// The first tenant that stores the content owns it, even if other tenants store it again.
-TEST_P(ObjectChanges, ADatasetIsDeletedByItsTenantOrAnOperator) {
-  for (const std::optional<std::string>& asks : {std::optional<std::string>("vision"), std::optional<std::string>()}) {
-    Begin("u");
-    Dataset digits = SmallDataset("digits");
-    digits.tenant = "vision";
-    ASSERT_TRUE(Apply(change::PutDataset{digits, "u"}).status.ok());
-    digits.tenant = "speech";
-    ASSERT_TRUE(Apply(change::PutDataset{digits, "v"}).status.ok());
-    EXPECT_EQ(ReasonOf(Apply(change::DeleteDataset{"digits", "speech"}).status), "NOT_OWNER");
-    EXPECT_TRUE(Apply(change::DeleteDataset{"digits", asks}).status.ok());
-  }
+TEST_P(ObjectChanges, TenantsHaveNamesOfTheirOwn) {
+  const auto put = [&](const std::string& tenant, uint64_t digest) {
+    Begin(tenant, "of-" + tenant);
+    Dataset digits = SmallDataset("digits", "of-" + tenant);
+    digits.tenant = tenant;
+    digits.digest = DigestOf(digest);
+    return Apply(change::PutDataset{digits, tenant}).status;
+  };
+  EXPECT_TRUE(put("vision", 1).ok());
+  EXPECT_TRUE(put("speech", 2).ok());
+  EXPECT_TRUE(put(kDefaultTenant, 3).ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(put("speech", 1))) << "what vision has changes nothing";
+  EXPECT_TRUE(Apply(change::DeleteDataset{"speech/digits"}).status.ok());
+  EXPECT_THAT(Garbage(), ElementsAre("of-speech"));
+  EXPECT_EQ(ReasonOf(Apply(change::DeleteDataset{"speech/digits"}).status), "DATASET_NOT_FOUND");
+  EXPECT_TRUE(Apply(change::DeleteDataset{"digits"}).status.ok());
+  ASSERT_EQ(store_->Load()->datasets.size(), 1u);
+  EXPECT_EQ(store_->Load()->datasets[0].tenant, "vision");
+  EXPECT_EQ(store_->Load()->datasets[0].digest, DigestOf(1));
 }
 
-TEST_P(ObjectChanges, AModelIsDeletedByItsTenantOrAnOperator) {
-  const StoredModel model{.name = "mine", .object = {"shard-0", 5, std::string(64, 'a')}, .tenant = "vision"};
-  for (const std::optional<std::string>& asks : {std::optional<std::string>("vision"), std::optional<std::string>()}) {
-    Begin("u");
-    ASSERT_TRUE(Apply(change::PutModel{model, "u"}).status.ok());
-    EXPECT_EQ(ReasonOf(Apply(change::DeleteModel{"mine", "default"}).status), "NOT_OWNER");
-    EXPECT_TRUE(Apply(change::DeleteModel{"mine", asks}).status.ok());
+TEST_P(ObjectChanges, SharingIsKeptUntilItEnds) {
+  StoredModel model = {.name = "mine", .object = {"module-0", 12, DigestOf(3)}, .tenant = "vision"};
+  Begin("u", "module-0");
+  ASSERT_TRUE(Apply(change::PutModel{model, "u"}).status.ok());
+  const auto share = [&](const std::vector<std::string>& tenants, bool stop = false) {
+    return Apply(change::ShareContent{"vision/mine", true, tenants, stop});
+  };
+  EXPECT_THAT(share({"speech", "audio", "speech"}).model->shared_with, ElementsAre("audio", "speech"));
+  EXPECT_THAT(share({"*"}).model->shared_with, ElementsAre("*", "audio", "speech"));
+  store_ = harness_->Open();
+  EXPECT_THAT(store_->Load()->models.at(0).shared_with, ElementsAre("*", "audio", "speech"));
+  EXPECT_THAT(share({"audio", "nobody"}, true).model->shared_with, ElementsAre("*", "speech"));
+  std::vector<std::string> many;
+  for (size_t i = 0; i < limits::kMaxTenantsSharedWith; ++i) many.push_back("t" + std::to_string(i));
+  EXPECT_EQ(ReasonOf(share(many).status), "INVALID_FIELD");
+  EXPECT_THAT(share({}, true).model->shared_with, IsEmpty());
+  EXPECT_EQ(ReasonOf(Apply(change::ShareContent{"mine", true, {"speech"}}).status), "MODEL_NOT_FOUND");
+  EXPECT_EQ(ReasonOf(Apply(change::ShareContent{"vision/mine", false, {"speech"}}).status), "DATASET_NOT_FOUND");
+  EXPECT_THAT(Garbage(), IsEmpty());
+}
+
+TEST_P(ObjectChanges, TheOwnerLearnsNoJobsOfOthers) {
+  Dataset digits = SmallDataset("digits");
+  digits.tenant = "vision";
+  Begin("u");
+  ASSERT_TRUE(Apply(change::PutDataset{digits, "u"}).status.ok());
+  for (const auto& [job, tenant] : {std::pair("own-aaaaaa", "vision"), std::pair("theirs-aaaaaa", "speech")}) {
+    auto plan = std::make_shared<JobPlan>(*PlanOf(job, 1));
+    plan->dataset = digits;
+    ASSERT_TRUE(Apply(change::CreateJob{plan, "", tenant}).status.ok());
   }
+  const absl::Status used = Apply(change::DeleteDataset{"vision/digits"}).status;
+  EXPECT_EQ(ReasonOf(used), "IN_USE");
+  EXPECT_EQ(used.message(), "dataset digits is used by own-aaaaaa, jobs of other tenants: delete these jobs first");
 }
 
 TEST_P(ObjectChanges, ADatasetNeedsAnUploadThatHoldsItsShards) {

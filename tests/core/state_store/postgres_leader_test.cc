@@ -2,6 +2,7 @@
 #include "core/store/state_store/postgres_leader.h"
 
 #include "core/store/state_store/postgres_schema.h"
+#include "tests/core/state_store/older_content.h"
 #include "tests/core/state_store/state_store_fixture.h"
 
 namespace chainfleet {
@@ -232,6 +233,14 @@ TEST_F(PostgresLeaderTest, UpgradesTheFirstSchemaVersion) {
   EXPECT_EQ(elected->store->Load()->jobs.size(), 1u);
   EXPECT_TRUE(elected->store->Load()->models.empty());
   EXPECT_TRUE(Write(elected->store.get(), "job-bbbbbb").ok());
+}
+
+TEST_F(PostgresLeaderTest, UpgradesNamesOfAllTenants) {
+  PutOlderContent(Coordinator("a:7400")->TakeOver().value().store.get());
+  Execute(std::string(kOlderNames) + "; UPDATE store SET schema_version = 13");
+  const auto elected = Coordinator("b:7400", kAtOnce)->TakeOver();
+  ASSERT_TRUE(elected.ok()) << elected.status();
+  ExpectUpgradedContent(elected->store.get());
 }
 
 TEST_F(PostgresLeaderTest, ANewerStandbyLeavesTheTablesOfAnOlderLeaderAlone) {

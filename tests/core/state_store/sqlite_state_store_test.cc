@@ -8,6 +8,7 @@
 
 #include "core/store/state_store/sqlite_connection.h"
 #include "core/store/state_store/sqlite_schema.h"
+#include "tests/core/state_store/older_content.h"
 #include "tests/core/state_store/state_store_fixture.h"
 
 namespace chainfleet {
@@ -70,6 +71,14 @@ TEST(SqliteStateStore, UpgradesTheFirstSchemaVersion) {
   EXPECT_EQ(store->Load()->jobs.at(0).row.tenant, kDefaultTenant);
   EXPECT_EQ(ReasonOf(store->Apply(std::vector<StateChange>{create}, absl::UnixEpoch())->at(0).status),
             "REQUEST_ID_USED");
+}
+
+TEST(SqliteStateStore, UpgradesNamesOfAllTenants) {
+  SqliteHarness harness;
+  PutOlderContent(harness.Open().get());
+  ASSERT_TRUE(
+      (*SqliteConnection::Open(harness.path()))->Execute(std::string(kOlderNames) + "; PRAGMA user_version = 15").ok());
+  ExpectUpgradedContent(harness.Open().get());
 }
 
 TEST(SqliteStateStore, RefusesAFileThatIsNoDatabase) {

@@ -289,12 +289,12 @@ TEST_F(DispatcherJobs, DatasetInUseIsKept) {
   other.digest = DigestOf(9);
   EXPECT_TRUE(absl::IsAlreadyExists(Put(other).status()));
   const std::string id = TryCreate(OnDigits())->id;
-  const auto drop = [&] { return Wait<bool>([&](auto done) { catalog_->DeleteDataset("digits", done); }); };
+  const auto drop = [&] { return Wait<bool>([&](auto done) { catalog_->DeleteDataset({}, "digits", done); }); };
   EXPECT_EQ(ReasonOf(drop().status()), "IN_USE");
   EXPECT_THAT(std::string(drop().status().message()), HasSubstr(id));
   ASSERT_TRUE(SetIntent(id, JobIntent::kDelete).ok());
   EXPECT_TRUE(drop().ok());
-  EXPECT_TRUE(absl::IsNotFound(catalog_->datasets().Get("digits").status()));
+  EXPECT_TRUE(absl::IsNotFound(catalog_->datasets().Get({}, "digits").status()));
 }
 
 TEST_F(DispatcherJobs, ListsDatasetsByPages) {
@@ -303,9 +303,9 @@ TEST_F(DispatcherJobs, ListsDatasetsByPages) {
     dataset.name = name;
     ASSERT_TRUE(Put(dataset).ok());
   }
-  const Page<Dataset> first = catalog_->datasets().List(2, "").value();
+  const Page<Dataset> first = catalog_->datasets().List({}, 2, "").value();
   ASSERT_EQ(first.items.size(), 2u);
-  const Page<Dataset> rest = catalog_->datasets().List(2, first.next_page_token).value();
+  const Page<Dataset> rest = catalog_->datasets().List({}, 2, first.next_page_token).value();
   ASSERT_EQ(rest.items.size(), 1u);
   EXPECT_EQ(rest.items[0].name, "c");
   EXPECT_EQ(rest.next_page_token, "");

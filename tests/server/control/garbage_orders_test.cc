@@ -62,7 +62,7 @@ class World {
     auto put = std::make_shared<Put>();
     Actor actor;
     const auto look = [this, put, name] {
-      const absl::StatusOr<Dataset> known = coordinator_.catalog().datasets().Get(name);
+      const absl::StatusOr<Dataset> known = coordinator_.catalog().datasets().Get({}, name);
       put->repairs = known.ok();
       put->objects.clear();
       ++uploads_;
@@ -107,7 +107,7 @@ class World {
   }
   void AddDeletion(const std::string& name) {
     actors_.push_back({{[this, name] {
-                         (void)Wait<bool>([&](auto done) { coordinator_.catalog().DeleteDataset(name, done); });
+                         (void)Wait<bool>([&](auto done) { coordinator_.catalog().DeleteDataset({}, name, done); });
                          return true;
                        }},
                        false});

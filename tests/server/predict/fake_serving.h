@@ -403,7 +403,7 @@ class FakeDrawCatalog final : public DrawCatalog {
   void AnswerHeld() {
     for (const auto& done : std::exchange(held_, {})) executor_->Schedule([this, done] { done(pinned); });
   }
-  absl::StatusOr<Dataset> GetDataset(const std::string& name) override {
+  absl::StatusOr<Dataset> GetDataset(const std::string&, const std::string& name) override {
     if (!datasets.contains(name)) return absl::NotFoundError("no data set " + name);
     return datasets.at(name);
   }

@@ -138,7 +138,7 @@ TEST_F(DatasetTest, IsDecodedMeasuredAndListed) {
 
 TEST_F(DatasetTest, ShardsHoldTheBytesAsTheyCame) {
   ASSERT_TRUE(Put("digits", {Images(6), LabelsOf(6)}).ok());
-  const auto dataset = content_.datasets().Get("digits");
+  const auto dataset = content_.datasets().Get({}, "digits");
   ASSERT_TRUE(dataset.ok()) << dataset.status();
   ASSERT_EQ(dataset->shards.size(), 1u);
   v1::GetBlobRequest request;
@@ -192,7 +192,7 @@ TEST_F(DatasetTest, ACsvBecomesFloat32TargetsAndColumnsOfAScaleOfTheirOwn) {
   EXPECT_THAT(put->normalisation().mean(), testing::ElementsAre(2, 200));
   EXPECT_THAT(put->normalisation().stddev(), testing::ElementsAre(1, 100));
   v1::GetBlobRequest request;
-  request.mutable_blob()->set_name(content_.datasets().Get("houses")->shards[0].object.name);
+  request.mutable_blob()->set_name(content_.datasets().Get({}, "houses")->shards[0].object.name);
   grpc::ClientContext context;
   SetDeadline(&context);
   const auto bytes = ReadAll(workers_->GetBlob(&context, request));
@@ -238,7 +238,7 @@ TEST_F(DatasetTest, SaysWhichFileIsBroken) {
   EXPECT_EQ(Put("digits", {{"notes.txt", "hello"}}).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Put("digits", {}).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Put("No Good", {Images(6), LabelsOf(6)}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(content_.datasets().Get("digits").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(content_.datasets().Get({}, "digits").status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST_F(DatasetTest, ByUriIsTheSameAsByUpload) {
@@ -260,7 +260,7 @@ TEST_F(DatasetTest, ByUriIsRefusedWithoutARoot) {
   const absl::Status refused = Send(Named("digits", {"file:///etc/hostname"})).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(ReasonOf(refused), "NO_DATASET_ROOT");
-  EXPECT_EQ(content_.datasets().Get("digits").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(content_.datasets().Get({}, "digits").status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST_F(DatasetTest, ByUriThatIsRefusedStoresNothing) {
@@ -278,7 +278,7 @@ TEST_F(DatasetTest, ByUriThatIsRefusedStoresNothing) {
   auto followed = Named("digits", {uris[0], uris[1]});
   followed.emplace_back().set_data("x");
   EXPECT_EQ(Send(followed).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(content_.datasets().Get("digits").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(content_.datasets().Get({}, "digits").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(blobs_.List("")->size(), 0u);
 }
 
@@ -304,7 +304,7 @@ TEST_F(DatasetTest, MoreThanTheHeaderAnnouncesIsRefused) {
   auto named = Messages("digits", {Images(6), LabelsOf(6)});
   named[1].mutable_file()->set_file_name(std::string(256, 'x'));
   EXPECT_THAT(std::string(Send(named).status().message()), HasSubstr("name of file 1 has 256 bytes, at most 255"));
-  EXPECT_EQ(content_.datasets().Get("digits").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(content_.datasets().Get({}, "digits").status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST_F(DatasetTest, UploadsTogetherHoldNoMoreThanTheServerHasForThem) {
@@ -366,7 +366,7 @@ TEST_F(DatasetTest, ByUriIsNotReadForAClientThatHasGone) {
     while (Scrape(metrics).find("code=\"CANCELLED\"") == std::string::npos) continue;  // the server has noticed it, too
   }
   while (dataset_reads_.unfinished() > 0 || upload_budget_.all().held_bytes() > 0) continue;
-  EXPECT_EQ(content_.datasets().Get("digits").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(content_.datasets().Get({}, "digits").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(blobs_.List("")->size(), 0u);
 }
 
@@ -378,13 +378,13 @@ TEST_F(DatasetTest, AnUploadThatBreaksOffStoresNothing) {
   EXPECT_EQ(Send(messages).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Send({}).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Send({v1::PutDatasetRequest()}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(content_.datasets().Get("digits").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(content_.datasets().Get({}, "digits").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(blobs_.List("")->size(), 0u);
 }
 
 TEST_F(DatasetTest, PutAgainRepairsADamagedShardAndAMissingOne) {
   ASSERT_TRUE(Put("digits", {Images(6), LabelsOf(6)}).ok());
-  const std::string shard = content_.datasets().Get("digits")->shards[0].object.name;
+  const std::string shard = content_.datasets().Get({}, "digits")->shards[0].object.name;
   const std::string bytes = blobs_.Get(shard).value();
   ASSERT_TRUE(blobs_.Replace(shard, "damaged").ok());
   EXPECT_TRUE(Put("digits", {Images(6), LabelsOf(6)}).ok());
@@ -397,14 +397,14 @@ TEST_F(DatasetTest, PutAgainRepairsADamagedShardAndAMissingOne) {
 
 TEST_F(DatasetTest, ADataSetPutAgainAfterItsDeletionSurvivesALateCollector) {
   ASSERT_TRUE(Put("digits", {Images(6), LabelsOf(6)}).ok());
-  const std::string digest = content_.datasets().Get("digits")->digest;
+  const std::string digest = content_.datasets().Get({}, "digits")->digest;
   ASSERT_TRUE(Delete("digits").ok());
   const std::vector<std::string> listed = state_->ListGarbage("", 10).value();
   ASSERT_FALSE(listed.empty());
   ASSERT_TRUE(Put("digits", {Images(6), LabelsOf(6)}).ok());
-  EXPECT_EQ(content_.datasets().Get("digits")->digest, digest);
+  EXPECT_EQ(content_.datasets().Get({}, "digits")->digest, digest);
   for (const std::string& object : listed) ASSERT_TRUE(blobs_.Delete(object).ok());
-  EXPECT_TRUE(blobs_.Get(content_.datasets().Get("digits")->shards[0].object.name).ok());
+  EXPECT_TRUE(blobs_.Get(content_.datasets().Get({}, "digits")->shards[0].object.name).ok());
 }
 
 TEST_F(DatasetTest, IsNotDeletedWhileAJobUsesIt) {

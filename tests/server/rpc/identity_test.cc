@@ -33,10 +33,10 @@ class IdentityTest : public OneWorker {
     token_ = "worker";
     return Granted([&] { return Synchronize(); });
   }
-  absl::Status DeleteDataset(const std::string& token) {
+  absl::Status DeleteDataset(const std::string& token, const std::string& name = "digits") {
     token_ = token;
     v1::DeleteDatasetRequest request;
-    request.set_name("digits");
+    request.set_name(name);
     return Call(*jobs_, &v1::JobService::Stub::DeleteDataset, request).status();
   }
   void PutDigitsOf(const std::string& tenant, const BlobRef& shard) {
@@ -139,10 +139,18 @@ TEST_F(IdentityTest, AStreamOfShardsIsOfAWorkerThatIsThere) {
 TEST_F(IdentityTest, OtherTenantsCannotDeleteADataSet) {
   const BlobRef shard{"store/datasets/x", 10, DigestHex(64, 'b')};
   PutDigitsOf("vision", shard);
-  EXPECT_EQ(ReasonOf(DeleteDataset("speech")), "NOT_OWNER");
+  EXPECT_EQ(ReasonOf(DeleteDataset("speech")), "DATASET_NOT_FOUND");
+  EXPECT_EQ(ReasonOf(DeleteDataset("speech", "vision/digits")), "DATASET_NOT_FOUND");
+  v1::ShareRequest share;
+  share.set_name("digits");
+  share.add_tenants("speech");
+  token_ = "vision";
+  ASSERT_TRUE(Call(*jobs_, &v1::JobService::Stub::ShareDataset, share).ok());
+  EXPECT_EQ(ReasonOf(DeleteDataset("speech", "vision/digits")), "NOT_OWNER");
   EXPECT_TRUE(DeleteDataset("vision").ok());
   PutDigitsOf("vision", shard);
-  EXPECT_TRUE(DeleteDataset("operator").ok());
+  EXPECT_EQ(ReasonOf(DeleteDataset("operator")), "DATASET_NOT_FOUND") << "the operator's tenant has none";
+  EXPECT_TRUE(DeleteDataset("operator", "vision/digits").ok());
 }
 
 TEST_F(IdentityTest, OnlyAnOperatorDrainsWorkers) {

@@ -76,6 +76,7 @@ Dataset LargestDataset() {
   Dataset dataset;
   dataset.name = std::string(63, 'd');
   dataset.input_shape = {limits::kMaxChannels};
+  dataset.shared_with.assign(limits::kMaxTenantsSharedWith, std::string(63, 't'));
   dataset.normalisation.mean.assign(limits::kMaxChannels, 0.1);
   dataset.normalisation.stddev.assign(limits::kMaxChannels, 0.1);
   return dataset;
@@ -176,9 +177,11 @@ std::map<std::string, Size> Replies() {
       {"JobService.ListDatasets", page([] { return RenderDataset(LargestDataset()); })},
       {"JobService.ReadRows", kCut},
       {"JobService.DeleteDataset", kFixed},
+      {"JobService.ShareDataset", [] { return static_cast<int64_t>(RenderDataset(LargestDataset()).ByteSizeLong()); }},
       {"JobService.PutModel", kFixed},
       {"JobService.ListModels", kFixed},
       {"JobService.DeleteModel", kFixed},
+      {"JobService.ShareModel", kFixed},
       {"JobService.ListWorkers", page([] { return RenderWorker(LargestWorker(), true); })},
       {"JobService.DrainWorker",
        [] { return static_cast<int64_t>(RenderWorker(LargestWorker(), true).ByteSizeLong()); }},

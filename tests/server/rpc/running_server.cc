@@ -104,15 +104,16 @@ Grant RunningServer::Granted(const std::function<absl::StatusOr<SynchronizeReply
   throw std::runtime_error("no grant");
 }
 
-void RunningServer::PutDigits() {
+void RunningServer::PutDigits(const std::string& tenant, const std::string& name) {
   Dataset dataset;
-  dataset.name = "digits";
+  dataset.tenant = tenant;
+  dataset.name = name;
   dataset.digest = DigestHex(64, 'a');
   dataset.input_shape = {1, 2, 2};
   dataset.num_rows = 100;
   dataset.targets = Classes{3};
   dataset.normalisation = {{0.5}, {0.25}};
-  dataset.shards = {{0, 100, {"store/datasets/x", 10, DigestHex(64, 'b')}}};
+  dataset.shards = {{0, 100, {"store/datasets/" + ContentKey(tenant, "x"), 10, DigestHex(64, 'b')}}};
   Waited<absl::StatusOr<std::string>> upload;
   content_.BeginUpload({dataset.shards[0].object.name}, upload.Take());
   Waited<absl::StatusOr<Dataset>> put;

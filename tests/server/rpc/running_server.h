@@ -107,7 +107,7 @@ class RunningServer : public ::testing::Test {
   void CommitFirstDraw(const ChainId& chain, int64_t lease_epoch, std::optional<ChainState> ends_as = std::nullopt);
 
   // The data set "digits": 100 images of 1 x 2 x 2 in three classes.
-  void PutDigits();
+  void PutDigits(const std::string& tenant = kDefaultTenant, const std::string& name = "digits");
 
   absl::StatusOr<v1::Job> CreateJob(const v1::JobSpec& spec, const std::string& request_id = "");
   absl::StatusOr<v1::Job> GetJob(const std::string& name);

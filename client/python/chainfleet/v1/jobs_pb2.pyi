@@ -562,6 +562,16 @@ class SetIntentRequest(_message.Message):
     name: str
     def __init__(self, name: _Optional[str] = ..., intent: _Optional[_Union[Job.Intent, str]] = ...) -> None: ...
 
+class ShareRequest(_message.Message):
+    __slots__ = ["name", "stop", "tenants"]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    STOP_FIELD_NUMBER: _ClassVar[int]
+    TENANTS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    stop: bool
+    tenants: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., tenants: _Optional[_Iterable[str]] = ..., stop: bool = ...) -> None: ...
+
 class Snapshot(_message.Message):
     __slots__ = ["aliases", "created_at", "job_id", "num_draws", "version"]
     ALIASES_FIELD_NUMBER: _ClassVar[int]

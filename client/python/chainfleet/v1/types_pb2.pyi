@@ -62,7 +62,7 @@ class ChainStats(_message.Message):
     def __init__(self, energy: _Optional[float] = ..., step_size: _Optional[float] = ..., temperature: _Optional[float] = ..., steps_per_second: _Optional[float] = ..., anchor_distance: _Optional[float] = ..., metropolis: _Optional[_Union[MetropolisStats, _Mapping]] = ..., report: _Optional[_Union[RunReport, _Mapping]] = ..., device_bytes: _Optional[int] = ...) -> None: ...
 
 class Dataset(_message.Message):
-    __slots__ = ["class_names", "created_at", "digest", "input_shape", "input_type", "name", "normalisation", "num_classes", "num_rows", "shards", "target_type", "target_units", "warnings"]
+    __slots__ = ["class_names", "created_at", "digest", "input_shape", "input_type", "name", "normalisation", "num_classes", "num_rows", "shards", "shared_with", "target_type", "target_units", "warnings"]
     CLASS_NAMES_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
@@ -73,6 +73,7 @@ class Dataset(_message.Message):
     NUM_CLASSES_FIELD_NUMBER: _ClassVar[int]
     NUM_ROWS_FIELD_NUMBER: _ClassVar[int]
     SHARDS_FIELD_NUMBER: _ClassVar[int]
+    SHARED_WITH_FIELD_NUMBER: _ClassVar[int]
     TARGET_TYPE_FIELD_NUMBER: _ClassVar[int]
     TARGET_UNITS_FIELD_NUMBER: _ClassVar[int]
     WARNINGS_FIELD_NUMBER: _ClassVar[int]
@@ -86,10 +87,11 @@ class Dataset(_message.Message):
     num_classes: int
     num_rows: int
     shards: _containers.RepeatedCompositeFieldContainer[DatasetShard]
+    shared_with: _containers.RepeatedScalarFieldContainer[str]
     target_type: TargetType
     target_units: TargetUnits
     warnings: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., digest: _Optional[str] = ..., input_type: _Optional[_Union[InputType, str]] = ..., input_shape: _Optional[_Iterable[int]] = ..., num_rows: _Optional[int] = ..., num_classes: _Optional[int] = ..., normalisation: _Optional[_Union[Normalisation, _Mapping]] = ..., shards: _Optional[_Iterable[_Union[DatasetShard, _Mapping]]] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., target_type: _Optional[_Union[TargetType, str]] = ..., target_units: _Optional[_Union[TargetUnits, _Mapping]] = ..., class_names: _Optional[_Iterable[str]] = ..., warnings: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., digest: _Optional[str] = ..., input_type: _Optional[_Union[InputType, str]] = ..., input_shape: _Optional[_Iterable[int]] = ..., num_rows: _Optional[int] = ..., num_classes: _Optional[int] = ..., normalisation: _Optional[_Union[Normalisation, _Mapping]] = ..., shards: _Optional[_Iterable[_Union[DatasetShard, _Mapping]]] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., target_type: _Optional[_Union[TargetType, str]] = ..., target_units: _Optional[_Union[TargetUnits, _Mapping]] = ..., class_names: _Optional[_Iterable[str]] = ..., warnings: _Optional[_Iterable[str]] = ..., shared_with: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class DatasetShard(_message.Message):
     __slots__ = ["first_row", "num_rows", "object"]
@@ -218,16 +220,18 @@ class SegmentRecord(_message.Message):
     def __init__(self, chain: _Optional[_Union[ChainId, _Mapping]] = ..., segment: _Optional[_Union[Segment, _Mapping]] = ..., lease_epoch: _Optional[int] = ..., worker: _Optional[str] = ..., host: _Optional[str] = ..., device_kind: _Optional[str] = ..., numerics_version: _Optional[int] = ..., committed_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., corrupt: bool = ..., deleted: bool = ..., signature: _Optional[str] = ..., certificate: _Optional[str] = ...) -> None: ...
 
 class StoredModel(_message.Message):
-    __slots__ = ["created_at", "name", "object", "signature"]
+    __slots__ = ["created_at", "name", "object", "shared_with", "signature"]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     OBJECT_FIELD_NUMBER: _ClassVar[int]
+    SHARED_WITH_FIELD_NUMBER: _ClassVar[int]
     SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     created_at: _timestamp_pb2.Timestamp
     name: str
     object: BlobRef
+    shared_with: _containers.RepeatedScalarFieldContainer[str]
     signature: NetworkSignature
-    def __init__(self, name: _Optional[str] = ..., object: _Optional[_Union[BlobRef, _Mapping]] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., signature: _Optional[_Union[NetworkSignature, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., object: _Optional[_Union[BlobRef, _Mapping]] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., signature: _Optional[_Union[NetworkSignature, _Mapping]] = ..., shared_with: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class TargetUnits(_message.Message):
     __slots__ = ["mean", "stddev"]

@@ -1,0 +1,386 @@
+// Tests that a tenant cannot tell what another tenant has from what never existed, by any call, over gRPC and HTTP.
+#include <grpcpp/generic/generic_stub.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
+#include "google/protobuf/dynamic_message.h"
+#include "server/rpc/gateway/routes.h"
+#include "tests/server/rpc/gateway/http_before_server.h"
+
+namespace chainfleet {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::MethodDescriptor;
+
+constexpr int kDepth = 4;
+
+// Where a request has a text.
+using Path = std::vector<const FieldDescriptor*>;
+
+void AddPaths(const Descriptor& type, const Path& above, std::vector<Path>* paths) {
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor* const field = type.field(i);
+    Path path = above;
+    path.push_back(field);
+    const bool is_text = field->type() == FieldDescriptor::TYPE_STRING;
+    if (is_text && field->name() != "request_id") paths->push_back(path);
+    const bool is_message = field->type() == FieldDescriptor::TYPE_MESSAGE && !field->is_repeated();
+    if (is_message && path.size() < kDepth) AddPaths(*field->message_type(), path, paths);
+  }
+}
+
+void Set(const Path& path, const std::string& value, Message* message) {
+  for (size_t i = 0; i + 1 < path.size(); ++i) message = message->GetReflection()->MutableMessage(message, path[i]);
+  const auto* reflection = message->GetReflection();
+  if (!path.back()->is_repeated()) return reflection->SetString(message, path.back(), value);
+  reflection->ClearField(message, path.back());
+  reflection->AddString(message, path.back(), value);
+}
+
+// How a call ended, with the name that it asked for left out.
+struct Answer {
+  int code = 0;
+  std::string message, details;
+  bool operator==(const Answer&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const Answer& answer) {
+  return out << answer.code << " " << answer.message << " " << answer.details;
+}
+
+// A request that would succeed, or nearly, so that each of its names is looked up.
+void Prepare(Message* request) {
+  if (auto* create = dynamic_cast<v1::CreateJobRequest*>(request)) {
+    *create->mutable_spec() = SoftmaxJob("another");
+    create->set_validate_only(true);
+  }
+  for (const auto& [name, value] :
+       std::map<std::string, std::string>{{"job", "mine"}, {"dataset", "digits"}, {"model_name", "mine"}}) {
+    const FieldDescriptor* const field = request->GetDescriptor()->FindFieldByName(name);
+    if (field != nullptr && field->type() == FieldDescriptor::TYPE_STRING) Set({field}, value, request);
+  }
+}
+
+// A name that nothing has, of the same length, so that lengths in the details are the same.
+std::string Missing(const std::string& name) {
+  return absl::StrReplaceAll(
+      name,
+      {{"vjob", "none"}, {"vision-a", "nobody-a"}, {"digitsets", "nosuchset"}, {"vnet9", "none9"}, {"eval", "nono"}});
+}
+Answer Without(const std::string& name, Answer answer) {
+  for (std::string* text : {&answer.message, &answer.details}) *text = absl::StrReplaceAll(*text, {{name, "NAME"}});
+  return answer;
+}
+
+std::vector<const MethodDescriptor*> Methods() {
+  std::vector<const MethodDescriptor*> methods;
+  for (const char* name :
+       {"chainfleet.v1.JobService", "chainfleet.v1.PredictService", "inference.GRPCInferenceService"}) {
+    const auto* service = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name);
+    for (int i = 0; i < service->method_count(); ++i) methods.push_back(service->method(i));
+  }
+  return methods;
+}
+std::unique_ptr<Message> NewRequest(const MethodDescriptor& method) {
+  auto* const factory = google::protobuf::MessageFactory::generated_factory();
+  return std::unique_ptr<Message>(factory->GetPrototype(method.input_type())->New());
+}
+
+// Vision has a data set, a model, a job with draws, a version with an alias and an evaluation. So has speech, which
+// asks for those of vision.
+class TwoTenants : public HttpBeforeServer {
+ protected:
+  TwoTenants()
+      : HttpBeforeServer(GivenTokens{{"vision", "vision"},
+                                     {"speech", "speech"},
+                                     {"operator", "default", Role::kOperator},
+                                     {"worker", "default", Role::kWorker}}) {}
+
+  void SetUp() override {
+    for (const std::string& tenant : {std::string("vision"), std::string("speech")}) {
+      token_ = tenant;
+      const bool theirs = tenant == "vision";
+      PutContent(tenant, theirs ? "digitsets" : "digits", theirs ? "vnet9" : "mynet");
+      v1::JobSpec spec = SoftmaxJob(theirs ? "vjob" : "mine");
+      spec.mutable_dataset()->set_name(theirs ? "digitsets" : "digits");
+      ASSERT_TRUE(CreateJob(spec).ok());
+    }
+    SampleBoth();
+    Serve();
+    names_ = Fill("vision", "vjob", "digitsets");
+    own_ = Fill("speech", "mine", "digits");
+    for (const std::string name : {"digitsets", "vnet9"}) names_.insert({name, "vision/" + name});
+  }
+  void TearDown() override {
+    serving_.TryCancel();
+    shard_stream_->Finish();
+  }
+  // Commits a draw of each job.
+  void SampleBoth() {
+    SynchronizeRequest request;
+    request.worker = "w1";
+    request.incarnation = "life";
+    request.devices = {{"cpu", int64_t{1} << 30, 4}};
+    std::vector<Grant> grants;
+    for (int i = 0; i < 50 && grants.size() < 2; ++i) {
+      ++request.seq;
+      Waited<absl::StatusOr<SynchronizeReply>> reply;
+      dispatcher_.Synchronize(request, reply.Take());
+      grants = reply.Get()->value().grants;
+    }
+    ASSERT_EQ(grants.size(), 2u);
+    for (const Grant& grant : grants) CommitFirstDraw(grant.chain, grant.lease_epoch);
+  }
+  // The worker takes predictions, and never answers.
+  void Serve() {
+    token_ = "worker";
+    SetDeadline(&serving_, 120);
+    SendToken(&serving_);
+    shard_stream_ = workers_->ServeShards(&serving_);
+    v1::ShardUpdate hello;
+    hello.mutable_hello()->set_worker("w1");
+    hello.mutable_hello()->set_incarnation("life");
+    hello.mutable_hello()->set_protocol_version(kProtocolVersion);
+    ASSERT_TRUE(shard_stream_->Write(hello));
+    token_ = "vision";
+    while (shards_.Workers().empty()) ASSERT_TRUE(GetJob("vjob").ok());
+  }
+  // Returns all names.
+  std::set<std::string> Fill(const std::string& tenant, const std::string& job, const std::string& dataset) {
+    token_ = tenant;
+    v1::CreateSnapshotRequest version;
+    version.set_job(job);
+    EXPECT_TRUE(Call(*jobs_, &v1::JobService::Stub::CreateSnapshot, version).ok());
+    v1::SetAliasRequest alias;
+    alias.set_name(tenant + "-alias");
+    alias.set_job(job);
+    alias.set_version(1);
+    EXPECT_TRUE(Call(*jobs_, &v1::JobService::Stub::SetAlias, alias).ok());
+    v1::EvaluateRequest evaluate;
+    evaluate.set_job(job);
+    evaluate.set_dataset(dataset);
+    const auto evaluation = Call(*predictions_, &v1::PredictService::Stub::StartEvaluation, evaluate);
+    EXPECT_TRUE(evaluation.ok()) << evaluation.status();
+    return {job, GetJob(job)->id(), tenant + "-alias", evaluation->id(), dataset};
+  }
+  void PutContent(const std::string& tenant, const std::string& dataset, const std::string& model) {
+    PutDigits(tenant, dataset);
+    Waited<absl::StatusOr<std::string>> upload;
+    const BlobRef object{"store/models/of-" + tenant, 10, DigestHex(64, 'c')};
+    content_.BeginUpload({object.name}, upload.Take());
+    Waited<absl::StatusOr<StoredModel>> put;
+    content_.Put(StoredModel{.name = model, .object = object, .tenant = tenant, .signature = NetworkSignature()},
+                 **upload.Get(), put.Take());
+    ASSERT_TRUE(put.Get()->ok());
+  }
+
+  // Calls with one message. Returns how it ended, and adds what came to `replies`.
+  Answer CallOnce(const MethodDescriptor& method, const Message& request, std::string* replies = nullptr) {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    SendToken(&context);
+    context.AddMetadata(kRequestIdHeader, "the-same");
+    grpc::CompletionQueue queue;
+    const auto next = [&] {
+      void* tag = nullptr;
+      bool ok = false;
+      return queue.Next(&tag, &ok) && ok;
+    };
+    const auto call = grpc::GenericStub(channel_).PrepareCall(
+        &context, "/" + method.service()->full_name() + "/" + method.name(), &queue);
+    call->StartCall(nullptr);
+    next();
+    grpc::Slice slice(request.SerializeAsString());
+    call->Write(grpc::ByteBuffer(&slice, 1), grpc::WriteOptions().set_last_message(), nullptr);
+    next();
+    std::string received;
+    for (grpc::ByteBuffer reply;; reply.Clear()) {
+      call->Read(&reply, nullptr);
+      if (!next()) break;
+      std::vector<grpc::Slice> slices;
+      if (!reply.Dump(&slices).ok()) break;
+      for (const grpc::Slice& part : slices) received.append(reinterpret_cast<const char*>(part.begin()), part.size());
+    }
+    grpc::Status status;
+    call->Finish(&status, nullptr);
+    next();
+    queue.Shutdown();
+    while (next()) continue;
+    // The replies of the inference protocol tell of models that are not ready, too.
+    if (replies == nullptr && status.ok() && absl::StartsWith(method.name(), "Model")) return {0, received, ""};
+    if (replies != nullptr) replies->append(received);
+    return {status.error_code(), status.error_message(), status.error_details()};
+  }
+
+  std::set<std::string> names_, own_;
+  grpc::ClientContext serving_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::ShardUpdate, v1::ShardOrder>> shard_stream_;
+};
+
+TEST_F(TwoTenants, NamesOfOthersAreAnsweredAsNamesOfNothing) {
+  token_ = "speech";
+  std::set<std::string> not_found;
+  for (const MethodDescriptor* method : Methods()) {
+    std::vector<Path> paths;
+    AddPaths(*method->input_type(), {}, &paths);
+    for (const Path& path : paths) {
+      for (const std::string& name : names_) {
+        const auto request = NewRequest(*method);
+        Prepare(request.get());
+        Set(path, name, request.get());
+        const Answer theirs = Without(name, CallOnce(*method, *request));
+        ASSERT_NE(Missing(name), name);
+        Set(path, Missing(name), request.get());
+        const std::string what = method->name() + "." + path.back()->name();
+        EXPECT_EQ(theirs, Without(Missing(name), CallOnce(*method, *request))) << what << " " << name;
+        if (theirs.code == grpc::StatusCode::NOT_FOUND) not_found.insert(what);
+      }
+    }
+  }
+  for (const char* what : {"CreateJob.name",
+                           "CreateJob.exported",
+                           "CreateJob.weights",
+                           "GetJob.name",
+                           "WatchJob.name",
+                           "ListEvents.job",
+                           "SetIntent.name",
+                           "ScaleJob.name",
+                           "ListSegments.job",
+                           "GetTraces.job",
+                           "ReadSegment.job",
+                           "CreateSnapshot.job",
+                           "ListSnapshots.job",
+                           "DeleteSnapshot.job",
+                           "SetAlias.job",
+                           "DeleteAlias.name",
+                           "ReadRows.dataset",
+                           "DeleteDataset.name",
+                           "ShareDataset.name",
+                           "DeleteModel.name",
+                           "ShareModel.name",
+                           "Predict.job",
+                           "Evaluate.job",
+                           "Evaluate.dataset",
+                           "Evaluate.ood_dataset",
+                           "Evaluate.calibration_dataset",
+                           "StartEvaluation.dataset",
+                           "GetEvaluation.id",
+                           "ListEvaluations.job",
+                           "CancelEvaluation.id",
+                           "ModelMetadata.name",
+                           "ModelConfig.name",
+                           "ModelInfer.model_name"}) {
+    EXPECT_TRUE(not_found.contains(what)) << what << " was never looked up";
+  }
+}
+
+TEST_F(TwoTenants, ListsHaveNothingOfOthers) {
+  token_ = "speech";
+  std::string replies;
+  for (const MethodDescriptor* method : Methods()) {
+    if (!absl::StartsWith(method->name(), "List") && method->name() != "RepositoryIndex") continue;
+    const auto request = NewRequest(*method);
+    Prepare(request.get());
+    EXPECT_EQ(CallOnce(*method, *request, &replies).code, 0) << method->name();
+  }
+  for (const std::string& own : own_) EXPECT_THAT(replies, testing::HasSubstr(own));
+  for (const std::string& theirs : names_) EXPECT_THAT(replies, testing::Not(testing::HasSubstr(theirs)));
+  EXPECT_THAT(replies, testing::Not(testing::HasSubstr("vision")));
+}
+
+TEST_F(TwoTenants, PathsOfHttpWithNamesOfOthersAreAnsweredAsPathsOfNothing) {
+  const std::string token = "Authorization: Bearer speech\r\nX-Request-Id: the-same\r\n";
+  for (const Route& route : Routes()) {
+    const std::string path = route.path;
+    for (size_t at = path.find('{'); at != std::string::npos; at = path.find('{', at + 1)) {
+      if (route.method == std::string("chainfleet.v1.JobService.PutDataset")) continue;  // names a new one
+      for (const std::string& name : names_) {
+        const auto ask = [&](const std::string& value) {
+          const std::string encoded = absl::StrReplaceAll(value, {{"/", "%2F"}});
+          std::string asked = path.substr(0, at) + encoded + path.substr(path.find('}', at) + 1);
+          for (size_t other = asked.find('{'); other != std::string::npos; other = asked.find('{')) {
+            asked.replace(other, asked.find('}') - other + 1, absl::StrContains(asked, "version}") ? "1" : "mine");
+          }
+          const std::string body = HasBody(route) ? "Content-Length: 2\r\n" : "";
+          const PeerReply reply = Ask(Get(asked, body + token, route.verb) + (HasBody(route) ? "{}" : ""));
+          return absl::StrCat(reply.code, " ", absl::StrReplaceAll(reply.body, {{encoded, "NAME"}, {value, "NAME"}}));
+        };
+        EXPECT_EQ(ask(name), ask(Missing(name))) << route.verb << " " << path;
+      }
+    }
+  }
+}
+
+TEST_F(TwoTenants, SharedContentIsUsedByItsQualifiedNameUntilSharingEnds) {
+  v1::ShareRequest share;
+  share.set_name("digitsets");
+  share.add_tenants("speech");
+  token_ = "vision";
+  const auto shared = Call(*jobs_, &v1::JobService::Stub::ShareDataset, share);
+  ASSERT_TRUE(shared.ok()) << shared.status();
+  EXPECT_THAT(shared->shared_with(), testing::ElementsAre("speech"));
+  token_ = "speech";
+  v1::JobSpec spec = SoftmaxJob("borrows");
+  spec.mutable_dataset()->set_name("vision/digitsets");
+  const auto job = CreateJob(spec);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->spec().dataset().name(), "vision/digitsets");
+  const auto names = [&] {
+    std::vector<std::string> names;
+    const auto list = Call(*jobs_, &v1::JobService::Stub::ListDatasets, v1::ListDatasetsRequest());
+    for (const v1::Dataset& dataset : list->datasets()) {
+      names.push_back(dataset.name());
+      EXPECT_TRUE(dataset.shared_with().empty() || token_ != "speech") << "the owner's matter";
+    }
+    return names;
+  };
+  EXPECT_THAT(names(), testing::ElementsAre("digits", "vision/digitsets"));
+  token_ = "vision";
+  v1::DeleteDatasetRequest gone;
+  gone.set_name("digitsets");
+  EXPECT_THAT(std::string(Call(*jobs_, &v1::JobService::Stub::DeleteDataset, gone).status().message()),
+              testing::AllOf(testing::HasSubstr("vjob-"), testing::HasSubstr("jobs of other tenants"),
+                             testing::Not(testing::HasSubstr("borrows"))));
+  share.clear_tenants();
+  share.set_stop(true);
+  EXPECT_EQ(Call(*jobs_, &v1::JobService::Stub::ShareDataset, share)->shared_with_size(), 0);
+  token_ = "speech";
+  EXPECT_THAT(names(), testing::ElementsAre("digits"));
+  EXPECT_EQ(ReasonOf(CreateJob(spec).status()), "DATASET_NOT_FOUND");
+  EXPECT_EQ(GetJob("borrows")->state(), v1::Job::PENDING) << "it goes on";
+  token_ = "operator";
+  EXPECT_THAT(names(), testing::ElementsAre("speech/digits", "vision/digitsets"));
+}
+
+TEST_F(TwoTenants, SharingWithAllIncludesTenantsToCome) {
+  v1::ShareRequest share;
+  share.set_name("vnet9");
+  token_ = "vision";
+  EXPECT_EQ(ReasonOf(Call(*jobs_, &v1::JobService::Stub::ShareModel, share).status()), "INVALID_FIELD") << "with whom?";
+  share.add_tenants("*");
+  ASSERT_TRUE(Call(*jobs_, &v1::JobService::Stub::ShareModel, share).ok());
+  token_ = "speech";
+  const auto models = Call(*jobs_, &v1::JobService::Stub::ListModels, v1::ListModelsRequest());
+  ASSERT_EQ(models->models_size(), 2);
+  EXPECT_EQ(models->models(1).name(), "vision/vnet9");
+}
+
+TEST_F(TwoTenants, WorkersShowATenantItsOwnChains) {
+  for (const auto& [token, chains] : std::map<std::string, int>{{"vision", 1}, {"speech", 1}, {"operator", 2}}) {
+    token_ = token;
+    const auto workers = Call(*jobs_, &v1::JobService::Stub::ListWorkers, v1::ListWorkersRequest());
+    ASSERT_EQ(workers->workers_size(), 1) << token;
+    EXPECT_EQ(workers->workers(0).chains(), chains) << token;
+  }
+}
+
+}  // namespace
+}  // namespace chainfleet

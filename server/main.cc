@@ -18,12 +18,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/command.h"
-#include "core/base/descriptor_limit.h"
 #include "core/base/environment.h"
 #include "core/base/host_port.h"
 #include "core/base/ids.h"
 #include "core/base/lock_order_check.h"
 #include "core/base/log.h"
+#include "core/base/process_limits.h"
 #include "core/base/settings_file.h"
 #include "core/base/version.h"
 #include "server/server.h"
@@ -429,6 +429,7 @@ int Run(const Flags& flags) {
 }
 
 int Main(int argc, char** argv) {
+  ForbidCoreDumps();
   umask(S_IRWXG | S_IRWXO);  // other users must not read state, draws and data sets
   // Return large buffers to the system at once. By default glibc raises the threshold whenever one is freed, and then
   // keeps requests and replies of up to 32 MiB in its arenas.

@@ -15,10 +15,10 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "core/base/descriptor_limit.h"
 #include "core/base/environment.h"
 #include "core/base/lock_order_check.h"
 #include "core/base/log.h"
+#include "core/base/process_limits.h"
 #include "core/base/settings_file.h"
 #include "core/base/version.h"
 #include "worker/module_check.h"
@@ -202,6 +202,7 @@ void WaitWithoutSpinning(char** argv) {
 int Main(int argc, char** argv) {
   if (argc == 2 && std::string(argv[1]) == kCheckModule) return CheckModuleOfInput();
   WaitWithoutSpinning(argv);
+  ForbidCoreDumps();
   umask(S_IRWXG | S_IRWXO);                         // other users must not read cached data sets
   setenv("GRPC_VERBOSITY", "NONE", /*replace=*/0);  // gRPC's errors are reported as statuses
   CLI::App app(

@@ -38,6 +38,7 @@ absl::StatusOr<std::vector<std::string>> StateDictsOf(const std::string& bytes) 
   if (std::ranges::any_of(drawn, is_other)) {
     return absl::InvalidArgumentError("its tensors have different numbers of draws");
   }
+  if (draws > static_cast<int64_t>(bytes.size())) return absl::InvalidArgumentError("its draws have no values");
   std::vector<std::string> state_dicts;
   for (int64_t draw = 0; draw < draws; ++draw) {
     std::vector<TensorView> tensors = drawn;

@@ -410,14 +410,15 @@ grpc::ServerUnaryReactor* JobService::DrainWorker(Context* context, const v1::Dr
 grpc::ServerUnaryReactor* JobService::GetServerInfo(Context* context, const v1::GetServerInfoRequest*,
                                                     v1::ServerInfo* response) {
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+    if (!caller.ok()) return answer->Fail(caller.status());
     v1::ServerInfo info;
     info.set_version(kVersion);
     info.set_protocol_version(kProtocolVersion);
     info.set_oldest_protocol_version(kOldestProtocolVersion);
     info.set_store_incarnation(parts_.state->incarnation());
     info.set_generation(parts_.state->generation());
-    info.set_data_directory(parts_.data_directory);
+    if (caller->may(kOperate)) info.set_data_directory(parts_.data_directory);
     *info.mutable_started_at() = ToProto(parts_.started_at);
     if (parts_.admission != nullptr) info.set_worker_authority(parts_.admission->AuthorityPem());
     answer->Succeed(std::move(info));

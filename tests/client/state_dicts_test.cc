@@ -45,6 +45,8 @@ TEST(StateDictsOf, RefusesWeightedDrawsAndWhatItCannotTakeApart) {
   EXPECT_TRUE(absl::IsInvalidArgument(StateDictsOf(Exported(kOthers)).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(StateDictsOf(Exported(kOnes, {1, 3})).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(StateDictsOf("no safetensors").status()));
+  const TensorView endless{"theta/fc.bias", TensorType::kFloat32, {int64_t{1} << 40, 0}};
+  EXPECT_TRUE(absl::IsInvalidArgument(StateDictsOf(WriteSafetensors({endless}, {})).status()));
 }
 
 }  // namespace

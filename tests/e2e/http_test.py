@@ -13,7 +13,7 @@ import unittest
 import bad_input_test
 import fleet as fleets
 from public_client import tensor, triton  # first: it says where the others are
-from attack_test import Coordinator
+from coordinator import Coordinator
 from real_server import running
 import ml_dtypes
 import numpy

@@ -1,9 +1,10 @@
 // libFuzzer target: arbitrary data sets.
 //
 // The first byte selects the names and the purpose of the files, the next two the length of the first of two
-// files; the rest is their content. For accepted files, checks the promises of DecodedDataset, so that later code
-// neither divides by a size of zero nor reads beyond an array. Refused files must be INVALID_ARGUMENT, or too
-// large.
+// files; the rest is their content. With another bit of the first byte, the two are the description and each chunk of a
+// Zarr array, which the checksums of a zip archive otherwise hide from mutations. For accepted files, checks the
+// promises of DecodedDataset, so that later code neither divides by a size of zero nor reads beyond an array. Refused
+// files must be INVALID_ARGUMENT, or too large.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "core/formats/decoded_dataset.h"
+#include "core/formats/zarr_reader.h"
 
 namespace {
 
@@ -57,6 +59,26 @@ void CheckAccepted(const DecodedDataset& data, bool float32_targets) {
   }
 }
 
+void CheckZarr(const std::string& description, const std::string& chunk) {
+  constexpr int64_t kRoom = 64 << 20;
+  const auto get = [&](const std::string& key, int64_t) -> absl::StatusOr<std::string> {
+    if (key == "x/.zarray") return description;
+    return key.front() == 'x' ? absl::StatusOr<std::string>(chunk) : absl::NotFoundError(key);
+  };
+  const auto admit = [](int64_t bytes) {
+    return bytes <= kRoom ? absl::OkStatus() : absl::ResourceExhaustedError("too large");
+  };
+  const auto arrays = chainfleet::ReadZarr({"x"}, get, admit);
+  if (!arrays.ok()) {
+    Require(absl::IsInvalidArgument(arrays.status()) || absl::IsResourceExhausted(arrays.status()),
+            "a refusal is INVALID_ARGUMENT or RESOURCE_EXHAUSTED");
+    return;
+  }
+  __int128 bytes = ItemBytes(arrays->at("x").type);
+  for (const int64_t size : arrays->at("x").shape) bytes *= size;
+  Require(bytes == static_cast<__int128>(arrays->at("x").bytes.size()), "the bytes are those of the shape");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -68,6 +90,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                                           .float32_targets = (data[0] & 16) != 0};
   const std::string content(reinterpret_cast<const char*>(data) + 3, size - 3);
   const size_t first = two ? std::min<size_t>(content.size(), data[1] * 256u + data[2]) : content.size();
+  if ((data[0] & 32) != 0) {
+    const size_t description = std::min<size_t>(content.size(), data[1] * 256u + data[2]);
+    CheckZarr(content.substr(0, description), content.substr(description));
+    return 0;
+  }
   std::vector<chainfleet::UploadedFile> files = {{name, content.substr(0, first)}};
   if (two) files.push_back({name, content.substr(first)});
   const auto decoded = chainfleet::DecodeDataset(files, options);

@@ -56,9 +56,10 @@ void CheckServer(Invocation* run, Checks* checks) {
   auto client = run->ConnectTo(run->address, std::min(run->timeout, kServerTimeout));
   if (!client.ok()) return checks->Add("server", client.status(), "");
   const auto info = client->GetServerInfo();
-  checks->Add("server", info.status(),
-              !info.ok() ? "" : absl::StrCat("version ", info->version(), ", data in ", info->data_directory()));
-  if (!info.ok()) return;
+  if (!info.ok()) return checks->Add("server", info.status(), "");
+  const std::string& folder = info->data_directory();  // empty unless the caller is an operator or an admin
+  checks->Add("server", absl::OkStatus(),
+              absl::StrCat("version ", info->version(), folder.empty() ? "" : ", data in ", folder));
   const bool speaks =
       info->protocol_version() >= kOldestProtocolVersion && info->oldest_protocol_version() <= kProtocolVersion;
   checks->Add("protocol",

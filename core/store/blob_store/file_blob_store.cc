@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 
 namespace chainfleet {
 namespace {
@@ -80,10 +81,12 @@ absl::Status FileBlobStore::CheckFolder() const {
 }
 
 absl::Status FileBlobStore::Judge(const absl::Status& status) const {
-  if (absl::IsPermissionDenied(status)) return WithReason(absl::UnavailableError(status.message()), kStoreFault);
+  // The texts reach callers, who must not learn where the server keeps its data.
+  const std::string said = absl::StrReplaceAll(status.message(), {{folder_ + "/", ""}});
+  if (absl::IsPermissionDenied(status)) return WithReason(absl::UnavailableError(said), kStoreFault);
   if (!absl::IsNotFound(status)) return status;
   const absl::Status folder = CheckFolder();
-  return folder.ok() ? status : folder;
+  return folder.ok() ? absl::NotFoundError(said) : folder;
 }
 
 absl::StatusOr<std::shared_ptr<FileBlobStore::FolderSync>> FileBlobStore::EnsureFolder(const std::string& path) {

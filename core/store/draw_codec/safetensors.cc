@@ -154,7 +154,9 @@ absl::StatusOr<Safetensors> ParseSafetensors(const std::string& bytes, uint64_t 
   const auto size = static_cast<int64_t>(bytes.size());
   CHAINFLEET_ASSIGN_OR_RETURN(Safetensors file, ParseSafetensorsHeader(bytes, size, max_header_bytes));
   const char* end = bytes.data() + bytes.size();  // without holes the tensors end where the file does
-  for (TensorView& tensor : std::views::reverse(file.tensors)) tensor.data = end -= tensor.size_bytes;
+  for (auto tensor = file.tensors.rbegin(); tensor != file.tensors.rend(); ++tensor) {
+    tensor->data = end -= tensor->size_bytes;
+  }
   return file;
 }
 

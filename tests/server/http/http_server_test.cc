@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/descriptor_limit.h"
+#include "core/base/process_limits.h"
 #include "core/base/mutex.h"
 #include "server/http/http_limits.h"
 #include "tests/server/http/http_peer.h"

@@ -1,7 +1,5 @@
 """Callers without a token do not stop the server: what attacks cost in memory, and what they cost other callers."""
-import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -10,13 +8,10 @@ import time
 import unittest
 import urllib.request
 
-os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"  # else a process that is forked while calls are made may die before it begins
 import http2
-import public_client  # noqa: F401  it knows where grpc is
-import grpc  # isort: skip
+from coordinator import BIN, Caller, Coordinator, grpc
 from real_server import RealServer, free_ports, running
 
-BIN = os.environ["CHAINFLEET_BIN"]
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MIB = 1 << 20
 TOKEN = "5f2c1e0b9a8d7c6f5e4d3c2b1a09f8e7"
@@ -24,46 +19,6 @@ BEYOND_BUDGET = 64 * MIB
 RECEIVING = 256 * MIB  # docs/reference/limits.md has these budgets
 OF_A_CONNECTION = 512 * MIB
 OF_ROW_READS = 384 * MIB  # for the two that run at a time
-
-
-class Coordinator(RealServer):
-    def __init__(self, token="", descriptors=None):
-        super().__init__("attack")
-        self.token, self.descriptors = token, descriptors
-
-    def prepare(self):
-        self.die_with_parent()
-        if self.descriptors:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (self.descriptors, self.descriptors))
-
-    def start(self):
-        port_file = os.path.join(self.folder, "ports.json")
-        self.log = open(os.path.join(self.folder, "log"), "w")
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("CHAINFLEET_TOKEN")}
-        environment.update({"CHAINFLEET_TOKEN": self.token} if self.token else {})
-        self.process = subprocess.Popen(
-            [os.path.join(BIN, "chainfleet-server"), "--data-dir", os.path.join(self.folder, "data"), "--listen", "127.0.0.1:0",
-             "--metrics-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0", "--port-file", port_file], env=environment, stderr=self.log, preexec_fn=self.prepare)
-        deadline = time.monotonic() + 30
-        while not os.path.exists(port_file):
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError("the server does not start: " + open(self.log.name).read())
-            time.sleep(0.02)
-        with open(port_file) as f:
-            ports = json.load(f)
-        self.port, self.metrics_port, self.http_port = ports["grpc"], ports["metrics"], ports["http"]
-
-    def close(self):
-        super().close()
-        self.log.close()
-
-    def status(self, name):
-        with open(f"/proc/{self.process.pid}/status") as f:
-            return next(int(line.split()[1]) * 1024 for line in f if line.startswith(name + ":"))
-
-    def forget_peak(self):
-        with open(f"/proc/{self.process.pid}/clear_refs", "w") as f:
-            f.write("5")
 
 
 class Haproxy(RealServer):
@@ -78,35 +33,6 @@ class Haproxy(RealServer):
         self.process = subprocess.Popen(
             ["haproxy", "-db", "-q", "-f", os.path.join(SOURCE, "deploy", "haproxy", "haproxy.cfg")], preexec_fn=self.die_with_parent,
             env={**os.environ, "CHAINFLEET_FRONT": f"127.0.0.1:{self.port}", "CHAINFLEET_BACK": f"127.0.0.1:{self.coordinator.port}"})
-
-
-class Caller:
-    """Makes light calls, one after another, over a connection of its own."""
-
-    def __init__(self, port, token=""):
-        # Channels of equal options share a connection.
-        self.channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.use_local_subchannel_pool", 1)])
-        self.token = token
-
-    def call(self, method="GetServerInfo", request=b"", service="chainfleet.v1.JobService", timeout=10, **options):
-        made = self.channel.unary_unary(f"/{service}/{method}")
-        return made(request, timeout=timeout, metadata=[("authorization", "Bearer " + self.token)] if self.token else None, **options)
-
-    def code(self, *arguments, **options):
-        try:
-            self.call(*arguments, **options)
-            return "OK", ""
-        except grpc.RpcError as error:
-            return error.code().name, error.details()
-
-    def latencies(self, until):
-        taken = []
-        while not until.is_set() or len(taken) < 5:
-            began = time.monotonic()
-            self.call()
-            taken.append(time.monotonic() - began)
-            until.wait(0.02)
-        return taken
 
 
 class AttackedServer(unittest.TestCase):
@@ -141,7 +67,7 @@ class AttackedServer(unittest.TestCase):
         return said
 
 
-class Attacks(AttackedServer):
+class Floods(AttackedServer):
     def test_a_compressed_message_is_not_inflated(self):
         with running(Coordinator()) as server:
             self.check(server, "compressed", 256)
@@ -209,7 +135,7 @@ class Attacks(AttackedServer):
 
 
 class Remaining(AttackedServer):
-    """Attacks without a remedy in gRPC 1.51 (docs/reference/limits.md); not part of the test run: python3 -m unittest attack_test.Remaining"""
+    """Attacks without a remedy in gRPC 1.51 (docs/reference/limits.md); not part of the test run: python3 -m unittest flood_test.Remaining"""
 
     def test_endless_headers_delay_nobody(self):
         with running(Coordinator()) as server:

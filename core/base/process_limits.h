@@ -1,4 +1,4 @@
-// The number of files and sockets that this process may have open.
+// Limits that this process sets itself.
 #pragma once
 
 namespace chainfleet {
@@ -6,5 +6,9 @@ namespace chainfleet {
 // Raises the soft limit of descriptors to the hard limit, at most 65,536. The usual soft limit of 1,024 is too low for
 // a fleet, and every call fails in a process without free descriptors. Call once, at the start of main.
 void RaiseDescriptorLimit();
+
+// Forbids core dumps of this process and its children for good, because a dump holds tokens and data of all tenants.
+// Call once, before main reads secrets.
+void ForbidCoreDumps();
 
 }  // namespace chainfleet

@@ -1,4 +1,4 @@
-#include "core/base/descriptor_limit.h"
+#include "core/base/process_limits.h"
 
 #include <sys/resource.h>
 
@@ -13,6 +13,11 @@ void RaiseDescriptorLimit() {
   if (limit.rlim_cur >= wanted) return;
   limit.rlim_cur = wanted;
   ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void ForbidCoreDumps() {
+  constexpr rlimit kNone{};
+  ::setrlimit(RLIMIT_CORE, &kNone);
 }
 
 }  // namespace chainfleet

@@ -1,4 +1,4 @@
-#include "core/base/descriptor_limit.h"
+#include "core/base/process_limits.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -19,6 +19,14 @@ TEST(DescriptorLimit, IsRaisedToTheHardOne) {
   EXPECT_EQ(after.rlim_cur, std::min<rlim_t>(before.rlim_max, 65'536));
   EXPECT_EQ(after.rlim_max, before.rlim_max);
   setrlimit(RLIMIT_NOFILE, &before);
+}
+
+TEST(CoreDumps, AreForbiddenForGood) {
+  ForbidCoreDumps();
+  rlimit after{};
+  ASSERT_EQ(getrlimit(RLIMIT_CORE, &after), 0);
+  EXPECT_EQ(after.rlim_cur, 0U);
+  EXPECT_EQ(after.rlim_max, 0U);
 }
 
 }  // namespace

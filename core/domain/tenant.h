@@ -7,7 +7,7 @@ namespace chainfleet {
 
 // The tenant of tokens without a name, and of objects that older releases stored without a tenant.
 inline constexpr char kDefaultTenant[] = "default";
-// In a list of tenants that share something: all.
+// Stands for all tenants: where something is shared, and for workers that take the chains of any.
 inline constexpr char kEveryTenant[] = "*";
 
 // Returns the name that a data set or a model has among those of all tenants. Those of kDefaultTenant have their plain
@@ -19,8 +19,5 @@ template <typename Item>
 std::string ContentKey(const Item& item) {
   return ContentKey(item.tenant, item.name);
 }
-
-// Stands for all tenants: that of workers that hold the chains of any.
-inline constexpr char kEveryTenant[] = "*";
 
 }  // namespace chainfleet

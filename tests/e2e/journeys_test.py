@@ -118,7 +118,7 @@ class Journeys(unittest.TestCase):
         everything = self.fleet.json("evaluate", job, "--dataset", "fashion", "--point", "all")["evaluations"]
         self.assertEqual([everything[0]["scores"], everything[3]["scores"]], [s["scores"] for s in scores])
         self.fleet.run("export", job, "--point", "2", "--format", "safetensors", "--output", self.fleet.path("point"), check=True)
-        self.assertEqual(sorted(os.listdir(self.fleet.path("point"))), ["chain-0004.safetensors", "chain-0005.safetensors"])
+        self.assertEqual(sorted(os.listdir(self.fleet.path("point"))), ["chain-0004.safetensors", "chain-0005.safetensors", "manifest.json"])
 
     def test_predictions_average_over_the_draws(self):
         job = self.fleet.submit(JOB.format(name="scores", epochs=40, keep=4))

@@ -10,6 +10,7 @@
 #include "core/base/host_port.h"
 #include "core/base/log.h"
 #include "core/base/random_bits.h"
+#include "core/base/shared_work.h"
 #include "core/store/backup/backup_folder.h"
 #include "core/store/blob_store/file_blob_store.h"
 #include "core/store/blob_store/object_place.h"
@@ -31,9 +32,10 @@ constexpr absl::Duration kFinalShutdown = absl::Seconds(1);
 constexpr absl::Duration kRefusing = absl::Milliseconds(300);
 constexpr absl::Duration kFormerLeaderEnds = absl::Seconds(10);  // after which it releases a folder that both use
 constexpr char kNoPublicEndpoint[] = "off";
-constexpr int kS3Calls = 32;        // at a time: they wait for the network
-constexpr int kDatasetReads = 2;    // at a time: each holds a whole data set; a hung folder blocks nothing else
-constexpr int kControlThreads = 4;  // for leases and commits, however long an object store blocks its callers
+constexpr size_t kRestoredAtOnce = 256;  // objects
+constexpr int kS3Calls = 32;             // at a time: they wait for the network
+constexpr int kDatasetReads = 2;         // at a time: each holds a whole data set; a hung folder blocks nothing else
+constexpr int kControlThreads = 4;       // for leases and commits, however long an object store blocks its callers
 
 DispatcherOptions OptionsOf(const ServerOptions& options, ControlObserver* observer, TraceTable* traces,
                             FinalFindings* findings, std::function<void(const absl::Status&)> on_store_lost) {
@@ -152,10 +154,25 @@ absl::Status Server::Fill(const ServerOptions& options) {
         absl::StrCat(file, " exists: restore into a new, empty folder, or move this one away"));
   }
   CHAINFLEET_RETURN_IF_ERROR(server.OpenBlobs(options));
-  CHAINFLEET_ASSIGN_OR_RETURN(
-      const BackupManifest manifest, ReadBackup(options.backup, [&](const BlobRef& object, const std::string& path) {
-        return PutContentAddressed(server.blobs_.get(), object.name, ByteSource::InFile(path, object.size_bytes));
-      }));
+  ThreadPool threads(kS3Calls);
+  std::vector<std::pair<BlobRef, std::string>> batch;  // checked objects and their paths
+  const auto put = [&] {
+    std::vector<absl::Status> results(batch.size());
+    ShareWork(&threads, kS3Calls, std::ssize(batch), [&](int64_t i) {
+      const auto& [object, path] = batch[i];
+      results[i] = PutContentAddressed(server.blobs_.get(), object.name, ByteSource::InFile(path, object.size_bytes));
+    });
+    batch.clear();
+    absl::Status status;
+    for (const absl::Status& result : results) status.Update(result);
+    return status;
+  };
+  CHAINFLEET_ASSIGN_OR_RETURN(const BackupManifest manifest,
+                              ReadBackup(options.backup, [&](const BlobRef& object, const std::string& path) {
+                                batch.emplace_back(object, path);
+                                return batch.size() < kRestoredAtOnce ? absl::OkStatus() : put();
+                              }));
+  CHAINFLEET_RETURN_IF_ERROR(put());
   // Opening the copy may migrate it, and the backup must stay as it is.
   const std::string copy = file + ".restored", state = absl::StrCat(options.backup, "/", manifest.state.name);
   CHAINFLEET_RETURN_IF_ERROR(RealFileSystem()->WriteSynced(copy, ByteSource::InFile(state, manifest.state.size_bytes)));

@@ -120,6 +120,7 @@ class Subject {
         {v1::DeleteDatasetRequest::descriptor(), "name", "dataset"},
         {v1::PutModelRequest::Header::descriptor(), "name", "model"},
         {v1::DeleteModelRequest::descriptor(), "name", "model"},
+        {v1::ShareRequest::descriptor(), "name", "content"},
         {v1::SetAliasRequest::descriptor(), "name", "alias"},
         {v1::DeleteAliasRequest::descriptor(), "name", "alias"},
         {v1::Token::descriptor(), "id", "token"},

@@ -73,7 +73,7 @@ void Prepare(Message* request) {
 std::string Missing(const std::string& name) {
   return absl::StrReplaceAll(
       name,
-      {{"vjob", "none"}, {"vision-a", "nobody-a"}, {"digitsets", "nosuchset"}, {"vnet9", "none9"}, {"eval", "nono"}});
+      {{"vjob", "xjob"}, {"vision-a", "nobody-a"}, {"digitsets", "nosuchset"}, {"vnet9", "none9"}, {"eval", "nono"}});
 }
 Answer Without(const std::string& name, Answer answer) {
   for (std::string* text : {&answer.message, &answer.details}) *text = absl::StrReplaceAll(*text, {{name, "NAME"}});

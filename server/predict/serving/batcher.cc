@@ -14,6 +14,7 @@
 #include "core/base/log.h"
 #include "core/domain/prediction_rows.h"
 #include "server/predict/serving/draw_selection.h"
+#include "server/predict/serving/tenant_places.h"
 #include "server/predict/serving/version_lookup.h"
 
 namespace chainfleet {
@@ -121,17 +122,14 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
         observer(ObserverOrNobody(observer)),
         input_bytes(limits.max_bytes),
         versions(router->catalog(), &strand),
+        places(limits.max_waiting),
         rates(limits.tenant_rows_per_second) {}
 
   void Take(const Kind& kind, const PredictQuery& query, const std::shared_ptr<Request>& request) {
     request->by_deadline = by_deadline.emplace(request->deadline, request);
     if (Expired(request, clock->Monotonic())) return;
-    if (num_waiting >= limits.max_waiting && !HasShare(request->tenant)) {
-      return Answer(request,
-                    WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                                   limits.max_waiting, " predictions wait already, ", waiting_of[request->tenant],
-                                   " of tenant ", request->tenant, ": retry with backoff")),
-                               "QUEUE_FULL"));
+    if (absl::Status room = places.CheckRoom(request->tenant, "predictions"); !room.ok()) {
+      return Answer(request, std::move(room));
     }
     SetWaiting(request.get(), true);
     WatchDeadlines();
@@ -154,19 +152,10 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     Advance(kind);
   }
 
-  // True if fewer of the tenant's requests wait than its equal share of the places. So all together wait at most twice
-  // as many as there are places.
-  bool HasShare(const std::string& tenant) const {
-    const auto own = waiting_of.find(tenant);
-    const auto others = static_cast<int64_t>(waiting_of.size()) - (own == waiting_of.end() ? 0 : 1);
-    return (own == waiting_of.end() ? 0 : own->second) < limits.max_waiting / (others + 1);
-  }
-
   void SetWaiting(Request* request, bool waiting) {
     if (request->waiting == waiting) return;
     request->waiting = waiting;
-    num_waiting += waiting ? 1 : -1;
-    if ((waiting_of[request->tenant] += waiting ? 1 : -1) == 0) waiting_of.erase(request->tenant);
+    waiting ? places.Enter(request->tenant) : places.Leave(request->tenant);
   }
 
   // True if the request needs no more work. Answers a request whose deadline has passed, because its timer may not have
@@ -370,8 +359,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
   std::map<Kind, Group> groups;
   const ByteBudget input_bytes;
   VersionLookup versions;
-  int64_t num_waiting = 0;                    // in all groups
-  std::map<std::string, int64_t> waiting_of;  // by tenant; none is 0
+  TenantPlaces places;  // of requests that wait
   RowRates rates;
   std::multimap<absl::Duration, std::shared_ptr<Request>> by_deadline;  // all unanswered requests
   absl::Duration watching = absl::InfiniteDuration();                   // deadline of the current timer

@@ -13,6 +13,7 @@
 #include "core/base/limits.h"
 #include "core/base/log.h"
 #include "server/predict/serving/shard_result_check.h"
+#include "server/predict/serving/tenant_places.h"
 
 namespace chainfleet {
 namespace {
@@ -44,25 +45,6 @@ struct Place {
   uint64_t ticket = 0;
 
   auto operator<=>(const Place&) const = default;
-};
-
-// Gives each tenant's shards numbers that rise by one from the shard that was sent last, so that a tenant with few
-// shards waits for one of each other tenant at most (start-time fair queueing, Goyal et al., SIGCOMM 1996). Not
-// thread-safe.
-class Turns {
- public:
-  uint64_t Take(const std::string& tenant) {
-    uint64_t& next = next_[tenant];
-    next = std::max(next, now_);
-    return next++;
-  }
-  void Sent(uint64_t turn) { now_ = std::max(now_, turn); }
-  // Forgets the tenants; none has a shard that waits.
-  void Forget() { next_.clear(); }
-
- private:
-  uint64_t now_ = 0;
-  std::map<std::string, uint64_t> next_;
 };
 
 // The worker is at fault: its answer does not fit the request, or its device or program is broken.
@@ -108,7 +90,8 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     std::vector<Attempt> under_way = {};  // empty while it waits; two while a worker is slow with it
 
     bool evaluation() const { return request.rows.has_value(); }
-    bool MayGoTo(const ServingWorker& worker) const { return worker.admission.Admits(request.plan->tenant); }
+    const std::string& tenant() const { return request.plan->tenant; }
+    bool MayGoTo(const ServingWorker& worker) const { return worker.admission.Admits(tenant()); }
   };
 
   const Clock* const clock;
@@ -117,7 +100,8 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   std::atomic<uint64_t> next_id = 1;  // for tickets and attempts
   std::map<uint64_t, Shard> shards;   // by ticket
   std::set<Place> waiting;
-  Turns turns;
+  TenantPlaces places{limits::kMaxWaitingShards};  // of predictions that wait
+  TenantTurns turns;
   std::map<std::string, int> evaluations;             // attempts in flight, by worker
   std::map<std::string, int> late;                    // late attempts in flight, by worker
   std::map<std::string, absl::Duration> slow_until;   // monotonic; workers whose late attempts were cancelled
@@ -125,14 +109,10 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   absl::Duration looking = absl::InfiniteDuration();  // when the timer checks for late attempts
 
   void Add(uint64_t ticket, Shard shard) {
-    if (!shard.evaluation() && NumWaitingPredictions() >= limits::kMaxWaitingShards) {
-      shard.done(WithReason(
-          absl::ResourceExhaustedError(absl::StrCat(
-              limits::kMaxWaitingShards, " shards of predictions wait for workers already: retry with backoff")),
-          "QUEUE_FULL"));
-      return;
-    }
-    shard.turn = turns.Take(shard.request.plan->tenant);
+    const absl::Status room =
+        shard.evaluation() ? absl::OkStatus() : places.CheckRoom(shard.tenant(), "shards of predictions");
+    if (!room.ok()) return shard.done(room);
+    shard.turn = turns.Take(shard.tenant());
     Wait(ticket, shards.emplace(ticket, std::move(shard)).first->second);
     Pump();
   }
@@ -140,11 +120,13 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   static Place PlaceOf(uint64_t ticket, const Shard& shard) {
     return {shard.evaluation(), shard.evaluation() ? PredictPriority::kHigh : shard.priority, shard.turn, ticket};
   }
-  void Wait(uint64_t ticket, const Shard& shard) { waiting.insert(PlaceOf(ticket, shard)); }
-
-  size_t NumWaitingPredictions() const {
-    if (waiting.size() < limits::kMaxWaitingShards) return waiting.size();
-    return static_cast<size_t>(std::distance(waiting.begin(), waiting.lower_bound(Place{.evaluation = true})));
+  void Wait(uint64_t ticket, const Shard& shard) {
+    waiting.insert(PlaceOf(ticket, shard));
+    if (!shard.evaluation()) places.Enter(shard.tenant());
+  }
+  // Called for a shard that waits no longer.
+  void Leave(const Shard& shard) {
+    if (!shard.evaluation()) places.Leave(shard.tenant());
   }
 
   // One of a worker's places is not for evaluations, and one is not for predictions while evaluations wait.
@@ -167,6 +149,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
       Shard& shard = shards.at(ticket);
       if (const absl::Status status = AnyMayAnswer(shard, workers); !status.ok()) {
         it = waiting.erase(it);
+        Leave(shard);
         Finish(ticket, status);
         continue;
       }
@@ -176,7 +159,8 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
         continue;
       }
       it = waiting.erase(it);
-      turns.Sent(shard.turn);
+      Leave(shard);
+      turns.Served(shard.turn);
       ++worker->shards_in_flight;
       ++shard.attempts;
       Send(ticket, &shard, worker->id);
@@ -375,7 +359,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   void Cancel(uint64_t ticket) {
     const auto node = shards.extract(ticket);
     if (node.empty()) return;
-    waiting.erase(PlaceOf(ticket, node.mapped()));
+    if (waiting.erase(PlaceOf(ticket, node.mapped())) > 0) Leave(node.mapped());
     Drop(node.mapped());
   }
 

@@ -211,7 +211,7 @@ class BucketRootTest : public testing::Test {
                               .endpoint = "http://s3.lan",
                               .region = "us-east-1",
                               .ca_bundle = "",
-                              .credentials = {"key", "not-to-be-said", ""}};
+                              .credentials = FixedCredentials({"key", "not-to-be-said", ""})};
     roots_.AddBucket(std::make_unique<S3Client>(settings, &http_, &clock_, RngKey{1}, [](absl::Duration) {}));
   }
   static HttpReply Head(int64_t size) { return {200, {{"content-length", absl::StrCat(size)}}, ""}; }

@@ -466,30 +466,6 @@ TEST(Batcher, EachTenantHasItsShareOfThePlacesThatWait) {
   EXPECT_EQ(ReasonOf(quiet[2]->status()), "QUEUE_FULL");
 }
 
-TEST(Batcher, RefusesRowsBeyondTheRateOfTheirTenant) {
-  World world({.tenant_rows_per_second = 10});
-  const auto ask = [&](const std::string& tenant, size_t rows) {
-    Answer answer;
-    world.Ask(Rows(std::vector<float>(rows, 1)), &answer, absl::Seconds(60), PredictPriority::kNormal,
-              {.draws = {.job = "job"}, .tenant = tenant});
-    world.executor.RunUntilIdle();
-    return answer ? answer->status() : absl::UnknownError("no answer");
-  };
-  EXPECT_TRUE(ask("a", 6).ok());
-  const absl::Status refused = ask("a", 6);
-  EXPECT_EQ(ReasonOf(refused), "TENANT_LIMIT");
-  EXPECT_THAT(std::string(refused.message()), ::testing::HasSubstr("try 6 rows again in 200ms"));
-  EXPECT_TRUE(ask("b", 6).ok());
-  world.executor.RunFor(absl::Milliseconds(200));
-  EXPECT_TRUE(ask("a", 6).ok());
-  world.executor.RunFor(absl::Seconds(1));
-  EXPECT_TRUE(ask("a", 25).ok()) << "more than a second's rows, from a full bucket";
-  world.executor.RunFor(absl::Seconds(1));
-  EXPECT_EQ(ReasonOf(ask("a", 1)), "TENANT_LIMIT") << "taken in advance";
-  world.executor.RunFor(absl::Seconds(1));
-  EXPECT_TRUE(ask("a", 1).ok());
-}
-
 TEST(Batcher, AVersionIsServedToThoseWhoAskedForItBeforeItWasDeleted) {
   World world;
   world.port.workers = {{"a", Mood::kHangs}};

@@ -1,0 +1,66 @@
+// Fairness among tenants who wait for the same thing: places and turns. Not thread-safe.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+
+namespace chainfleet {
+
+// A bounded number of places. When all are taken, a tenant with less than its equal share of them may enter all the
+// same, until all together have twice as many.
+class TenantPlaces {
+ public:
+  explicit TenantPlaces(int64_t places) : places_(places) {}
+
+  int64_t num() const { return num_; }
+
+  // RESOURCE_EXHAUSTED / QUEUE_FULL. `what` waits: "predictions".
+  absl::Status CheckRoom(const std::string& tenant, const char* what) const {
+    const auto found = of_.find(tenant);
+    const int64_t own = found == of_.end() ? 0 : found->second;
+    const auto tenants = static_cast<int64_t>(of_.size()) + (own == 0 ? 1 : 0);
+    if (num_ < places_ || (own < places_ / tenants && num_ < 2 * places_)) return absl::OkStatus();
+    return WithReason(absl::ResourceExhaustedError(absl::StrCat(num_, " ", what, " wait already, ", own, " of tenant ",
+                                                                tenant, ": retry with backoff")),
+                      "QUEUE_FULL");
+  }
+  void Enter(const std::string& tenant) {
+    ++num_;
+    ++of_[tenant];
+  }
+  void Leave(const std::string& tenant) {
+    --num_;
+    if (--of_[tenant] == 0) of_.erase(tenant);
+  }
+
+ private:
+  const int64_t places_;
+  int64_t num_ = 0;
+  std::map<std::string, int64_t> of_;
+};
+
+// Numbers that rise by one for each tenant, from the number that was served last. Whoever serves the smallest first
+// serves a tenant with few after one of each other tenant at most (start-time fair queueing, Goyal et al., SIGCOMM
+// 1996).
+class TenantTurns {
+ public:
+  uint64_t Take(const std::string& tenant) {
+    uint64_t& next = next_[tenant];
+    next = std::max(next, now_);
+    return next++;
+  }
+  void Served(uint64_t turn) { now_ = std::max(now_, turn); }
+  // Forgets the tenants: nobody waits.
+  void Forget() { next_.clear(); }
+
+ private:
+  uint64_t now_ = 0;
+  std::map<std::string, uint64_t> next_;
+};
+
+}  // namespace chainfleet

@@ -49,7 +49,7 @@ constexpr char kFooter[] =
 struct Flags {
   ServerOptions server;
   std::string blobs, lease = "15s", predict_max_delay = "0ms", longest_call = "30m", port_file, log_level = "info";
-  std::vector<std::string> tenant_weights, dataset_roots;
+  std::vector<std::string> tenant_weights, dataset_roots, oidc_rules;
   std::string share_half_life = "24h";
   std::string scale = "off", scale_script, scale_idle = "5m", scale_join = "5m";
   ScaleSettings scale_settings;
@@ -94,6 +94,23 @@ void AddPredictFlags(CLI::App* app, Flags* flags) {
   app->add_option("--longest-call", flags->longest_call,
                   "Time limit of a prediction or evaluation; draws stay readable this long after they expire")
       ->capture_default_str();
+}
+
+void AddIdentityFlags(CLI::App* app, Flags* flags) {
+  IdentityOptions& options = flags->server.identities;
+  app->add_option("--oidc-issuer", options.issuer,
+                  "https://... of an OpenID Connect issuer, whose JWTs callers may send as tokens");
+  app->add_option("--oidc-audience", options.audience, "Name of this server in the aud of these JWTs");
+  app->add_option("--oidc-keys", options.keys,
+                  "File or https://... of the issuer's keys (JWKS); default: where its openid-configuration says");
+  app->add_option("--oidc-ca", options.authorities,
+                  "PEM certificates that sign the issuer's; default: those of this host");
+  app->add_option(
+         "--oidc-rule", flags->oidc_rules,
+         "'CLAIM=VALUE -> [TENANT] [ROLE] [models]', repeatable: callers with that claim get these rights; the "
+         "first match decides, without one callers are refused; TENANT may be {CLAIM}")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 void AddAccessFlags(CLI::App* app, Flags* flags) {
@@ -198,6 +215,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
       ->check(WrongAddress)
       ->capture_default_str();
   AddAccessFlags(app, flags);
+  AddIdentityFlags(app, flags);
   app->add_option("--metrics-listen", flags->server.metrics_listen, "HOST:PORT for Prometheus, or off")
       ->check([](const std::string& text) { return text == "off" ? "" : WrongAddress(text); })
       ->capture_default_str();
@@ -330,17 +348,45 @@ absl::Status ReadDatasetRoots(Flags* flags) {
   return absl::OkStatus();
 }
 
+// True if nobody on the network can change the answer.
+bool IsSecureUrl(const std::string& url) {
+  if (!absl::StartsWith(url, "http://")) return absl::StartsWith(url, "https://");
+  const std::string host = url.substr(7, url.find('/', 7) - 7);
+  return IsLoopback(ParseHostPort(host).ok() ? host : host + ":80");
+}
+
+absl::Status ReadIdentityFlags(Flags* flags) {
+  const auto bad = [](const std::string& what) { return absl::InvalidArgumentError(what); };
+  IdentityOptions& options = flags->server.identities;
+  const bool any = !options.audience.empty() || !options.keys.empty() || !flags->oidc_rules.empty();
+  if (options.issuer.empty()) return any ? bad("JWTs need --oidc-issuer") : absl::OkStatus();
+  if (!IsSecureUrl(options.issuer)) return bad("--oidc-issuer: give https://..., as in the iss of its tokens");
+  if (options.audience.empty() || flags->oidc_rules.empty()) {
+    return bad("--oidc-issuer needs --oidc-audience and --oidc-rule");
+  }
+  if (absl::StartsWith(options.keys, "http://") && !IsSecureUrl(options.keys)) {
+    return bad("--oidc-keys: give a file or https://...");
+  }
+  for (const std::string& text : flags->oidc_rules) {
+    absl::StatusOr<IdentityRule> rule = ParseIdentityRule(text);
+    if (!rule.ok()) return Annotate(rule.status(), absl::StrCat("--oidc-rule ", text));
+    options.rules.push_back(*std::move(rule));
+  }
+  return absl::OkStatus();
+}
+
 // The tokens of callers and workers. INVALID_ARGUMENT also if the server would be open to other hosts.
 absl::StatusOr<TokenTable> ReadTokens(const Flags& flags) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<std::string> callers, TokenText(kCallerToken));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<std::string> workers, TokenText(kWorkerToken));
-  CHAINFLEET_ASSIGN_OR_RETURN(TokenTable tokens, ParseTokens(callers, workers));
+  CHAINFLEET_ASSIGN_OR_RETURN(TokenTable tokens,
+                              ParseTokens(callers, workers, !flags.server.identities.issuer.empty()));
   const bool is_http_open = flags.server.http_listen != "off" && !IsLoopback(flags.server.http_listen);
   const bool is_grpc_open = !IsLoopback(flags.server.listen);
   if (flags.insecure || (!is_grpc_open && !is_http_open)) return tokens;
   const std::string listen =
       is_grpc_open ? "--listen " + flags.server.listen : "--http-listen " + flags.server.http_listen;
-  if (tokens.empty()) {
+  if (tokens.empty() && flags.server.identities.issuer.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         listen,
         " without a token lets every host that reaches the port read and change everything: set CHAINFLEET_TOKEN "
@@ -361,12 +407,12 @@ absl::Status CheckServerTls(const TlsFiles& files) {
 }
 
 // Warns the operator if the server is open.
-void LogAccess(const TokenTable& tokens, const std::string& listen) {
-  if (tokens.empty() && !IsLoopback(listen)) {
+void LogAccess(const TokenTable& tokens, bool has_issuer, const std::string& listen) {
+  if (tokens.empty() && !has_issuer && !IsLoopback(listen)) {
     Log(LogLevel::kWarning, "no tokens: every host that reaches the port has full access", {{"listen", listen}});
   }
   const auto is_worker = [](const auto& entry) { return entry.second.may(kJoin); };
-  if (!tokens.empty() && std::ranges::none_of(tokens, is_worker)) {
+  if ((!tokens.empty() || has_issuer) && std::ranges::none_of(tokens, is_worker)) {
     Log(LogLevel::kWarning,
         "no worker's token: workers need CHAINFLEET_WORKER_TOKEN, or one of `chainfleet token create --role worker`");
   }
@@ -380,7 +426,7 @@ int Run(const Flags& flags) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // inherited by every thread; only sigwait receives these signals
   signal(SIGPIPE, SIG_IGN);
   signal(SIGHUP, SIG_IGN);  // a closed terminal must not end the server
-  LogAccess(flags.server.tokens, flags.server.listen);
+  LogAccess(flags.server.tokens, !flags.server.identities.issuer.empty(), flags.server.listen);
   setenv("GRPC_VERBOSITY", "NONE", /*replace=*/0);  // gRPC's errors are reported as statuses
   RaiseDescriptorLimit();
   DisableLockOrderCheck();
@@ -476,6 +522,7 @@ int Main(int argc, char** argv) {
     return absl::IsInvalidArgument(roots) ? WrongUsage(std::string(roots.message())) : Fail(roots);
   }
   if (const absl::Status tls = CheckServerTls(flags.server.tls); !tls.ok()) return Fail(tls);
+  if (const absl::Status read = ReadIdentityFlags(&flags); !read.ok()) return WrongUsage(std::string(read.message()));
   absl::StatusOr<TokenTable> tokens = ReadTokens(flags);
   if (!tokens.ok()) return Fail(tokens.status());
   flags.server.tokens = *std::move(tokens);

@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/environment.h"
 #include "core/base/host_port.h"
@@ -31,11 +32,17 @@ constexpr absl::Duration kCollectInterval = absl::Minutes(5);
 constexpr absl::Duration kFinalShutdown = absl::Seconds(1);
 constexpr absl::Duration kRefusing = absl::Milliseconds(300);
 constexpr absl::Duration kFormerLeaderEnds = absl::Seconds(10);  // after which it releases a folder that both use
+constexpr absl::Duration kKeysTimeout = absl::Seconds(5);        // for the issuer's answer
+constexpr int64_t kMaxKeysBytes = 1 << 20;
 constexpr char kNoPublicEndpoint[] = "off";
 constexpr size_t kRestoredAtOnce = 256;  // objects
 constexpr int kS3Calls = 32;             // at a time: they wait for the network
 constexpr int kDatasetReads = 2;         // at a time: each holds a whole data set; a hung folder blocks nothing else
 constexpr int kControlThreads = 4;       // for leases and commits, however long an object store blocks its callers
+
+bool IsUrl(const std::string& place) {
+  return absl::StartsWith(place, "http://") || absl::StartsWith(place, "https://");
+}
 
 DispatcherOptions OptionsOf(const ServerOptions& options, ControlObserver* observer, TraceTable* traces,
                             FinalFindings* findings, std::function<void(const absl::Status&)> on_store_lost) {
@@ -318,6 +325,27 @@ void Server::MakeThreads(const ServerOptions& options) {
   dataset_reads_ = std::make_unique<DatasetReads>(threads_.get(), kDatasetReads);
 }
 
+absl::Status Server::TrustIssuer(const IdentityOptions& options) {
+  if (options.issuer.empty()) return absl::OkStatus();
+  const auto read = [transport = std::make_shared<CurlTransport>(options.authorities)](
+                        const std::string& place) -> absl::StatusOr<std::string> {
+    if (!IsUrl(place)) return RealFileSystem()->ReadRange(place, 0, kMaxKeysBytes);
+    CHAINFLEET_ASSIGN_OR_RETURN(HttpReply reply, transport->Send({.method = "GET",
+                                                                  .url = place,
+                                                                  .max_reply_bytes = kMaxKeysBytes,
+                                                                  .stall_timeout = kKeysTimeout,
+                                                                  .timeout = kKeysTimeout}));
+    if (reply.code == 200) return std::move(reply.body);
+    return absl::UnavailableError(absl::StrCat(place, " answers with HTTP status ", reply.code));
+  };
+  identities_ = std::make_unique<IdentityTokens>(options, read, &clock_, store_calls_.get());
+  const absl::Status keys = identities_->ReadKeys();
+  if (keys.ok()) return keys;
+  if (!options.keys.empty() && !IsUrl(options.keys)) return Annotate(keys, "--oidc-keys");
+  Log(LogLevel::kWarning, "cannot read the issuer's keys", {{"error", keys.message()}});
+  return absl::OkStatus();
+}
+
 absl::Status Server::Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost) {
   MakeThreads(options);
   if (options.opening == Opening::kRestored) CHAINFLEET_RETURN_IF_ERROR(CheckRestored(on_store_lost));
@@ -333,7 +361,9 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
       OptionsOf(options, &control_metrics_, traces_.get(), findings_.get(), std::move(on_store_lost)));
   CHAINFLEET_ASSIGN_OR_RETURN(Signer authority, OpenWorkerAuthority(AuthorityFolder(options), clock_.Wall()));
   admission_ = std::make_unique<WorkerAdmission>(std::move(authority), &clock_);
-  auth_ = std::make_unique<Authenticator>(options.tokens, &coordinator_->tokens(), admission_.get(), &clock_);
+  CHAINFLEET_RETURN_IF_ERROR(TrustIssuer(options.identities));
+  auth_ = std::make_unique<Authenticator>(options.tokens, &coordinator_->tokens(), admission_.get(), &clock_,
+                                          identities_.get());
   SignUploads(options);
   garbage_ =
       std::make_unique<GarbageCollector>(store_calls_.get(), state_.get(), &coordinator_->writer(), blobs_.get());
@@ -427,7 +457,7 @@ absl::Status Server::ServeHttp(const ServerOptions& options) {
   const auto authorize = [this](const std::string& method, const std::string& authorization) {
     return auth_->Authorize(method, {{"authorization", authorization}}).status();
   };
-  CHAINFLEET_ASSIGN_OR_RETURN(http_, OpenHttp({options.http_listen, options.tls}, options.tokens.empty(),
+  CHAINFLEET_ASSIGN_OR_RETURN(http_, OpenHttp({options.http_listen, options.tls}, !auth_->wants_tokens(),
                                               {.channel = grpc_->InProcessChannel(),
                                                .authorize = authorize,
                                                .clock = &clock_,

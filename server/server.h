@@ -31,6 +31,7 @@
 #include "server/predict/serving/batcher.h"
 #include "server/rpc/grpc_server.h"
 #include "server/rpc/held_reply.h"
+#include "server/rpc/identity_tokens.h"
 #include "server/scale/scale_loop.h"
 #include "server/telemetry/control_metrics.h"
 #include "server/telemetry/predict_metrics.h"
@@ -58,6 +59,7 @@ struct ServerOptions {
   std::string http_listen = "127.0.0.1:7402";     // "off": none
   TlsFiles tls;                                   // for gRPC and HTTP; plaintext without a certificate
   TokenTable tokens;                              // empty: every call is allowed
+  IdentityOptions identities;                     // without an issuer: only tokens of ours are taken
   std::string worker_authority;                   // folder with ca.crt and ca.key; empty: in the data directory
   TenantLimits tenant_limits{.jobs = 10'000, .chains = 65'536, .stored_bytes = int64_t{4} << 40};
   AccessOptions access{.tenant_calls = 4096};
@@ -115,6 +117,9 @@ class Server {
   void SignUploads(const ServerOptions& options);
   absl::Status CheckRestored(const std::function<void(const absl::Status&)>& on_store_lost);
   void MakeThreads(const ServerOptions& options);
+  // Takes the tokens of the issuer, if there is one. Errors only of a file with its keys: an issuer that does not
+  // answer is asked again.
+  absl::Status TrustIssuer(const IdentityOptions& options);
   absl::Status Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost);
   // Collects garbage, expires draws and reads corrupt draws again, in the background.
   absl::Status StartUpkeep(const ServerOptions& options);
@@ -140,6 +145,7 @@ class Server {
   const ByteBudget reply_budget_{kMaxHeldReplyBytes};
   std::unique_ptr<AuditLog> audit_;
   std::unique_ptr<WorkerAdmission> admission_;
+  std::unique_ptr<IdentityTokens> identities_;
   std::unique_ptr<Authenticator> auth_;
   MetricsRegistry registry_{"server"};
   ServerMetrics metrics_{&registry_};

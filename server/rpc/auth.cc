@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/ids.h"
 #include "core/domain/fields.h"
@@ -14,6 +15,7 @@
 #include "core/domain/worker_protocol.h"
 #include "core/store/draw_codec/sha256.h"
 #include "core/store/state_store/state_change.h"
+#include "server/rpc/identity_tokens.h"
 
 namespace chainfleet {
 namespace {
@@ -125,31 +127,6 @@ bool IsStrong(const std::string& token) {
   return token.size() >= (hex ? kFewestHexDigits : kFewestCharacters);
 }
 
-// Parses the words after a token. INVALID_ARGUMENT.
-absl::StatusOr<Principal> ReadRights(const std::vector<std::string>& words) {
-  std::string tenant;
-  std::optional<Role> role;
-  unsigned more = 0;
-  for (size_t i = 1; i < words.size(); ++i) {
-    const std::optional<Role> named = EnumFromName<Role>(words[i]);
-    if (words[i] == "models") {
-      more = kPutModels;
-    } else if (named && !role) {
-      role = named;
-    } else if (named || !tenant.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("give TOKEN [TENANT] [ROLE] [models], with a role of ", AllEnumNames<Role>()));
-    } else {
-      CHAINFLEET_RETURN_IF_ERROR(CheckName("tenant", words[i]));
-      tenant = words[i];
-    }
-  }
-  const bool is_worker = role == Role::kWorker;
-  if (is_worker && more != 0) return absl::InvalidArgumentError("a worker's token has no other rights");
-  if (tenant.empty()) tenant = is_worker ? kEveryTenant : kDefaultTenant;
-  return Principal{TokenId(Sha256Hex(words[0])), tenant, RightsOf(role.value_or(Role::kWriter)) | more};
-}
-
 absl::Status AddToken(const std::string& token, Principal principal, TokenTable* tokens) {
   if (!IsStrong(token)) {
     return absl::InvalidArgumentError(absl::StrCat("the token has fewer than 128 bits: use ", kFewestCharacters,
@@ -169,20 +146,21 @@ std::vector<std::string> WordsOf(const std::string& text) {
 }  // namespace
 
 absl::StatusOr<TokenTable> ParseTokens(const std::optional<std::string>& callers,
-                                       const std::optional<std::string>& workers) {
+                                       const std::optional<std::string>& workers, bool has_issuer) {
   TokenTable tokens;
   if (!callers && !workers) return tokens;
   const std::vector<std::string> lines = absl::StrSplit(callers.value_or(""), '\n');
   for (size_t i = 0; i < lines.size(); ++i) {
     const std::vector<std::string> words = WordsOf(lines[i]);
     if (words.empty()) continue;
-    absl::StatusOr<Principal> principal = ReadRights(words);
+    absl::StatusOr<Principal> principal = ParseRights(absl::StrJoin(words.begin() + 1, words.end(), " "));
+    if (principal.ok()) principal->id = TokenId(Sha256Hex(words[0]));
     const absl::Status added = principal.ok() ? AddToken(words[0], *std::move(principal), &tokens) : principal.status();
     if (!added.ok()) return Annotate(added, absl::StrCat("tokens, line ", i + 1));
   }
   const auto is_caller = [](const auto& entry) { return entry.second.may(kPredict); };
   const auto callers_given = std::ranges::count_if(tokens, is_caller);
-  if (callers_given == 0) {
+  if (callers_given == 0 && (callers || !has_issuer)) {
     return absl::InvalidArgumentError(
         "there is no token for callers: give one in CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE, or set neither and no "
         "CHAINFLEET_WORKER_TOKEN");
@@ -199,6 +177,30 @@ absl::StatusOr<TokenTable> ParseTokens(const std::optional<std::string>& callers
         Annotate(AddToken(word, {TokenId(Sha256Hex(word)), kEveryTenant, kJoin}, &tokens), "CHAINFLEET_WORKER_TOKEN"));
   }
   return tokens;
+}
+
+absl::StatusOr<Principal> ParseRights(const std::string& words) {
+  std::string tenant;
+  std::optional<Role> role;
+  unsigned more = 0;
+  for (const std::string& word : WordsOf(words)) {
+    const std::optional<Role> named = EnumFromName<Role>(word);
+    if (word == "models") {
+      more = kPutModels;
+    } else if (named && !role) {
+      role = named;
+    } else if (named || !tenant.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("give [TENANT] [ROLE] [models], with a role of ", AllEnumNames<Role>()));
+    } else {
+      CHAINFLEET_RETURN_IF_ERROR(CheckName("tenant", word));
+      tenant = word;
+    }
+  }
+  const bool is_worker = role == Role::kWorker;
+  if (is_worker && more != 0) return absl::InvalidArgumentError("a worker's token has no other rights");
+  if (tenant.empty()) tenant = is_worker ? kEveryTenant : kDefaultTenant;
+  return Principal{"", tenant, RightsOf(role.value_or(Role::kWriter)) | more};
 }
 
 unsigned RightsOf(Role role) {
@@ -222,10 +224,11 @@ unsigned RightsOf(Role role) {
 }
 
 // Looks up a digest, so that the response time tells nothing about the tokens.
-std::optional<Principal> Authenticator::Find(const std::string& token) const {
+absl::StatusOr<std::optional<Principal>> Authenticator::Find(const std::string& token) const {
   const std::string sha256 = Sha256Hex(token);
   if (const auto found = fixed_.find(sha256); found != fixed_.end()) return found->second;
   const std::optional<AccessToken> stored = stored_->Find(sha256);
+  if (!stored && identities_ != nullptr && IdentityTokens::HasForm(token)) return identities_->Find(token);
   if (!stored || clock_->Wall() >= stored->expires_at) return std::nullopt;
   return Principal{TokenId(sha256), stored->tenant, RightsOf(stored->role) | (stored->puts_models ? kPutModels : 0u)};
 }
@@ -246,13 +249,14 @@ std::optional<Principal> Authenticator::FindWorker(const CallMetadata& metadata)
   return Principal{claims.token, claims.tenant, kWork | kJoin, certificate};
 }
 
-std::optional<Principal> Authenticator::Identify(const CallMetadata& metadata) const {
+absl::StatusOr<std::optional<Principal>> Authenticator::Identify(const CallMetadata& metadata) const {
   constexpr std::string_view kScheme = "Bearer ";
   const auto [begin, end] = metadata.equal_range("authorization");
   std::optional<Principal> caller = FindWorker(metadata);
   for (auto it = begin; it != end && !caller; ++it) {
     const std::string_view given(it->second.data(), it->second.size());
-    if (given.starts_with(kScheme)) caller = Find(std::string(given.substr(kScheme.size())));
+    if (!given.starts_with(kScheme)) continue;
+    CHAINFLEET_ASSIGN_OR_RETURN(caller, Find(std::string(given.substr(kScheme.size()))));
   }
   return caller;
 }
@@ -265,7 +269,7 @@ absl::StatusOr<Principal> Authenticator::Authorize(std::string_view method, cons
     return Principal{"", kDefaultTenant, RightsOf(Role::kAdmin) | kJoin | kWork, worker ? worker->worker : nullptr};
   }
   if (needed == kNoToken) return Principal{"", kDefaultTenant, kNoToken};
-  std::optional<Principal> caller = Identify(metadata);
+  CHAINFLEET_ASSIGN_OR_RETURN(std::optional<Principal> caller, Identify(metadata));
   if (!caller) return Unauthenticated(needed.value_or(kPredict), metadata.count("authorization") > 0);
   if (needed && caller->may(static_cast<Right>(*needed))) return *std::move(caller);
   return NotAllowed(method, needed.value_or(kNoToken));

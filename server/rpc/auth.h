@@ -36,7 +36,7 @@ unsigned RightsOf(Role role);
 
 // The caller of a method.
 struct Principal {
-  std::string id;  // TokenId of the caller's token; empty on a server without tokens
+  std::string id;  // TokenId of the caller's token, "oidc:" and the subject of a JWT; empty on a server without tokens
   std::string tenant;
   unsigned rights = 0;
   std::shared_ptr<const WorkerCertificate> worker = {};  // set for a process that has joined
@@ -55,33 +55,44 @@ using TokenTable = std::map<std::string, Principal>;
 // `callers` has one line for each token: TOKEN [TENANT] [ROLE] [models], where ROLE is a name of a Role, writer if
 // there is none. A token without a tenant belongs to kDefaultTenant. If there is only one caller token, and it may
 // write, it is an admin's. `workers` is a list of worker tokens, separated by whitespace. nullopt means that the
-// variable is not set; if neither is set, the table is empty and every call is allowed. INVALID_ARGUMENT, naming the
-// line and never the token: no token for callers, a token that is given twice or has fewer than 128 bits (22
-// characters, or 32 if all are hexadecimal digits), or an unknown word.
+// variable is not set; if neither is set, the table is empty and every call is allowed. `has_issuer`: callers may have
+// tokens of an issuer instead. INVALID_ARGUMENT, naming the line and never the token: no token for callers, a token
+// that is given twice or has fewer than 128 bits (22 characters, or 32 if all are hexadecimal digits), or an unknown
+// word.
 absl::StatusOr<TokenTable> ParseTokens(const std::optional<std::string>& callers,
-                                       const std::optional<std::string>& workers = std::nullopt);
+                                       const std::optional<std::string>& workers = std::nullopt,
+                                       bool has_issuer = false);
+
+// Reads [TENANT] [ROLE] [models] of a line of tokens. INVALID_ARGUMENT.
+absl::StatusOr<Principal> ParseRights(const std::string& words);
+
+class IdentityTokens;
 
 // Thread-safe.
 class Authenticator {
  public:
-  // Knows `fixed`, the tokens that `stored` has during a call, and the workers that `workers` let in (null: none). If
-  // there are no tokens now, every call is allowed, as an admin of kDefaultTenant. The pointers outlive the
-  // authenticator.
-  Authenticator(TokenTable fixed, const AccessTokens* stored, const WorkerAdmission* workers, const Clock* clock)
+  // Knows `fixed`, the tokens that `stored` has during a call, the workers that `workers` let in and the tokens of an
+  // issuer that `identities` knows (null: none). If there are no tokens now, and can be none of an issuer, every call
+  // is allowed, as an admin of kDefaultTenant. The pointers outlive the authenticator.
+  Authenticator(TokenTable fixed, const AccessTokens* stored, const WorkerAdmission* workers, const Clock* clock,
+                const IdentityTokens* identities = nullptr)
       : fixed_(std::move(fixed)),
         stored_(stored),
         workers_(workers),
+        identities_(identities),
         clock_(clock),
-        wants_tokens_(!fixed_.empty() || !stored->empty()) {}
+        wants_tokens_(!fixed_.empty() || !stored->empty() || identities != nullptr) {}
 
   bool wants_tokens() const { return wants_tokens_; }
 
-  // Returns the worker whose proof the metadata have, or whose token, whatever that caller may do.
-  std::optional<Principal> Identify(const CallMetadata& metadata) const;
+  // Returns the worker whose proof the metadata have, or whose token, whatever that caller may do; nullopt if there is
+  // no known token. Errors of IdentityTokens.
+  absl::StatusOr<std::optional<Principal>> Identify(const CallMetadata& metadata) const;
 
   // Returns the caller of `method` ("/chainfleet.v1.JobService/GetJob") by the token in "authorization: Bearer TOKEN".
   // Needs only the metadata. UNAUTHENTICATED: no known token, or one that has expired; a worker must join.
-  // PERMISSION_DENIED / NOT_ALLOWED: the token lacks the right that the method needs. UNAVAILABLE after RefuseAll.
+  // PERMISSION_DENIED / NOT_ALLOWED: the token lacks the right that the method needs. UNAVAILABLE after RefuseAll, or
+  // by IdentityTokens.
   absl::StatusOr<Principal> Authorize(std::string_view method, const CallMetadata& metadata) const;
 
   // As Authorize, for a call that is being served. REQUIRES: a CallRecord (call_record.h), which records the method in
@@ -94,13 +105,14 @@ class Authenticator {
   void RefuseAll() { ending_ = true; }
 
  private:
-  std::optional<Principal> Find(const std::string& token) const;
+  absl::StatusOr<std::optional<Principal>> Find(const std::string& token) const;
   std::optional<Principal> FindWorker(const CallMetadata& metadata) const;
   bool IsKnown(const std::string& token_id) const;
 
   const TokenTable fixed_;
   const AccessTokens* const stored_;
   const WorkerAdmission* const workers_;
+  const IdentityTokens* const identities_;
   const Clock* const clock_;
   const bool wants_tokens_;
   std::atomic<bool> ending_ = false;

@@ -179,7 +179,7 @@ class Interceptor final : public grpc::experimental::Interceptor {
     metadata->emplace(kRequestIdHeader, id_);  // refers to our copy, which lives as long as the call
     metadata->erase(kMethodHeader);
     metadata->emplace(kMethodHeader, path_);
-    if (parts_.audit != nullptr) caller_ = parts_.auth->Identify(*metadata);
+    if (parts_.audit != nullptr) caller_ = parts_.auth->Identify(*metadata).value_or(std::nullopt);
   }
 
   void End(grpc::experimental::InterceptorBatchMethods* hooks) {

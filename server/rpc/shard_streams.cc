@@ -69,10 +69,6 @@ class ShardStreams::Session {
     MutexLock lock(&mutex_);
     return worker_;
   }
-  Admission admission() {
-    MutexLock lock(&mutex_);
-    return admission_;
-  }
 
   // Marks the stream as ending: a later registration must remove it again. Returns worker().
   std::string BeginEnd() {
@@ -92,9 +88,9 @@ class ShardStreams::Session {
            });
   }
 
-  int32_t in_flight() {
+  ServingWorker Serving(const std::string& worker) {
     MutexLock lock(&mutex_);
-    return static_cast<int32_t>(shards_.size());
+    return {worker, static_cast<int32_t>(shards_.size()), admission_};
   }
 
   void Send(const ShardRequest& request, ShardDone done) {
@@ -310,9 +306,7 @@ void ShardStreams::Close() {
 std::vector<ServingWorker> ShardStreams::Workers() {
   MutexLock lock(&mutex_);
   std::vector<ServingWorker> workers;
-  for (auto& [worker, session] : sessions_) {
-    workers.push_back({worker, session->in_flight(), session->admission()});
-  }
+  for (auto& [worker, session] : sessions_) workers.push_back(session->Serving(worker));
   return workers;
 }
 

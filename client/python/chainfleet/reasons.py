@@ -454,7 +454,9 @@ class TooManyTokens(ChainfleetError):
 
 
 class Unauthenticated(ChainfleetError):
-    """The call has no token, or one that the server does not know, that has expired or was revoked."""
+    """The call has no token, or one that the server does not know, that has expired or was revoked; or a JWT that its
+    issuer did not sign for this server.
+    """
 
     hint = "pass token= to connect, or set CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE"
 

@@ -78,6 +78,8 @@ TEST(ParseTokens, NoVariableMeansNoTokensAndABlankOneIsRefused) {
     EXPECT_TRUE(absl::IsInvalidArgument(ParseTokens(kOne, blank).status())) << blank;
   }
   EXPECT_TRUE(absl::IsInvalidArgument(ParseTokens(std::nullopt, kTwo).status())) << "callers would be shut out";
+  EXPECT_EQ(ParseTokens(std::nullopt, kTwo, /*has_issuer=*/true).value().size(), 1u) << "callers have tokens of it";
+  EXPECT_TRUE(absl::IsInvalidArgument(ParseTokens("", kTwo, /*has_issuer=*/true).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(ParseTokens(Line(kOne, "worker")).status()));
 }
 

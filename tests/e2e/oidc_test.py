@@ -1,0 +1,123 @@
+"""Tests with the real binaries that callers come by the tokens of an OpenID Connect issuer."""
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+import urllib.error
+import urllib.request
+
+import fleet as fleets
+import oidc_issuer
+import started_fleet
+from real_server import free_ports
+
+ADMIN = "The-token-of-an-administrator"
+RULES = ("groups=ml team -> vision writer", "groups=shop -> vision predictor", "role=reader -> {org} reader")
+JOB = """
+name: walk
+model: {potential: {gaussian: {dimension: 3}}}
+sampler: {sgld: {}}
+step_size: {constant: 0.1}
+num_steps: 100
+chains: 2
+collect: {every_steps: 10}
+"""
+
+
+class Oidc(unittest.TestCase):
+    def setUp(self):
+        self.fleet = started_fleet.StartedFleet()
+        self.addCleanup(self.fleet.close)
+        self.issuer = oidc_issuer.Issuer(self.fleet.path())
+        self.addCleanup(self.issuer.close)
+        self.settings = self.fleet.path("server.conf")
+        self.http = f"127.0.0.1:{free_ports(1)[0]}"
+
+    def serve(self, **settings):
+        rules = ", ".join(f'"{rule}"' for rule in RULES)
+        with open(self.settings, "w") as f:
+            f.write(f'oidc-issuer = "{self.issuer.url}"\noidc-audience = "fleet"\noidc-rule = [{rules}]\n')
+            f.writelines(f'{name.replace("_", "-")} = "{value}"\n' for name, value in settings.items())
+        self.fleet.environment = {}
+        self.fleet.start_server(0, "--config", self.settings, http=self.http, environment={"CHAINFLEET_TOKEN": ADMIN})
+        self.fleet.environment = {"CHAINFLEET_TOKEN": ADMIN}
+        self.fleet.wait_until_served()
+
+    def run_with(self, token, *arguments):
+        return self.fleet.run(*arguments, env={"CHAINFLEET_TOKEN": token})
+
+    def assert_refused(self, said, token, *arguments):
+        answer = self.run_with(token, *(arguments or ("get", "jobs")))
+        self.assertEqual(answer.returncode, 4, answer)
+        self.assertIn(said, answer.stderr)
+
+    def test_a_rule_gives_tenant_and_role(self):
+        self.serve()
+        self.assertEqual(self.issuer.asked, ["/.well-known/openid-configuration", "/keys"])
+        writer = self.issuer.token(groups=["other", "ml team"], sub="ada\n\x1b[2J")
+        self.fleet.environment = {"CHAINFLEET_TOKEN": writer}
+        job = self.fleet.submit(JOB)
+        self.assertEqual(self.fleet.json("describe", job)["tenant"], "vision")
+        self.assertIn(job, self.run_with(self.issuer.token(role="reader", org="vision"), "get", "jobs").stdout)
+        self.assertNotIn(job, self.run_with(self.issuer.token(role="reader", org="speech"), "get", "jobs").stdout)
+        self.assert_refused("does not allow", self.issuer.token(groups=["shop"]))
+        self.assert_refused("does not allow", self.issuer.token(role="reader", org="vision"), "cancel", job)
+        self.assert_refused("--oidc-rule", self.issuer.token(groups=["strangers"]))
+        lines = self.run_with(ADMIN, "audit").stdout
+        self.assertIn(r"oidc:ada\u000a\u001b[2J", lines)
+        self.assertEqual(len(self.issuer.asked), 2)
+
+    def test_wrong_tokens(self):
+        self.serve()
+        good = self.issuer.token(groups="ml team")
+        self.assertEqual(self.run_with(good, "get", "jobs").returncode, 0)
+        self.assert_refused("expired", self.issuer.token(groups="ml team", seconds=-61))
+        self.assert_refused("audience", self.issuer.token(groups="ml team", aud="shop"))
+        self.assert_refused("issuer", self.issuer.token(groups="ml team", iss="https://evil.example.org"))
+        head, claims, signature = good.split(".")
+        self.assert_refused("signature", ".".join((head, claims, signature[:-8] + "AAAAAAAA")))
+        self.issuer.make_key("stolen")
+        self.assert_refused("did not publish", self.issuer.token("stolen", groups="ml team"))
+        self.assertNotIn(good, self.fleet.logs())
+
+    def test_http_takes_them(self):
+        self.serve()
+
+        def get(token):
+            request = urllib.request.Request(f"http://{self.http}/v1/jobs", headers={"Authorization": "Bearer " + token})
+            with urllib.request.urlopen(request, timeout=20) as reply:
+                return json.load(reply)
+
+        self.assertEqual(get(self.issuer.token(groups="ml team"))["jobs"], [])
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            get(self.issuer.token(groups="ml team", seconds=-61))
+        self.assertEqual(refused.exception.code, 401)
+
+    def test_keys_of_a_file(self):
+        keys = self.fleet.path("keys.json")
+        with open(keys, "w") as f:
+            json.dump(self.issuer.keys(), f)
+        self.serve(oidc_keys=keys)
+        self.assertEqual(self.run_with(self.issuer.token(groups="ml team"), "get", "jobs").returncode, 0)
+        self.assertEqual(self.issuer.asked, [])
+
+    def test_settings_that_do_not_fit(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def refused(*flags):
+                done = subprocess.run([os.path.join(fleets.BIN, "chainfleet-server"), "--data-dir", folder, "--listen", "127.0.0.1:0",
+                                       "--metrics-listen", "off", "--http-listen", "off", *flags], capture_output=True, text=True, timeout=60)
+                self.assertNotEqual(done.returncode, 0)
+                return done.stderr
+
+            issuer = ("--oidc-issuer", "https://id.example.org", "--oidc-audience", "fleet")
+            self.assertIn("--oidc-issuer", refused("--oidc-audience", "fleet"))
+            self.assertIn("--oidc-rule", refused(*issuer))
+            self.assertIn("CLAIM=VALUE", refused(*issuer, "--oidc-rule", "vision writer"))
+            for url in ("http://id.example.org", "http://127.0.0.1.example.org", "http://127.0.0.1:80@example.org", "ftp://127.0.0.1"):
+                self.assertIn("https://", refused("--oidc-issuer", url, "--oidc-audience", "fleet", "--oidc-rule", "sub=ada -> vision"))
+            self.assertIn("--oidc-keys", refused(*issuer, "--oidc-rule", "sub=ada -> vision", "--oidc-keys", folder + "/none.json"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -359,7 +359,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
   std::map<Kind, Group> groups;
   const ByteBudget input_bytes;
   VersionLookup versions;
-  TenantPlaces places;  // of requests that wait
+  TenantPlaces places;  // taken by requests that wait
   RowRates rates;
   std::multimap<absl::Duration, std::shared_ptr<Request>> by_deadline;  // all unanswered requests
   absl::Duration watching = absl::InfiniteDuration();                   // deadline of the current timer

@@ -100,7 +100,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   std::atomic<uint64_t> next_id = 1;  // for tickets and attempts
   std::map<uint64_t, Shard> shards;   // by ticket
   std::set<Place> waiting;
-  TenantPlaces places{limits::kMaxWaitingShards};  // of predictions that wait
+  TenantPlaces places{limits::kMaxWaitingShards};  // taken by predictions that wait
   TenantTurns turns;
   std::map<std::string, int> evaluations;             // attempts in flight, by worker
   std::map<std::string, int> late;                    // late attempts in flight, by worker

@@ -346,6 +346,15 @@ absl::Status Server::TrustIssuer(const IdentityOptions& options) {
   return absl::OkStatus();
 }
 
+absl::Status Server::MakeAuthenticator(const ServerOptions& options) {
+  CHAINFLEET_ASSIGN_OR_RETURN(Signer authority, OpenWorkerAuthority(AuthorityFolder(options), clock_.Wall()));
+  admission_ = std::make_unique<WorkerAdmission>(std::move(authority), &clock_);
+  CHAINFLEET_RETURN_IF_ERROR(TrustIssuer(options.identities));
+  auth_ = std::make_unique<Authenticator>(options.tokens, &coordinator_->tokens(), admission_.get(), &clock_,
+                                          identities_.get());
+  return absl::OkStatus();
+}
+
 absl::Status Server::Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost) {
   MakeThreads(options);
   if (options.opening == Opening::kRestored) CHAINFLEET_RETURN_IF_ERROR(CheckRestored(on_store_lost));
@@ -359,11 +368,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   coordinator_ = std::make_unique<Coordinator>(
       &clock_, threads_.get(), state_.get(), std::move(stored),
       OptionsOf(options, &control_metrics_, traces_.get(), findings_.get(), std::move(on_store_lost)));
-  CHAINFLEET_ASSIGN_OR_RETURN(Signer authority, OpenWorkerAuthority(AuthorityFolder(options), clock_.Wall()));
-  admission_ = std::make_unique<WorkerAdmission>(std::move(authority), &clock_);
-  CHAINFLEET_RETURN_IF_ERROR(TrustIssuer(options.identities));
-  auth_ = std::make_unique<Authenticator>(options.tokens, &coordinator_->tokens(), admission_.get(), &clock_,
-                                          identities_.get());
+  CHAINFLEET_RETURN_IF_ERROR(MakeAuthenticator(options));
   SignUploads(options);
   garbage_ =
       std::make_unique<GarbageCollector>(store_calls_.get(), state_.get(), &coordinator_->writer(), blobs_.get());

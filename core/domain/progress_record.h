@@ -95,6 +95,7 @@ struct ProgressCommit {
     visit("trace", self.trace, IfAny());
     visit("ends_as", self.ends_as);
     visit("reason", self.reason);
+    visit("signature", self.author.signature);
   }
 };
 

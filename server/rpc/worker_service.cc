@@ -26,17 +26,19 @@ Admission AdmissionOf(const Principal& caller) {
   return caller.worker ? Admission{caller.worker->claims().token, caller.worker->claims().tenant} : Admission{};
 }
 
-// Sets the signature of the segment, if there is one, and the caller's certificate. PERMISSION_DENIED / BAD_SIGNATURE:
-// a worker that has joined did not sign it.
-absl::Status TakeSignature(const Principal& caller, const std::string& signature, ProgressCommit* commit) {
+// Keeps the signature of the segment, if there is one, with the caller's certificate. PERMISSION_DENIED /
+// BAD_SIGNATURE: a worker that has joined did not sign it.
+absl::Status CheckSignature(const Principal& caller, ProgressCommit* commit) {
+  const std::string given = std::exchange(commit->author.signature, "");
   if (!caller.worker || !commit->segment) return absl::OkStatus();
-  if (!caller.worker->HasSigned(SignedText(*commit->segment), signature)) {
+  std::string signature;
+  if (!absl::Base64Unescape(given, &signature) || !caller.worker->HasSigned(SignedText(*commit->segment), signature)) {
     return WithReason(
         absl::PermissionDeniedError(absl::StrCat("the draws that chain ", ToString(commit->chain),
                                                  " commits are not signed by worker ", commit->author.worker)),
         "BAD_SIGNATURE");
   }
-  commit->author.signature = absl::Base64Escape(signature);
+  commit->author.signature = given;
   commit->author.certificate = caller.worker->base64();
   return absl::OkStatus();
 }
@@ -86,8 +88,7 @@ grpc::ServerUnaryReactor* WorkerService::CommitProgress(Context* context, const 
     if (!said.ok()) return answer->Fail(said);
     absl::StatusOr<ProgressCommit> parsed = FromProto(*request);
     if (!parsed.ok()) return answer->Fail(parsed.status());
-    const absl::Status taken_signature = TakeSignature(*caller, request->signature(), &*parsed);
-    if (!taken_signature.ok()) return answer->Fail(taken_signature);
+    if (const absl::Status status = CheckSignature(*caller, &*parsed); !status.ok()) return answer->Fail(status);
     const auto commit = std::make_shared<const ProgressCommit>(*std::move(parsed));
     const auto make = [answer, commit, dispatcher = parts_.dispatcher, traces = parts_.traces, clock = parts_.clock,
                        expected = parts_.traces->Expect(commit->chain.job)] {

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "absl/strings/escaping.h"
 #include "chainfleet/v1/worker.pb.h"
 #include "core/base/clock.h"
 #include "core/base/mutex.h"
@@ -33,7 +34,8 @@ class WorkerCredentials {
   // Adds the proof to a call, and the token to a call that joins.
   void Attach(grpc::ClientContext* context, bool to_join = false);
 
-  std::string Sign(const Segment& segment) const { return key_.Sign(SignedText(segment)); }
+  // In base64.
+  std::string Sign(const Segment& segment) const { return absl::Base64Escape(key_.Sign(SignedText(segment))); }
 
  private:
   const std::string token_;

@@ -1,5 +1,7 @@
 #include "core/store/backup/backup_folder.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 
@@ -58,7 +60,7 @@ class BackupFolderTest : public testing::Test {
     EXPECT_THAT(std::string(status.message()), HasSubstr(what));
   }
 
-  const std::string folder_ = testing::TempDir() + "/chainfleet-backup-folder";
+  const std::string folder_ = testing::TempDir() + "backup-folder-" + std::to_string(::getpid());
   BackupManifest manifest_;
 };
 

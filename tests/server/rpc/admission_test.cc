@@ -62,7 +62,7 @@ class AdmissionTest : public OneWorker {
   }
   absl::Status CommitSigned(const ProgressCommit& commit, const SigningKey& key) {
     v1::CommitProgressRequest request = ToProto(commit);
-    request.set_signature(key.Sign(SignedText(*commit.segment)));
+    request.set_signature(absl::Base64Escape(key.Sign(SignedText(*commit.segment))));
     return Call(*workers_, &v1::WorkerService::Stub::CommitProgress, request).status();
   }
 

@@ -56,7 +56,7 @@ class Serving {
   bool finished_ = false;
 };
 
-absl::Status AnySession(const WorkerIdentity&) { return absl::OkStatus(); }
+absl::StatusOr<Admission> AnySession(const WorkerIdentity&) { return Admission(); }
 
 class ShardStreamsTest : public RunningServer {
  protected:

@@ -52,7 +52,9 @@ class FakeService final : public v1::WorkerService::Service {
     const auto commit = FromProto(*request);
     if (!commit.ok()) return ToGrpc(commit.status());
     author_ = commit->author;
-    is_signed_ = commit->segment && IsSignedBy(key_, SignedText(*commit->segment), request->signature());
+    std::string signature;
+    absl::Base64Unescape(request->signature(), &signature);
+    is_signed_ = commit->segment && IsSignedBy(key_, SignedText(*commit->segment), signature);
     if (commit->lease_epoch == 0) {
       return ToGrpc(WithReason(absl::FailedPreconditionError("not current"), "LEASE_FENCED"));
     }

@@ -102,7 +102,7 @@ class TwoTenants : public HttpBeforeServer {
       : HttpBeforeServer(GivenTokens{{"vision", "vision"},
                                      {"speech", "speech"},
                                      {"operator", "default", Role::kOperator},
-                                     {"worker", "default", Role::kWorker}}) {}
+                                     {"worker", "default", Role::kWorker, kWork}}) {}
 
   void SetUp() override {
     for (const std::string& tenant : {std::string("vision"), std::string("speech")}) {

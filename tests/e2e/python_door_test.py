@@ -244,7 +244,7 @@ class Refused(ConnectedFleet):
         with self.assertRaisesRegex(cf.errors.InvalidArgument, "role: is 'king'"):
             self.fleet.create_token("king")
         with self.assertRaises(cf.errors.InvalidArgument):
-            self.fleet.create_token("worker", tenant="vision")
+            self.fleet.create_token("reader", max_uses=1)
         refused = [line["method"].split("/")[-1] for line in self.fleet.audit() if line.get("principal") == kept.id]
         self.assertEqual(refused, ["ListTokens", "DeleteDataset", "ListAudit"])
 

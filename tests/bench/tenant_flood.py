@@ -25,8 +25,7 @@ QUIET, FLOOD, WORKER = "The-token-of-a-quiet-tenant", "The-token-of-a-loud-tenan
 JOB = """
 name: walk
 model: {builtin: softmax_regression}
-dataset: {name: noise}
-prior: {normal: {variance: 1}}
+dataset: {name: clothes}
 sampler: {sgld: {}}
 learning_rate: {constant: 0.01}
 num_steps: 60
@@ -44,7 +43,7 @@ def send(_):
     while True:
         try:
             job.predict(x)
-        except cf.ResourceExhausted:
+        except cf.errors.ResourceExhausted:
             pass
 with concurrent.futures.ThreadPoolExecutor(64) as pool:
     list(pool.map(send, range(64)))
@@ -74,7 +73,7 @@ def main():
         fleet.start_worker(0, environment={"CHAINFLEET_TOKEN": "", "CHAINFLEET_WORKER_TOKEN": WORKER})
         for token in (QUIET, FLOOD):
             fleet.environment = {"CHAINFLEET_TOKEN": token}
-            fleet.put_noise("noise", 200)
+            fleet.put_fashion("clothes", 200)
             fleet.run("wait", fleet.submit(JOB), check=True)
         job = cf.connect(fleet.address, token=QUIET).job("walk")
         latencies(job)

@@ -40,7 +40,8 @@ def main():
         shown = {**trusted, "private_key": read(f"{pki}/client.key"), "certificate_chain": read(f"{pki}/client.crt")}
         kinds = {"plaintext": ([], None), "TLS": (served, trusted), "TLS with client certificates": ([*served, "--tls-client-ca", f"{pki}/ca.crt"], shown)}
         for index, (flags, _) in enumerate(kinds.values()):
-            fleet.start_server(index, "--data-dir", fleet.path(f"data-{index}"), *flags)
+            fleet.start(f"server-{index}", "chainfleet-server", "--data-dir", fleet.path(f"data-{index}"), "--listen", fleet.addresses[index],
+                        "--metrics-listen", "off", "--http-listen", "off", *flags)
         first, later = {name: [] for name in kinds}, {name: [] for name in kinds}
         for turn in range(ROUNDS + 1):
             for index, (name, (_, files)) in enumerate(kinds.items()):

@@ -19,7 +19,7 @@ absl::StatusOr<WorkerEntry*> Fleet::See(const SynchronizeRequest& request, absl:
   const auto [entry, inserted] = workers_.try_emplace(request.worker);
   WorkerEntry& worker = entry->second;
   const bool is_new = inserted || worker.incarnation != request.incarnation;
-  // Whoever has the same token may replace its worker at once, as after a crash.
+  // The owner of the same token may replace its worker at once, as after a crash.
   if (!inserted && is_new && worker.admission.token != request.admission.token && now - worker.last_sync < term) {
     return WithReason(absl::UnavailableError(absl::StrCat("worker ", request.worker,
                                                           " runs elsewhere, let in by another token: give this one "

@@ -17,8 +17,6 @@ class TenantPlaces {
  public:
   explicit TenantPlaces(int64_t places) : places_(places) {}
 
-  int64_t num() const { return num_; }
-
   // RESOURCE_EXHAUSTED / QUEUE_FULL. `what` waits: "predictions".
   absl::Status CheckRoom(const std::string& tenant, const char* what) const {
     const auto found = of_.find(tenant);
@@ -44,9 +42,9 @@ class TenantPlaces {
   std::map<std::string, int64_t> of_;
 };
 
-// Numbers that rise by one for each tenant, from the number that was served last. Whoever serves the smallest first
-// serves a tenant with few after one of each other tenant at most (start-time fair queueing, Goyal et al., SIGCOMM
-// 1996).
+// Numbers that rise by one for each tenant, from the number that was served last. A queue that serves the smallest
+// first serves a tenant with few after one of each other tenant at most (start-time fair queueing, Goyal et al.,
+// SIGCOMM 1996).
 class TenantTurns {
  public:
   uint64_t Take(const std::string& tenant) {

@@ -203,7 +203,7 @@ TEST(Fleet, HearsAFormerIncarnationOnceThePresentOneIsSilent) {
   EXPECT_EQ(ReasonOf(fleet.See(From("one", 8), absl::Seconds(3) + kTerm, kTerm).status()), "STALE_SEQ");
 }
 
-// Whoever has another token cannot take a worker's id while the worker is there.
+// The owner of another token cannot take a worker's id while the worker is there.
 TEST(Fleet, RefusesAnotherIncarnationThatAnotherTokenLetInWhileThePresentOneSpeaks) {
   Fleet fleet;
   const auto see = [&](const std::string& incarnation, uint64_t seq, const std::string& token, absl::Duration now) {

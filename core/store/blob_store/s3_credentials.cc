@@ -23,8 +23,6 @@ constexpr absl::Duration kPatience = absl::Seconds(10), kEarly = absl::Minutes(5
 constexpr int64_t kMaxReplyBytes = 64 << 10;
 constexpr char kInstance[] = "http://169.254.169.254", kRoles[] = "/latest/meta-data/iam/security-credentials/";
 
-std::string Or(std::string value, const std::string& otherwise) { return value.empty() ? otherwise : value; }
-
 absl::Status NoCredentials(const std::string& why) {
   return WithReason(absl::FailedPreconditionError(absl::StrCat("no credentials for S3: ", why)), "NO_CREDENTIALS");
 }
@@ -45,8 +43,9 @@ absl::StatusOr<ExpiringCredentials> FromJson(const std::string& text, const std:
     const auto found = json.is_object() ? json.find(name) : json.end();
     return found != json.end() && found->is_string() ? found->get<std::string>() : "";
   };
-  return Complete({field("AccessKeyId"), field("SecretAccessKey"), Or(field("Token"), field("SessionToken"))},
-                  field("Expiration"), source);
+  return Complete(
+      {field("AccessKeyId"), field("SecretAccessKey"), field("Token").empty() ? field("SessionToken") : field("Token")},
+      field("Expiration"), source);
 }
 
 // Neither the request nor the reply may be part of the error.
@@ -70,12 +69,12 @@ absl::StatusOr<std::string> TokenOf(const FileSystem& files, const std::string& 
 }
 
 CredentialReader WebIdentity(const Environment& environment, const FileSystem& files, const std::string& token_file) {
-  const std::string region = Or(environment("AWS_REGION"), environment("AWS_DEFAULT_REGION"));
-  const std::string url = Or(environment("AWS_ENDPOINT_URL_STS"),
-                             absl::StrCat("https://sts.", region.empty() ? "" : region + ".", "amazonaws.com")) +
+  const std::string region = FirstOf(environment, {"AWS_REGION", "AWS_DEFAULT_REGION"}, "");
+  const std::string url = FirstOf(environment, {"AWS_ENDPOINT_URL_STS"},
+                                  absl::StrCat("https://sts.", region.empty() ? "" : region + ".", "amazonaws.com")) +
                           "/";
   const std::string role = environment("AWS_ROLE_ARN"),
-                    session = Or(environment("AWS_ROLE_SESSION_NAME"), "chainfleet");
+                    session = FirstOf(environment, {"AWS_ROLE_SESSION_NAME"}, "chainfleet");
   return [=, files = &files](HttpTransport* transport, const Clock&) -> absl::StatusOr<ExpiringCredentials> {
     CHAINFLEET_ASSIGN_OR_RETURN(const std::string token, TokenOf(*files, token_file));
     CHAINFLEET_ASSIGN_OR_RETURN(const std::string reply,
@@ -163,6 +162,14 @@ CredentialReader Profile(const FileSystem& files, const std::string& path, const
 
 }  // namespace
 
+std::string FirstOf(const Environment& environment, const std::vector<std::string>& names,
+                    const std::string& otherwise) {
+  for (const std::string& name : names) {
+    if (std::string value = environment(name); !value.empty()) return value;
+  }
+  return otherwise;
+}
+
 CredentialReader FixedCredentials(const S3Credentials& credentials) {
   return [credentials](HttpTransport*, const Clock&) { return ExpiringCredentials{credentials}; };
 }
@@ -180,11 +187,11 @@ absl::StatusOr<CredentialReader> FindCredentials(const Environment& environment,
     return Container(environment, files, url);
   }
   if (environment("AWS_EC2_METADATA_DISABLED") == "false") {
-    return InstanceProfile(Or(environment("AWS_EC2_METADATA_SERVICE_ENDPOINT"), kInstance));
+    return InstanceProfile(FirstOf(environment, {"AWS_EC2_METADATA_SERVICE_ENDPOINT"}, kInstance));
   }
   CredentialReader profile =
-      Profile(files, Or(environment("AWS_SHARED_CREDENTIALS_FILE"), environment("HOME") + "/.aws/credentials"),
-              Or(environment("AWS_PROFILE"), "default"));
+      Profile(files, FirstOf(environment, {"AWS_SHARED_CREDENTIALS_FILE"}, environment("HOME") + "/.aws/credentials"),
+              FirstOf(environment, {"AWS_PROFILE"}, "default"));
   const absl::StatusOr<ExpiringCredentials> read = profile(nullptr, SystemClock());
   if (!read.ok()) return read.status();
   return profile;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "core/base/clock.h"
@@ -17,6 +18,10 @@ namespace chainfleet {
 
 // Returns the value of an environment variable, "" if it is not set.
 using Environment = std::function<std::string(const std::string& name)>;
+
+// Returns the value of the first variable that is set.
+std::string FirstOf(const Environment& environment, const std::vector<std::string>& names,
+                    const std::string& otherwise);
 
 struct ExpiringCredentials {
   S3Credentials credentials;

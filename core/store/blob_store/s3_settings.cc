@@ -14,14 +14,6 @@ namespace {
 
 constexpr char kScheme[] = "s3://";
 
-std::string FirstOf(const Environment& environment, const std::vector<std::string>& names,
-                    const std::string& otherwise) {
-  for (const std::string& name : names) {
-    if (std::string value = environment(name); !value.empty()) return value;
-  }
-  return otherwise;
-}
-
 bool IsBucketName(const std::string& name) {
   const auto allowed = [](unsigned char c) { return std::islower(c) || std::isdigit(c) || c == '-' || c == '.'; };
   return name.size() >= 3 && name.size() <= 63 && std::all_of(name.begin(), name.end(), allowed);

@@ -11,15 +11,6 @@ import fleet as fleets
 import started_fleet
 
 CALLER, VISION, WORKER = "The-token-of-an-operator", "The-token-of-tenant-vision", "The-token-of-all-workers"
-JOB = """
-name: walk
-model: {potential: {gaussian: {dimension: 3}}}
-sampler: {sgld: {}}
-step_size: {constant: 0.1}
-num_steps: 100
-chains: 2
-collect: {every_steps: 10}
-"""
 
 
 class Start(unittest.TestCase):
@@ -80,12 +71,12 @@ class Access(unittest.TestCase):
     def test_a_hangup_ends_neither_server_nor_worker(self):
         for name in ("server-0", "worker-0"):
             self.fleet.processes[name].send_signal(signal.SIGHUP)
-        job = self.fleet.submit(JOB)
+        job = self.fleet.submit(fleets.walk())
         self.fleet.run("wait", job, "--timeout", "60s", check=True)
         self.assertEqual([self.fleet.processes[name].poll() for name in ("server-0", "worker-0")], [None, None])
 
     def test_other_users_read_nothing_of_the_store(self):
-        self.fleet.run("wait", self.fleet.submit(JOB), "--timeout", "60s", check=True)
+        self.fleet.run("wait", self.fleet.submit(fleets.walk()), "--timeout", "60s", check=True)
         found = []
         for folder, folders, files in os.walk(self.fleet.data(0)):
             found += [folder] + [os.path.join(folder, name) for name in files]
@@ -136,7 +127,7 @@ class Access(unittest.TestCase):
         self.assertNotIn(token, made.stderr)
         worker = fleet.run("token", "create", "--role", "worker", "--ttl", "1h", check=True).stdout.strip()
         fleet.start_worker(0, environment={"CHAINFLEET_TOKEN": "", "CHAINFLEET_WORKER_TOKEN": worker})
-        fleet.run("wait", fleet.submit(JOB), "--timeout", "60s", check=True)
+        fleet.run("wait", fleet.submit(fleets.walk()), "--timeout", "60s", check=True)
         self.assertEqual(fleet.run("get", "jobs", env={"CHAINFLEET_TOKEN": token}).returncode, 0)
         self.assertEqual(fleet.run("token", "list", env={"CHAINFLEET_TOKEN": token}).returncode, 4)
         fleet.start_server(environment={"CHAINFLEET_TOKEN": "Another-token-of-an-admin"})
@@ -160,7 +151,7 @@ class Access(unittest.TestCase):
         fleet.environment = {"CHAINFLEET_TOKEN": CALLER}
         fleet.start_server(environment=fleet.environment)
         fleet.wait_until_served()
-        job = fleet.submit(JOB)
+        job = fleet.submit(fleets.walk())
         fleet.run("cancel", job, check=True)
         user = fleet.run("token", "create", "--role", "reader", check=True).stdout.strip()
         fleet.run("delete", "job", job, "--yes", env={"CHAINFLEET_TOKEN": user})

@@ -5,18 +5,10 @@ import shutil
 import sqlite3
 import unittest
 
+import fleet as fleets
 import started_fleet
 
 ADMIN, VISION, SPEECH = "The-token-of-an-administrator", "The-token-of-tenant-vision", "The-token-of-tenant-speech"
-JOB = """
-name: walk
-model: {potential: {gaussian: {dimension: 3}}}
-sampler: {sgld: {}}
-step_size: {constant: 0.1}
-num_steps: NUM
-chains: 2
-collect: {every_steps: 10}
-"""
 
 
 class Identity(unittest.TestCase):
@@ -53,7 +45,7 @@ class Identity(unittest.TestCase):
 
     def test_another_tenants_worker_gets_neither_the_id_nor_the_chains_of_one_that_runs(self):
         self.start_worker(0, self.join_token("--tenant", "vision"))
-        job = self.fleet.submit(JOB.replace("NUM", "100000000"))
+        job = self.fleet.submit(fleets.walk(100000000))
         self.fleet.wait_for_draws(job, 10)
         before = self.fleet.json("describe", job)["chains"]
         self.fleet.start("thief", "chainfleet-worker", "--server", self.fleet.address, "--id", "worker-0", "--threads", "1", "--metrics-port", "0",
@@ -66,9 +58,9 @@ class Identity(unittest.TestCase):
     def test_a_worker_of_a_tenant_takes_no_chain_of_another(self):
         self.start_worker(0, self.join_token("--tenant", "vision"))
         self.fleet.environment = {"CHAINFLEET_TOKEN": SPEECH}
-        waiting = self.fleet.submit(JOB.replace("NUM", "100"))
+        waiting = self.fleet.submit(fleets.walk())
         self.fleet.environment = {"CHAINFLEET_TOKEN": VISION}
-        self.fleet.run("wait", self.fleet.submit(JOB.replace("NUM", "100")), "--timeout", "60s", check=True)
+        self.fleet.run("wait", self.fleet.submit(fleets.walk()), "--timeout", "60s", check=True)
         self.assertEqual(self.states(SPEECH, waiting), "PENDING")
         self.start_worker(1, self.join_token())
         self.fleet.run("wait", waiting, "--timeout", "60s", env={"CHAINFLEET_TOKEN": SPEECH}, check=True)
@@ -76,7 +68,7 @@ class Identity(unittest.TestCase):
     def test_a_token_lets_in_as_many_workers_as_it_says(self):
         token = self.join_token("--uses", "1")
         self.start_worker(0, token)
-        self.fleet.run("wait", self.fleet.submit(JOB.replace("NUM", "100")), "--timeout", "60s", check=True)
+        self.fleet.run("wait", self.fleet.submit(fleets.walk()), "--timeout", "60s", check=True)
         self.start_worker(1, token)
         self.assertEqual(self.fleet.processes["worker-1"].wait(60), 1)
         self.assertIn("was made for 1 joins of workers", self.log_of("worker-1"))
@@ -86,7 +78,7 @@ class Identity(unittest.TestCase):
 
     def test_a_restarted_server_knows_its_workers(self):
         self.start_worker(0, self.join_token("--uses", "1"))
-        job = self.fleet.submit(JOB.replace("NUM", "200000"))
+        job = self.fleet.submit(fleets.walk(200000))
         self.fleet.wait_for_draws(job, 10)
         self.fleet.kill("server-0")
         self.serve()
@@ -95,7 +87,7 @@ class Identity(unittest.TestCase):
 
     def test_draws_that_nobody_signed_are_found(self):
         self.start_worker(0, self.join_token())
-        job = self.fleet.submit(JOB.replace("NUM", "100"))
+        job = self.fleet.submit(fleets.walk())
         self.fleet.run("wait", job, "--timeout", "60s", check=True)
         authority = self.fleet.path("authority.crt")
         shutil.copy(os.path.join(self.fleet.data(0), "authority", "ca.crt"), authority)

@@ -14,15 +14,6 @@ from real_server import free_ports
 
 ADMIN = "The-token-of-an-administrator"
 RULES = ("groups=ml team -> vision writer", "groups=shop -> vision predictor", "role=reader -> {org} reader")
-JOB = """
-name: walk
-model: {potential: {gaussian: {dimension: 3}}}
-sampler: {sgld: {}}
-step_size: {constant: 0.1}
-num_steps: 100
-chains: 2
-collect: {every_steps: 10}
-"""
 
 
 class Oidc(unittest.TestCase):
@@ -57,7 +48,7 @@ class Oidc(unittest.TestCase):
         self.assertEqual(self.issuer.asked, ["/.well-known/openid-configuration", "/keys"])
         writer = self.issuer.token(groups=["other", "ml team"], sub="ada\n\x1b[2J")
         self.fleet.environment = {"CHAINFLEET_TOKEN": writer}
-        job = self.fleet.submit(JOB)
+        job = self.fleet.submit(fleets.walk())
         self.assertEqual(self.fleet.json("describe", job)["tenant"], "vision")
         self.assertIn(job, self.run_with(self.issuer.token(role="reader", org="vision"), "get", "jobs").stdout)
         self.assertNotIn(job, self.run_with(self.issuer.token(role="reader", org="speech"), "get", "jobs").stdout)

@@ -7,6 +7,7 @@ import unittest
 import urllib.request
 
 from coordinator import Caller
+import fleet as fleets
 import started_fleet
 
 ADMIN, VISION, WORKER, GUESS = "The-token-of-an-admin-1", "The-token-of-tenant-vision", "The-token-of-all-workers", "A-guess-of-some-stranger"
@@ -16,15 +17,6 @@ OTHER_CALLS = [("chainfleet.v1.JobService", name) for name in (
     "CreateJob", "ListJobs", "GetJob", "SetIntent", "ReadRows", "ReadSegment", "PutDataset", "DeleteDataset", "DeleteModel", "DrainWorker",
     "ListWorkers", "GetServerInfo")] + [("chainfleet.v1.PredictService", "Predict"), ("inference.GRPCInferenceService", "ModelInfer"),
                                         ("chainfleet.v1.AccessService", "CreateToken"), ("chainfleet.v1.AccessService", "ListAudit")]
-JOB = """
-name: walk
-model: {potential: {gaussian: {dimension: 3}}}
-sampler: {sgld: {}}
-step_size: {constant: 0.1}
-num_steps: 100
-chains: %d
-collect: {every_steps: 10}
-"""
 
 
 def varint(value):
@@ -148,11 +140,11 @@ class Shares(Served):
         return self.fleet.run("submit", "-f", path, "-o", "name", *flags, env={"CHAINFLEET_TOKEN": token}, timeout=60)
 
     def test_a_tenant_has_bounds_of_its_own(self):
-        self.assertEqual(self.submit(VISION, JOB % 8).returncode, 0)
-        refused = self.submit(VISION, JOB % 8)
+        self.assertEqual(self.submit(VISION, fleets.walk(chains=8)).returncode, 0)
+        refused = self.submit(VISION, fleets.walk(chains=8))
         self.assertNotEqual(refused.returncode, 0)
         self.assertIn("chains", refused.stderr)
-        self.assertEqual(self.submit(ADMIN, JOB % 8).returncode, 0, "another tenant has its own")
+        self.assertEqual(self.submit(ADMIN, fleets.walk(chains=8)).returncode, 0, "another tenant has its own")
 
     def test_a_specification_that_no_grant_can_carry_is_refused(self):
         for size in (4 << 20, 8 << 20, 15 << 20):
@@ -257,7 +249,7 @@ class Secrets(unittest.TestCase):
         self.fleet.environment |= callers
         self.fleet.wait_until_served()
         self.fleet.start_worker(0, environment=workers)
-        self.fleet.run("wait", self.fleet.submit(JOB % 2), "--timeout", "60s", check=True)
+        self.fleet.run("wait", self.fleet.submit(fleets.walk(chains=2)), "--timeout", "60s", check=True)
         said = self.fleet.run("get", "jobs", "--log-level", "debug").stderr
         said += self.fleet.run("get", "jobs", env={"CHAINFLEET_TOKEN": GUESS, "CHAINFLEET_TOKEN_FILE": ""}).stderr
         said += self.fleet.metrics() + self.fleet.run("audit", "--raw", check=True).stdout + "".join(self.fleet.logged().values())
@@ -275,7 +267,7 @@ class Secrets(unittest.TestCase):
         self.fleet.start_server()
         self.fleet.wait_until_served()
         self.fleet.start_worker(0)
-        self.fleet.run("wait", self.fleet.submit(JOB % 1), "--timeout", "60s", check=True)
+        self.fleet.run("wait", self.fleet.submit(fleets.walk(chains=1)), "--timeout", "60s", check=True)
         for name, process in self.fleet.processes.items():
             with open(f"/proc/{process.pid}/limits") as f:
                 [limit] = [line.split()[-3:-1] for line in f if line.startswith("Max core file size")]

@@ -16,6 +16,19 @@ BIN = os.environ["CHAINFLEET_BIN"]
 FASHION = "/usr/share/datasets/fashion-mnist"
 
 
+def walk(num_steps=100, chains=2):
+    """The text of a small job that needs no data: a walk over a Gaussian."""
+    return f"""
+name: walk
+model: {{potential: {{gaussian: {{dimension: 3}}}}}}
+sampler: {{sgld: {{}}}}
+step_size: {{constant: 0.1}}
+num_steps: {num_steps}
+chains: {chains}
+collect: {{every_steps: 10}}
+"""
+
+
 def write_npy(path, descr, shape, data):
     header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape!r}, }}".encode()
     header += b" " * (63 - (10 + len(header)) % 64) + b"\n"

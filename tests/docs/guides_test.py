@@ -75,7 +75,7 @@ class Pages(unittest.TestCase):
     GUIDES = sorted(name.removesuffix(".md") for name in os.listdir(os.path.join(job_file.ROOT, "docs", "guides")) if name.endswith(".md"))
     ELSEWHERE = {"kubernetes": "tests/deploy/deploy_test.py", "from_stan": "tests/e2e/python_test.py",
                  "lora": "tests/e2e/python_test.py"}  # the tests that follow them
-    # Kinds of blocks in guides that Guides.check does not follow. Prometheus reads the YAML; the Stan program is there for comparison.
+    # Kinds of blocks in guides that Guides.check does not follow. Prometheus reads the YAML, tests/run_stan.sh the Stan program.
     KINDS = {"README": set(), "alerts": set(), "console": set(), "install": {"sh"}, "python": {"sh"}, "kubernetes": {"sh", "yaml"}, "from_stan": {"stan"}}
     SESSIONS = {"python", "from_stan", "lora"}  # Python sessions, indented, as doctest reads them
 

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import termios
 import unittest
+import unittest.mock
 
 os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")  # a warning of the kernel's debugger, which nobody uses
 import fleet as fleets
@@ -56,6 +57,21 @@ class Local(unittest.TestCase):
             self.assertEqual(caught.exception.reason, "NO_SERVER")
         with cf.local(**self.options) as fleet:
             self.assertEqual(fleet.job().id, job.id, "the data stay")
+
+    def test_a_backup_fills_the_stores_of_another_server(self):
+        with cf.local(**self.options) as fleet:
+            job = fleet.sample(NETWORK, data=(X, Y), sampler=cf.SGLD(), chains=1, epochs=2, progress=False)
+            expected = job.predict(X[:5]).mean_probability
+            folder, other = (os.path.join(self.folder, name) for name in ("copy", "other"))
+            self.assertIn("objects", fleet.backup(folder))
+            fleet.backup(folder, verify=True)
+        cf.down(self.folder)
+        self.addCleanup(cf.down, other)
+        cf.restore(folder, data_dir=other)
+        with self.assertRaisesRegex(cf.errors.FailedPrecondition, "restore into a new, empty folder"):
+            cf.restore(folder, data_dir=other)
+        with cf.local(**{**self.options, "data_dir": other}) as fleet:
+            numpy.testing.assert_array_equal(fleet.job(job.id).predict(X[:5]).mean_probability, expected)
 
     def test_a_start_that_fails_has_the_words_of_the_program(self):
         with self.assertRaisesRegex(cf.errors.FailedPrecondition, "chainfleet up.*128 bits") as caught:
@@ -137,14 +153,42 @@ class Verbs(unittest.TestCase):
 
     def test_the_guide_has_a_method_for_each_command(self):
         with open(os.path.join(python_package.ROOT, "docs/guides/python.md"), encoding="utf-8") as file:
-            rows = re.findall(r"^\| `([a-z ]+)` \| `(\w+)\.(\w+)", file.read(), re.M)
-        expected = {command for command in self.commands() if command.split()[0] not in ("backup", "completion", "context", "pki", "restore")}  # these act on this machine
-        self.assertEqual(sorted(command for command, _, _ in rows), sorted(expected))
-        homes = {"cf": cf, "fleet": cf.Fleet, "job": cf.Job}
+            rows = re.findall(r"^\| `([a-z ]+)` \| `(?:cf\.(?=\w+\.))?(\w+)\.(\w+)", file.read(), re.M)
+        self.assertEqual(sorted(command for command, _, _ in rows), sorted(self.commands()))
+        homes = {"cf": cf, "contexts": cf.contexts, "pki": cf.pki, "fleet": cf.Fleet, "job": cf.Job}
         usage = subprocess.run([os.path.join(fleets.BIN, "chainfleet"), "describe", "--help"], capture_output=True, text=True, check=True).stdout
         kinds = re.findall(r"\w+", re.search(r"where KIND is ([\w, ]+)", usage).group(1).replace(" or ", ", "))
         for command, home, name in [*rows, *(("describe", "fleet", kind) for kind in kinds)]:
             self.assertTrue(callable(getattr(homes[home], name)), command)
+
+
+class ThisMachine(unittest.TestCase):
+    """Commands that write files of this machine, and need no server."""
+
+    def setUp(self):
+        self.folder = self.enterContext(tempfile.TemporaryDirectory(prefix="chainfleet-machine-"))
+
+    def test_contexts_are_added_chosen_and_deleted(self):
+        self.enterContext(unittest.mock.patch.dict(os.environ, {"CHAINFLEET_CONTEXTS": os.path.join(self.folder, "contexts.yaml")}))
+        self.assertEqual(cf.contexts.known(), cf.contexts.Contexts())
+        lab, prod = cf.contexts.Context("lab:7400", token_file="~/lab"), cf.contexts.Context("prod:1,prod:2", token_command="echo -n x", ca_file="system")
+        cf.contexts.add("lab", lab)
+        cf.contexts.add("prod", prod)
+        self.assertEqual(cf.contexts.known(), cf.contexts.Contexts("lab", {"lab": lab, "prod": prod}))
+        cf.contexts.use("prod")
+        cf.contexts.delete("lab")
+        self.assertEqual(cf.contexts.known(), cf.contexts.Contexts("prod", {"prod": prod}))
+        with self.assertRaises(cf.errors.NotFound):
+            cf.contexts.use("lab")
+
+    def test_certificates_are_issued_and_renewed_and_scripts_printed(self):
+        folder = pathlib.Path(self.folder, "pki")
+        cf.pki.init(folder)
+        cf.pki.issue("server", ["localhost", "127.0.0.1"], folder)
+        first = (folder / "server.crt").read_text()
+        cf.pki.renew("server", folder, days=30)
+        self.assertNotEqual((folder / "server.crt").read_text(), first)
+        self.assertIn("-F _chainfleet chainfleet", cf.run_program(["completion", "bash"]))
 
 
 class Transfers(ConnectedFleet):

@@ -14,7 +14,7 @@ ROWS = numpy.linspace(-1, 1, 8, dtype=numpy.float32).reshape(2, 4)
 
 
 OWN_SETTINGS = "each server lists its own settings"
-DECODED = "names in paths are decoded, and `/` at the end is ignored"
+DECODED = "names in paths are decoded"
 NO_CONTROL = "clients cannot load models, share memory or change settings"
 BATCHES = "rows are the batch of every model. Triton's model here has none: Triton needs `dims` of each output beyond the batch"
 INDEX = "PyTriton keeps models outside of Triton's repository"
@@ -61,7 +61,7 @@ def server():
     for path in ("/v2/health/live", "/v2/health/ready", "/v2/models", "/v2/nothing"):
         yield get("", path)
     yield get("", "/v2", OWN_SETTINGS)
-    yield get("", "/v2/", DECODED)
+    yield get("", "/v2/")
     yield get("", "/", "the console")
     yield get("", "/v2?query=1", STRICT)
     yield get("", "/v2/models/stats", "only models with requests")
@@ -86,7 +86,7 @@ def models():
             yield get("", f"{MODEL}/versions/{version}{part}")
         for version in ("-1", "first", "1.0", "9999999999999999999999"):
             yield get("", f"{MODEL}/versions/{version}{part}")
-    yield get("", MODEL + "/", DECODED)
+    yield get("", MODEL + "/")
     yield get("", MODEL + "//ready")
 
 
@@ -96,7 +96,7 @@ def verbs():
             yield Request("", verb + " " + path)
     for path in ("/v2", MODEL):
         yield Request("", "POST " + path)
-        yield Request("", "HEAD " + path, why="HEAD is GET without a body")
+        yield Request("", "HEAD " + path, why="HEAD is GET without a body (RFC 9110)")
     yield get("", INFER)
     yield Request("", "HEAD " + INFER)
 
@@ -175,7 +175,7 @@ def bad_bodies():
     yield raw("content type text/plain", good, Content_Type="text/plain")
     yield raw("compressed by gzip", gzip.compress(good), Content_Encoding="gzip")
     yield raw("compressed by deflate", zlib.compress(good), Content_Encoding="deflate")
-    yield raw("unknown compression", good, why="415 is HTTP's code for it", Content_Encoding="br")
+    yield raw("unknown compression", good, why="415 is HTTP's code for what the caller has to mend", Content_Encoding="br")
     for length in ("-1", "many", "1000000", "10", "0", "", "99999999999999999999"):
         yield binary(f"header length `{length}`" if length else "empty header length", length=length)
     yield binary("fewer bytes than binary_data_size", tail=b"1234")

@@ -14,14 +14,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import aio, errors, layers, likelihoods, potentials, priors, reasons, samplers, schedules, specs
+    from . import (
+        aio,
+        contexts,
+        errors,
+        layers,
+        likelihoods,
+        pki,
+        potentials,
+        priors,
+        reasons,
+        samplers,
+        schedules,
+        specs,
+    )
     from .draws import Draw, Draws
     from .errors import ChainfleetError, FieldViolation, JobFailed
     from .evaluation import Evaluation
     from .fleet import Fleet, connect
     from .job import Job
-    from .local_fleet import down, local
+    from .local_fleet import down, local, restore
     from .prediction import Member, Prediction
+    from .programs import run_program
     from .samplers import (
         BSAM,
         EMCMC,
@@ -115,23 +129,40 @@ __all__ = [
     "__version__",
     "aio",
     "connect",
+    "contexts",
     "down",
     "errors",
     "layers",
     "likelihoods",
     "local",
+    "pki",
     "potentials",
     "priors",
     "reasons",
+    "restore",
+    "run_program",
     "samplers",
     "schedules",
     "specs",
 ]
 _MODULES = frozenset(
-    ("aio", "errors", "layers", "likelihoods", "potentials", "priors", "reasons", "samplers", "schedules", "specs")
+    (
+        "aio",
+        "contexts",
+        "errors",
+        "layers",
+        "likelihoods",
+        "pki",
+        "potentials",
+        "priors",
+        "reasons",
+        "samplers",
+        "schedules",
+        "specs",
+    )
 )
 # Modules of all other names. The first ones are light; the last ones import grpc.
-_LIGHT = ("version", "errors", "samplers", "schedules", "specs")
+_LIGHT = ("version", "errors", "samplers", "schedules", "specs", "programs")
 _HEAVY = ("sources", "traces", "draws", "prediction", "evaluation", "job", "fleet", "local_fleet")
 
 

@@ -235,6 +235,10 @@ class Fleet:
         """See chainfleet.Fleet.doctor."""
         return await call(self.sync.doctor)
 
+    async def backup(self, folder: str | os.PathLike[str], *, verify: bool=False) -> str:
+        """See chainfleet.Fleet.backup."""
+        return await call(self.sync.backup, folder, verify=verify)
+
     async def run_program(self, *arguments: str) -> str:
         """See chainfleet.Fleet.run_program."""
         return await call(self.sync.run_program, *arguments)

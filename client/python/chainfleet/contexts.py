@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 
 from .addresses import find_token, parse_addresses
 from .errors import FailedPrecondition, InvalidArgument, NotFound, invalid_field, no_file
+from .programs import flags, run_program
 from .tls import NO_TLS, TlsFiles, find_tls_files
 
 _MOST_BYTES = 64 << 10  # for the file, and for a token
@@ -92,6 +93,26 @@ def find_server(
     files = find_tls_files(tls, TlsFiles(found.ca_file, found.cert_file, found.key_file))
     known = known if known or token is not None else find_token(found.token())
     return parse_addresses(found.address), known, files
+
+
+def known() -> Contexts:
+    """The servers that this user named, and the current one. Raises InvalidArgument for a file of another form."""
+    return read_contexts(file_of_contexts())
+
+
+def add(name: str, context: Context) -> None:
+    """Adds or replaces a server; the first one becomes the current one. Needs the program `chainfleet`."""
+    run_program(["context", "set", name, *flags(vars(context))])
+
+
+def use(name: str) -> None:
+    """Makes a server the current one, to which `connect` connects. Raises NotFound; needs the program `chainfleet`."""
+    run_program(["context", "use", name])
+
+
+def delete(name: str) -> None:
+    """Forgets a server. Raises NotFound; needs the program `chainfleet`."""
+    run_program(["context", "delete", name])
 
 
 def file_of_contexts() -> str:

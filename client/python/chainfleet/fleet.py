@@ -237,6 +237,14 @@ class Fleet(Resources):
         """
         return self.run_program("doctor")
 
+    def backup(self, folder: str | os.PathLike[str], *, verify: bool = False) -> str:
+        """Copies everything that the server holds to `folder`, while it serves; returns a summary. For admins.
+
+        The same folder again takes only what is new. verify: only check every file of the folder against its SHA-256.
+        `chainfleet.restore` reads the folder. Needs the program `chainfleet`.
+        """
+        return self.run_program("backup", os.fspath(folder), *(["--verify"] if verify else []))
+
     def run_program(self, *arguments: str) -> str:
         """Returns the output of `chainfleet ARGUMENTS` against this server. Raises NotFound without the program."""
         return programs.run_program(arguments, self.connection.environment())

@@ -12,7 +12,7 @@ from .addresses import DEFAULT_ADDRESS, find_token
 from .connection import Connection
 from .errors import Internal
 from .fleet import Fleet, connect
-from .programs import run_program
+from .programs import flags, run_program
 
 _connections: weakref.WeakSet[Connection] = weakref.WeakSet()  # connections to the fleets that `local` returned
 
@@ -40,15 +40,14 @@ def local(
     """
     found = find_token(token)
     given = {
-        "--workers": workers,
-        "--threads": threads,
-        "--device": device,
-        "--data-dir": None if data_dir is None else os.fspath(data_dir),
-        "--listen": listen or (None if _is_free(DEFAULT_ADDRESS) else "127.0.0.1:0"),
-        "--timeout": f"{timeout:g}s",
+        "workers": workers,
+        "threads": threads,
+        "device": device,
+        "data_dir": data_dir,
+        "listen": listen or (None if _is_free(DEFAULT_ADDRESS) else "127.0.0.1:0"),
+        "timeout": f"{timeout:g}s",
     }
-    arguments = [part for flag, value in given.items() if value is not None for part in (flag, str(value))]
-    arguments += ["--allow-modules"] if allow_modules else []
+    arguments = flags(given) + (["--allow-modules"] if allow_modules else [])
     with text.line(progress) as line:
         line.show("starting a server and workers on this machine")
         said = run_program(["up", *arguments], {"CHAINFLEET_TOKEN": found} if token else None)
@@ -67,7 +66,21 @@ def down(data_dir: str | os.PathLike[str] | None = None) -> None:
     """
     for connection in list(_connections):  # a server that ends waits for its clients; a later call connects again
         connection.close()
-    run_program(["down", *([] if data_dir is None else ["--data-dir", os.fspath(data_dir)])])
+    run_program(["down", *flags({"data_dir": data_dir})])
+
+
+def restore(
+    folder: str | os.PathLike[str],
+    data_dir: str | os.PathLike[str] | None = None,
+    state: str | None = None,
+    blobs: str | None = None,
+) -> str:
+    """Fills the empty stores of a server, while none runs, from the folder of `Fleet.backup`; returns a summary.
+
+    data_dir: default that of `local`. state: "sqlite" or "postgresql://..."; blobs: "s3://BUCKET/PREFIX"; defaults are
+    CHAINFLEET_STATE and CHAINFLEET_BLOBS, else stores in data_dir.
+    """
+    return run_program(["restore", os.fspath(folder), *flags({"data_dir": data_dir, "state": state, "blobs": blobs})])
 
 
 def _is_free(address: str) -> bool:

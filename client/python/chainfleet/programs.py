@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from .errors import (
     ChainfleetError,
@@ -67,6 +68,11 @@ def run_program(arguments: Sequence[str], environment: Mapping[str, str] | None 
     if done.returncode != 0:
         raise _failure(arguments[0], done.returncode, done.stderr)
     return done.stdout
+
+
+def flags(given: Mapping[str, Any]) -> list[str]:
+    """{"data_dir": "x"} as ["--data-dir=x"]; what is None or "" is left out."""
+    return [f"--{name.replace('_', '-')}={value}" for name, value in given.items() if value not in (None, "")]
 
 
 def _failure(verb: str, status: int, said: str) -> ChainfleetError:

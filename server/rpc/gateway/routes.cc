@@ -111,7 +111,6 @@ std::span<const Route> Routes() { return kRoutes; }
 RouteMatch FindRoute(const std::string& verb, const std::string& path) {
   RouteMatch match;
   std::vector<std::string> segments = absl::StrSplit(path, '/');
-  if (segments.size() > 2 && segments.back().empty()) segments.pop_back();  // "/v2/" is "/v2"
   for (std::string& segment : segments) {
     const std::optional<std::string> decoded = PercentDecoded(segment);
     if (!decoded) return match;

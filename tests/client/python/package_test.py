@@ -99,11 +99,11 @@ class Programs(unittest.TestCase):
             cf.local(workers=3, threads=1, device="cuda:0", data_dir="/d", token="secret", timeout=90, allow_modules=True)
         connect.assert_called_once_with("127.0.0.1:7", "secret")
         with open(log) as file:
-            self.assertEqual(file.read().split(), ("up --workers 3 --threads 1 --device cuda:0 --data-dir /d --listen 127.0.0.1:0 "
-                                                   "--timeout 90s --allow-modules secret").split())
+            self.assertEqual(file.read().split(), ("up --workers=3 --threads=1 --device=cuda:0 --data-dir=/d --listen=127.0.0.1:0 "
+                                                   "--timeout=90s --allow-modules secret").split())
         cf.down("/d")
         with open(log) as file:
-            self.assertEqual(file.read().split(), ["down", "--data-dir", "/d"])
+            self.assertEqual(file.read().split(), ["down", "--data-dir=/d"])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Runs the Stan program of docs/guides/from_stan.md, and the Python session beside it, and compares their posteriors.
+# Installs 100 MB of wheels in build/stan; takes a minute after that. Not part of run_all.sh.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+[ -n "${CHAINFLEET_BIN:-}" ] || deploy/build.sh chainfleet chainfleet-server chainfleet-worker
+venv=build/stan
+if ! cmp -s tests/stan/requirements.txt $venv/requirements.txt; then
+  /usr/bin/python3 -m venv --clear $venv
+  $venv/bin/pip install --quiet --require-hashes -r tests/stan/requirements.txt
+  cp tests/stan/requirements.txt $venv
+fi
+export CHAINFLEET_BIN=${CHAINFLEET_BIN:-$PWD/build/release/bin} PYTHONPATH=tests/support CHAINFLEET_NEWEST_WHEELS=1
+exec /usr/bin/python3 -B tests/stan/compare.py $PWD/$venv/bin/python docs/guides/from_stan.md

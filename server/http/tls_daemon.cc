@@ -11,7 +11,7 @@ namespace chainfleet {
 namespace {
 
 // TLS 1.2 and 1.3 with forward secrecy and authenticated encryption.
-constexpr char kPriorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-RSA:-MAC-ALL:+AEAD";
+constexpr char kPriorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-RSA:-MAC-ALL:+AEAD:%SERVER_PRECEDENCE";
 constexpr unsigned kMaxChain = 16;
 
 // Returns a GnuTLS error code.

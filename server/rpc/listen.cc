@@ -7,6 +7,7 @@
 #include <grpcpp/security/tls_credentials_options.h>
 
 #include "absl/strings/str_cat.h"
+#include "core/tls/cipher_order.h"
 #include "server/rpc/call_limits.h"
 
 namespace chainfleet {
@@ -43,6 +44,7 @@ void SetBounds(grpc::ServerBuilder* builder) {
 // Changed files take effect in new connections.
 std::shared_ptr<grpc::ServerCredentials> ServerCredentialsOf(const TlsFiles& files) {
   if (files.certificate.empty()) return grpc::InsecureServerCredentials();
+  PreferCiphersOfServer();
   using grpc::experimental::FileWatcherCertificateProvider;
   grpc::experimental::TlsServerCredentialsOptions options(std::make_shared<FileWatcherCertificateProvider>(
       files.key, files.certificate, files.authorities, kReloadSeconds));

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Makes a bare Debian 12 with some packages, copies a folder to /root/try and runs a script of it there, with the network of
+# Makes a bare Debian with some packages, copies a folder to /root/try and runs a script of it there, with the network of
 # this machine. Needs root and mmdebstrap. Part of tests/run_wheels.sh and tests/run_deb.sh.
-#   in_debian.sh PACKAGES FOLDER SCRIPT     PACKAGES: names and paths of .deb files, with commas
+#   in_debian.sh PACKAGES FOLDER SCRIPT [SUITE]     PACKAGES: names and paths of .deb files, with commas; SUITE: default bookworm
 set -euo pipefail
 [ "$(id -u)" = 0 ] || { echo "in_debian: needs root" >&2; exit 1; }
 debian=$(mktemp -d /var/tmp/chainfleet-debian.XXXXXX)
 trap 'rm -rf --one-file-system "$debian"' EXIT
 mmdebstrap --quiet --mode=root --variant=minbase --include="ca-certificates,$1" \
-  --hook-dir=/usr/share/mmdebstrap/hooks/file-mirror-automount bookworm "$debian"
+  --hook-dir=/usr/share/mmdebstrap/hooks/file-mirror-automount "${4:-bookworm}" "$debian"
 cp -r "$2" "$debian/root/try"
 cp -L --remove-destination /etc/ssl/certs/ca-certificates.crt "$debian/etc/ssl/certs/"
 for file in /etc/resolv.conf /etc/hosts /etc/pip.conf; do [ ! -e $file ] || cp -L --remove-destination $file "$debian/etc/"; done

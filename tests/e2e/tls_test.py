@@ -61,6 +61,14 @@ class SecuredFleet(started_fleet.StartedFleet):
         finally:
             connection.close()
 
+    def chosen(self, port, suites):
+        """The cipher suite of TLS 1.2 for a client that likes `suites` best first."""
+        context = self.context()
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        context.set_ciphers(suites)
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as plain, context.wrap_socket(plain, server_hostname="127.0.0.1") as secured:
+            return secured.cipher()[0]
+
     def serial(self, port):
         """The serial number of the certificate that a port shows."""
         with socket.create_connection(("127.0.0.1", port), timeout=20) as plain, \
@@ -111,6 +119,11 @@ class Tls(unittest.TestCase):
                 context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
             with socket.create_connection(("127.0.0.1", port), timeout=20) as plain, self.assertRaises((ssl.SSLError, ConnectionError)):
                 context.wrap_socket(plain, server_hostname="127.0.0.1")
+
+    def test_the_server_chooses_the_cipher_suite(self):
+        suites = ["ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-CHACHA20-POLY1305", "ECDHE-RSA-AES256-GCM-SHA384"]
+        for port in (self.fleet.http_port, int(self.fleet.addresses[0].rpartition(":")[2])):
+            self.assertEqual(self.fleet.chosen(port, ":".join(suites)), self.fleet.chosen(port, ":".join(suites[::-1])))
 
     def test_a_renewed_certificate_is_shown_without_a_restart(self):
         ports = (self.fleet.http_port, int(self.fleet.addresses[0].rpartition(":")[2]))

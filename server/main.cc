@@ -34,6 +34,7 @@ namespace {
 constexpr int kFailed = 1, kUsage = 2;
 constexpr absl::Duration kShutdownDeadline = absl::Seconds(10);
 constexpr int kLargeBufferBytes = 4 << 20;
+constexpr size_t kMostKeysBytes = 1 << 20;
 
 constexpr char kFooter[] =
     "CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE: callers must send it as a bearer token. The file may have several "
@@ -48,7 +49,8 @@ constexpr char kFooter[] =
 
 struct Flags {
   ServerOptions server;
-  std::string blobs, lease = "15s", predict_max_delay = "0ms", longest_call = "30m", port_file, log_level = "info";
+  std::string blobs, draw_keys, draw_keys_command, lease = "15s", predict_max_delay = "0ms", longest_call = "30m",
+                                                   port_file, log_level = "info";
   std::vector<std::string> tenant_weights, dataset_roots, oidc_rules;
   std::string share_half_life = "24h";
   std::string scale = "off", scale_script, scale_idle = "5m", scale_join = "5m";
@@ -189,6 +191,15 @@ void AddStoreFlags(CLI::App* app, Flags* flags) {
                   "http(s)://HOST[:PORT] at which workers reach S3, to upload draws directly; default: the server's "
                   "own endpoint; off: workers upload through the server")
       ->envname("CHAINFLEET_S3_PUBLIC_ENDPOINT");
+  app->add_option("--draw-keys", flags->draw_keys,
+                  "Encrypt draws and resume points at rest. File of lines ID KEY [TENANT], where KEY is that of "
+                  "`openssl rand -hex 32`; the first line that fits a tenant encrypts, all lines decrypt")
+      ->envname("CHAINFLEET_DRAW_KEYS");
+  app->add_option("--draw-keys-command", flags->draw_keys_command, "Shell command that prints these lines")
+      ->envname("CHAINFLEET_DRAW_KEYS_COMMAND")
+      ->excludes("--draw-keys");
+  app->add_flag("--renew-draws", flags->server.renew_draws,
+                "Use once, after the keys changed: before serving, encrypt all draws under the present ones");
   app->add_option(
          "--dataset-root", flags->dataset_roots,
          "FOLDER or s3://BUCKET/PREFIX, repeatable: this server reads data sets and networks below it that are "
@@ -375,6 +386,23 @@ absl::Status ReadIdentityFlags(Flags* flags) {
   return absl::OkStatus();
 }
 
+// Errors never hold a key.
+absl::StatusOr<ObjectKeys> ReadDrawKeys(const Flags& flags) {
+  absl::StatusOr<std::string> text = "";
+  if (!flags.draw_keys.empty()) text = RealFileSystem()->ReadRange(flags.draw_keys, 0, kMostKeysBytes);
+  if (!flags.draw_keys_command.empty()) {
+    std::vector<std::string> environment;
+    for (char** variable = environ; *variable != nullptr; ++variable) environment.push_back(*variable);
+    text = RunCommand(SystemClock(), {"/bin/sh", "-c", flags.draw_keys_command}, environment,
+                      {.time = absl::Seconds(60), .output_bytes = kMostKeysBytes});
+  }
+  CHAINFLEET_RETURN_IF_ERROR(Annotate(text.status(), "--draw-keys"));
+  CHAINFLEET_ASSIGN_OR_RETURN(ObjectKeys keys, ObjectKeys::Parse(*text));
+  const bool wanted = flags.server.renew_draws || !flags.draw_keys.empty() || !flags.draw_keys_command.empty();
+  if (wanted && keys.empty()) return absl::InvalidArgumentError("--draw-keys or --draw-keys-command gives no key");
+  return keys;
+}
+
 // The tokens of callers and workers. INVALID_ARGUMENT also if the server would be open to other hosts.
 absl::StatusOr<TokenTable> ReadTokens(const Flags& flags) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<std::string> callers, TokenText(kCallerToken));
@@ -526,6 +554,9 @@ int Main(int argc, char** argv) {
   absl::StatusOr<TokenTable> tokens = ReadTokens(flags);
   if (!tokens.ok()) return Fail(tokens.status());
   flags.server.tokens = *std::move(tokens);
+  absl::StatusOr<ObjectKeys> keys = ReadDrawKeys(flags);
+  if (!keys.ok()) return Fail(keys.status());
+  flags.server.draw_keys = *std::move(keys);
   absl::StatusOr<ShareSettings> shares = ReadShares(flags);
   if (!shares.ok()) return WrongUsage(std::string(shares.status().message()));
   flags.server.shares = *std::move(shares);

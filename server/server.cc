@@ -1,6 +1,7 @@
 #include "server/server.h"
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <thread>
 #include <utility>
@@ -274,18 +275,44 @@ absl::Status Server::CheckRestored(const std::function<void(const absl::Status&)
 }
 
 absl::Status Server::OpenBlobs(const ServerOptions& options) {
+  const auto tenant_of = [this](const std::string& job) {
+    const auto brief = coordinator_ == nullptr ? absl::NotFoundError(job) : coordinator_->dispatcher().GetBrief(job);
+    return brief.ok() ? brief->tenant : "";
+  };
   const ObjectPlace place(RealFileSystem(), options.data_directory);
   if (!options.objects_moved) CHAINFLEET_RETURN_IF_ERROR(place.Check(options.s3 ? options.s3->Url() : ""));
   if (!options.s3) {
     if (options.objects_moved) CHAINFLEET_RETURN_IF_ERROR(place.Keep(""));
-    CHAINFLEET_ASSIGN_OR_RETURN(blobs_, FileBlobStore::Open(RealFileSystem(), place.folder()));
+    CHAINFLEET_ASSIGN_OR_RETURN(auto folder, FileBlobStore::Open(RealFileSystem(), place.folder()));
+    blobs_ = std::make_unique<EncryptedBlobStore>(std::move(folder), options.draw_keys, tenant_of);
     return absl::OkStatus();
   }
   s3_transport_ = std::make_unique<CurlTransport>(options.s3->ca_bundle);
   auto client =
       std::make_unique<S3Client>(*options.s3, s3_transport_.get(), &clock_, RngKey{RandomBits()}, PauseThread);
-  CHAINFLEET_ASSIGN_OR_RETURN(blobs_, S3BlobStore::Open(std::move(client), {}));
+  CHAINFLEET_ASSIGN_OR_RETURN(auto bucket, S3BlobStore::Open(std::move(client), {}));
+  blobs_ = std::make_unique<EncryptedBlobStore>(std::move(bucket), options.draw_keys, tenant_of);
   return place.Keep(options.s3->Url());
+}
+
+// No object may be deleted meanwhile, so it runs before the garbage collector.
+absl::Status Server::RenewDraws() {
+  std::atomic<int64_t> looked_at = 0, renewed = 0;
+  const auto renew = [&](const std::vector<std::string>& names) {
+    std::vector<absl::Status> results(names.size());
+    ShareWork(threads_.get(), kS3Calls, std::ssize(names), [&](int64_t i) {
+      const absl::StatusOr<bool> done = blobs_->Renew(names[i]);
+      results[i] = done.status();
+      renewed += done.ok() && *done;
+    });
+    looked_at += std::ssize(names);
+    Log(LogLevel::kInfo, "encrypting draws under the present keys",
+        {{"objects", looked_at.load()}, {"renewed", renewed.load()}});
+    absl::Status status;
+    for (const absl::Status& result : results) status.Update(result);
+    return status;
+  };
+  return Annotate(blobs_->ListPages("", renew), "--renew-draws: start it again with the same flag");
 }
 
 void Server::AddDatasetRoots(const ServerOptions& options) {
@@ -298,7 +325,7 @@ void Server::AddDatasetRoots(const ServerOptions& options) {
 }
 
 void Server::SignUploads(const ServerOptions& options) {
-  if (!options.s3 || options.s3_public_endpoint == kNoPublicEndpoint) return;
+  if (!options.s3 || options.s3_public_endpoint == kNoPublicEndpoint || !options.draw_keys.empty()) return;
   S3Settings settings = *options.s3;
   if (!options.s3_public_endpoint.empty()) settings.endpoint = options.s3_public_endpoint;
   s3_public_ = std::make_unique<S3Client>(settings, s3_transport_.get(), &clock_, RngKey{}, PauseThread);
@@ -369,6 +396,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
       &clock_, threads_.get(), state_.get(), std::move(stored),
       OptionsOf(options, &control_metrics_, traces_.get(), findings_.get(), std::move(on_store_lost)));
   CHAINFLEET_RETURN_IF_ERROR(MakeAuthenticator(options));
+  if (options.renew_draws) CHAINFLEET_RETURN_IF_ERROR(RenewDraws());
   SignUploads(options);
   garbage_ =
       std::make_unique<GarbageCollector>(store_calls_.get(), state_.get(), &coordinator_->writer(), blobs_.get());

@@ -14,7 +14,7 @@
 #include "core/base/status.h"
 #include "core/base/thread_pool.h"
 #include "core/metrics/metrics.h"
-#include "core/store/blob_store/blob_store.h"
+#include "core/store/blob_store/encrypted_blob_store.h"
 #include "core/store/blob_store/http_transport.h"
 #include "core/store/blob_store/s3_client.h"
 #include "core/store/state_store/state_store.h"
@@ -52,6 +52,8 @@ struct ServerOptions {
   std::string advertise;           // address at which others reach this coordinator; empty: `listen`
   std::optional<S3Settings> s3;    // bucket of the objects; nullopt: the data directory
   std::string s3_public_endpoint;  // endpoint for workers; empty: that of `s3`; "off": objects go through the server
+  ObjectKeys draw_keys;            // if there are any, draws are encrypted at rest and go through the server
+  bool renew_draws = false;        // true once, after `draw_keys` changed
   std::vector<std::string> dataset_folders;  // file:// data sets must be below these, see DatasetRoots
   std::vector<S3Settings> dataset_buckets;   // s3:// data sets must be below their prefixes
   std::string listen = "127.0.0.1:7400";
@@ -114,6 +116,7 @@ class Server {
   absl::Status LockFolder(absl::Duration patience);
   absl::Status OpenBlobs(const ServerOptions& options);
   void AddDatasetRoots(const ServerOptions& options);
+  absl::Status RenewDraws();
   void SignUploads(const ServerOptions& options);
   absl::Status CheckRestored(const std::function<void(const absl::Status&)>& on_store_lost);
   void MakeThreads(const ServerOptions& options);
@@ -139,7 +142,8 @@ class Server {
   std::unique_ptr<LeadKeeper> lead_;
   std::unique_ptr<ThreadPool> lead_thread_;
   std::unique_ptr<HttpTransport> s3_transport_;
-  std::unique_ptr<BlobStore> blobs_, backup_copies_;
+  std::unique_ptr<EncryptedBlobStore> blobs_;
+  std::unique_ptr<BlobStore> backup_copies_;
   std::unique_ptr<S3Client> s3_public_;  // signs requests, sends none
   DatasetRoots dataset_roots_;
   const UploadBudget upload_budget_{limits::kMaxUploadsBytes};

@@ -28,6 +28,7 @@ CODE_ROW = r"^\| ([A-Z_]+) \| [^|]+ \| (.*?) \|$"  # code, meaning, remedy
 HINTS = {"MODULES_OFF": "on this machine: chainfleet.down(), then chainfleet.local(); elsewhere: docs/guides/access.md",
          "DATASET_NOT_FOUND": "upload it with fleet.put_dataset", "MODEL_NOT_FOUND": "upload it with fleet.put_model",
          "UNAUTHENTICATED": "pass token= to connect, or set CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE",
+         "NO_DRAW_KEY": "an operator adds the key that the message names to the server's keys of draws, and starts it again",
          "NO_DRAWS": "wait for draws: job.wait(); or ask for a newer version. fleet.job(NAME) says why a FAILED job has none",
          "ALIAS_NOT_FOUND": "list the aliases: fleet.aliases()", "TOKEN_NOT_FOUND": "list the tokens: fleet.tokens()", "WORKER_NOT_FOUND": "list the workers: fleet.workers()",
          "VERSION_NOT_FOUND": "list the versions: job.snapshots()", "JOB_ENDED": "nothing: its draws stay until job.delete()",

@@ -93,10 +93,12 @@ class Identity(unittest.TestCase):
         shutil.copy(os.path.join(self.fleet.data(0), "authority", "ca.crt"), authority)
         table = self.fleet.run("verify", job, "--authority", authority, check=True).stdout
         self.assertEqual(table.count(" worker-0 "), 2, table)
+        self.assertIn("sampled again, 20 draws", self.fleet.run("verify", job, "--replay", check=True).stdout)
+        self.assertEqual([found["id"] for found in self.fleet.json("get", "jobs")["jobs"] if found["state"] != "DELETING"], [job])
         self.fleet.kill("server-0")
         state = os.path.join(self.fleet.data(0), "state.db")
         with sqlite3.connect(state) as database:
-            [record] = database.execute("SELECT record FROM segments WHERE chain = 1 ORDER BY first_index LIMIT 1").fetchone()
+            [record] = database.execute("SELECT record FROM segments WHERE job = ? AND chain = 1 ORDER BY first_index LIMIT 1", (job,)).fetchone()
         for said, change in (("it is not signed", lambda r: r.pop("signature")),
                              ("it is signed by worker worker-0", lambda r: r.update(worker="somebody")),
                              ("the signature is not that of its worker", lambda r: r.update(signature="A" * 86 + "==")),
@@ -104,7 +106,7 @@ class Identity(unittest.TestCase):
             changed = json.loads(record)
             change(changed)
             with sqlite3.connect(state) as database:
-                database.execute("UPDATE segments SET record = ? WHERE chain = 1 AND first_index = ?", (json.dumps(changed), changed["first_index"]))
+                database.execute("UPDATE segments SET record = ? WHERE job = ? AND chain = 1 AND first_index = ?", (json.dumps(changed), job, changed["first_index"]))
             self.serve()
             refused = self.fleet.run("verify", job)
             self.assertEqual(refused.returncode, 1, refused.stderr)
@@ -113,11 +115,25 @@ class Identity(unittest.TestCase):
             self.assertEqual(self.fleet.run("verify", job, "--chain", "0").returncode, 0)
             self.fleet.kill("server-0")
         with sqlite3.connect(state) as database:
-            database.execute("UPDATE segments SET record = ? WHERE chain = 1 AND first_index = ?", (record, json.loads(record)["first_index"]))
+            database.execute("UPDATE segments SET record = ? WHERE job = ? AND chain = 1 AND first_index = ?", (record, job, json.loads(record)["first_index"]))
         shutil.rmtree(os.path.join(self.fleet.data(0), "authority"))
         self.serve()
         self.assertIn("another authority", self.fleet.run("verify", job).stderr)
         self.assertEqual(self.fleet.run("verify", job, "--authority", authority).returncode, 0)
+
+    def test_draws_of_another_job_file_are_found_by_a_replay(self):
+        self.start_worker(0, self.join_token())
+        job = self.fleet.submit(fleets.walk() + "seed: 3\n")
+        self.fleet.run("wait", job, "--timeout", "60s", check=True)
+        self.fleet.kill("server-0")
+        with sqlite3.connect(os.path.join(self.fleet.data(0), "state.db")) as database:
+            changed = database.execute("""UPDATE jobs SET plan = replace(plan, '"seed":3', '"seed":4') WHERE plan LIKE '%"seed":3,%'""").rowcount
+        self.assertEqual(changed, 1)
+        self.serve()
+        self.assertEqual(self.fleet.run("verify", job).returncode, 0, "the records are as they were signed")
+        refused = self.fleet.run("verify", job, "--replay")
+        self.assertEqual(refused.returncode, 1, refused)
+        self.assertRegex(refused.stderr, rf"chain {job}/0, draw 0: job replay-\w+, which has the same job file, has another one")
 
 
 if __name__ == "__main__":

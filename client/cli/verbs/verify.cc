@@ -9,6 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/cli/verbs/replay.h"
 #include "client/cli/verbs/verbs.h"
 #include "client/cli/views/table.h"
 #include "client/lib/draw_reader.h"
@@ -23,7 +24,7 @@ struct VerifyOptions {
   std::string job;
   std::vector<std::string> authorities;
   std::optional<int32_t> chain;
-  bool allow_unsigned = false;
+  bool allow_unsigned = false, replay = false;
 };
 
 struct ChainFacts {
@@ -123,6 +124,9 @@ absl::Status Verify(Invocation* run, const VerifyOptions& options) {
   CHAINFLEET_RETURN_IF_ERROR(ReadDraws(&client, records, [](const CheckedSegment&) { return absl::OkStatus(); }));
   std::cout << FactsTable(chains).Render()
             << "every segment has the digest that its worker signed, and follows the one before it\n";
+  if (!options.replay) return absl::OkStatus();
+  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t draws, Replay(&client, options.job, records, run->timeout));
+  std::cout << "sampled again, " << draws << " draws have the same bits\n";
   return absl::OkStatus();
 }
 
@@ -134,7 +138,8 @@ void AddVerify(CLI::App* program, Invocation* run) {
       program, run, "verify",
       "Read all draws of a job and check that they are as the workers committed and signed them, from draw 0 on",
       "  chainfleet verify moons\n"
-      "  chainfleet verify moons --authority authority.crt    # kept from DATA/authority/ca.crt",
+      "  chainfleet verify moons --authority authority.crt    # kept from DATA/authority/ca.crt\n"
+      "  chainfleet verify moons --chain 0 --replay           # costs what the job cost",
       [=] { return Verify(run, *options); });
   AddJobArgument(verify, &options->job);
   verify->add_option("--chain", options->chain, "Only this chain")->check(CountAtLeast(0));
@@ -145,6 +150,8 @@ void AddVerify(CLI::App* program, Invocation* run) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->option_text("FILE");
   verify->add_flag("--allow-unsigned", options->allow_unsigned, "Accept segments without a signature, and count them");
+  verify->add_flag("--replay", options->replay,
+                   "Also sample the job a second time, as a job that is deleted afterwards, and compare every draw");
   AddServerOptions(verify, run);
 }
 

@@ -364,13 +364,14 @@ class Job:
             }
             self._run("report", given, {"--flatness": flatness})
 
-    def verify(self, authority: str | os.PathLike[str] = "") -> str:
+    def verify(self, authority: str | os.PathLike[str] = "", *, replay: bool = False) -> str:
         """Reads all draws and checks that the workers signed them as they are. Needs the program `chainfleet`.
 
         authority: file with the certificate of the authority of workers (PEM); "": the one that the server names.
-        Returns a table of the chains. Raises DataLoss naming the first segment that is not as it was signed.
+        replay: also samples the job a second time, as a job that is deleted afterwards, and compares every draw.
+        Returns a table of the chains. Raises DataLoss naming the first segment or draw that is not as it should be.
         """
-        return self._run("verify", {"--authority": os.fspath(authority)}, {})
+        return self._run("verify", {"--authority": os.fspath(authority)}, {"--replay": replay})
 
     def _run(self, verb: str, given: dict[str, str], switches: dict[str, bool]) -> str:
         """Runs the program with the flags that have a value, and the switches that are on."""

@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 
 import fleet as fleets
+import glewlwyd
 import oidc_issuer
 import started_fleet
 from real_server import free_ports
@@ -108,6 +109,47 @@ class Oidc(unittest.TestCase):
             for url in ("http://id.example.org", "http://127.0.0.1.example.org", "http://127.0.0.1:80@example.org", "ftp://127.0.0.1"):
                 self.assertIn("https://", refused("--oidc-issuer", url, "--oidc-audience", "fleet", "--oidc-rule", "sub=ada -> vision"))
             self.assertIn("--oidc-keys", refused(*issuer, "--oidc-rule", "sub=ada -> vision", "--oidc-keys", folder + "/none.json"))
+
+
+class RealIssuer(unittest.TestCase):
+    """Glewlwyd of Debian, over HTTPS with an authority that the host does not know."""
+
+    def setUp(self):
+        self.fleet = started_fleet.StartedFleet()
+        self.addCleanup(self.fleet.close)
+        pki = self.fleet.path("pki")
+        self.fleet.run("pki", "init", "--folder", pki, check=True)
+        self.fleet.run("pki", "issue", "issuer", "--host", "localhost", "--folder", pki, check=True)
+        self.authority = os.path.join(pki, "ca.crt")
+        self.issuer = glewlwyd.Glewlwyd(self.authority, os.path.join(pki, "issuer.crt"), os.path.join(pki, "issuer.key"))
+        self.addCleanup(self.issuer.close)
+        self.issuer.start()
+
+    def serve(self, *flags):
+        self.fleet.start_server(0, "--oidc-issuer", self.issuer.url, "--oidc-audience", glewlwyd.SCOPE, "--oidc-rule",
+                                f"client_id={glewlwyd.CLIENT} -> vision writer", *flags, environment={"CHAINFLEET_TOKEN": ADMIN})
+        self.fleet.wait_until(0, lambda answer: "does not know" not in answer.stderr and answer.returncode != 5)
+
+    def test_its_tokens_are_taken_also_after_its_key_changed(self):
+        self.serve("--oidc-ca", self.authority)
+        self.fleet.environment = {"CHAINFLEET_TOKEN": self.issuer.token()}
+        job = self.fleet.submit(fleets.walk())
+        self.assertEqual(self.fleet.json("describe", job)["tenant"], "vision")
+        self.assertEqual(self.fleet.run("token", "list").returncode, 4, "a writer makes no tokens")
+        self.issuer.change_key()
+        self.serve("--oidc-ca", self.authority)  # it reads the keys at its start, and later at most every 30 s
+        refused = self.fleet.run("get", "jobs")
+        self.assertEqual(refused.returncode, 4, refused)
+        self.assertIn("did not publish", refused.stderr)
+        self.fleet.environment = {"CHAINFLEET_TOKEN": self.issuer.token()}
+        self.assertIn(job, self.fleet.run("get", "jobs", check=True).stdout)
+
+    def test_without_its_authority_no_token_is_taken(self):
+        self.serve()
+        refused = self.fleet.run("get", "jobs", "--timeout", "2s", env={"CHAINFLEET_TOKEN": self.issuer.token()})
+        self.assertNotEqual(refused.returncode, 0)
+        with open(self.fleet.path("run", "server-0.log")) as log:
+            self.assertIn("cannot read the issuer's keys", log.read())
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/base/saturating.h"
 
 namespace chainfleet {
 namespace {
@@ -19,9 +20,8 @@ bool Is(const TensorSignature& given, const std::vector<int64_t>& shape) {
   return given.type == kFloat && given.shape == shape;
 }
 
-// A network of indices, such as tokens, reads them from a data set of whole numbers.
-bool Reads(const TensorSignature& input, const std::vector<int64_t>& shape) {
-  return (input.type == kFloat || input.type == "int64" || input.type == "int32") && input.shape == shape;
+bool IsReadable(const TensorSignature& input) {
+  return input.type == kFloat || input.type == "int64" || input.type == "int32" || input.type == "bool";
 }
 
 std::string Shape(const std::vector<int64_t>& shape) { return absl::StrCat("[", absl::StrJoin(shape, ", "), "]"); }
@@ -77,6 +77,20 @@ bool IsSampled(const std::string& name, const std::vector<std::string>& patterns
          std::ranges::any_of(patterns, [&](const std::string& pattern) { return Matches(pattern, name); });
 }
 
+std::string WhyUnread(const std::vector<TensorSignature>& inputs, const std::vector<int64_t>& row) {
+  std::vector<int64_t> wanted = {0};
+  std::vector<std::string> names;
+  for (const TensorSignature& input : inputs) {
+    wanted[0] = SaturatingAdd(wanted[0], NumValues(input.shape));
+    names.push_back(Render(input));
+  }
+  if (inputs.size() == 1) wanted = inputs[0].shape;
+  if (!inputs.empty() && row == wanted && std::ranges::all_of(inputs, IsReadable)) return "";
+  const std::string rows = inputs.size() > 1 ? absl::StrCat(" in rows ", Render({"", kFloat, wanted})) : "";
+  return absl::StrCat("the network takes ", absl::StrJoin(names, " and "), rows, ", the data set has ",
+                      Render({"", kFloat, row}));
+}
+
 std::string WhyNoStart(const std::vector<TensorSignature>& tensors, const std::vector<ParameterShape>& parameters) {
   std::map<std::string, const TensorSignature*> unused;
   for (const TensorSignature& tensor : tensors) unused[tensor.name] = &tensor;
@@ -102,11 +116,7 @@ absl::StatusOr<std::vector<ParameterShape>> ParametersOf(const NetworkSignature&
                                                          const std::string& path,
                                                          const std::vector<std::string>& sample) {
   const auto refused = [&](const std::string& why) { return InvalidFields({{path, why}}); };
-  if (network.inputs.size() != 1 || !Reads(network.inputs[0], input_shape)) {
-    const auto render = [](std::string* text, const TensorSignature& input) { text->append(Render(input)); };
-    return refused(absl::StrCat("the network takes ", absl::StrJoin(network.inputs, " and ", render),
-                                ", the data set has ", Render({"", kFloat, input_shape})));
-  }
+  if (const std::string why = WhyUnread(network.inputs, input_shape); !why.empty()) return refused(why);
   if (!Is(network.output, {num_outputs})) {
     return refused(absl::StrCat("the network gives ", Render(network.output), ", the likelihood needs ",
                                 Render({"", kFloat, {num_outputs}})));

@@ -16,6 +16,7 @@ struct TensorSignature {
   std::string name;
   std::string type;  // "float32", as PyTorch writes it
   std::vector<int64_t> shape;
+  bool is_whole() const { return type != "float32"; }  // REQUIRES: an input that WhyUnread accepts. Indices or a mask
   static void Fields(auto& self, auto&& visit) {
     visit("name", self.name);
     visit("type", self.type);
@@ -42,9 +43,14 @@ struct NetworkSignature {
 // or there are none.
 bool IsSampled(const std::string& name, const std::vector<std::string>& patterns);
 
+// Returns why a network cannot read rows of the shape `row`, or "". A row has the shape of the only input, or is a
+// vector of several inputs side by side, each in C order. Inputs are float32, int64, int32 or bool; a row has float32
+// numbers for all of them.
+std::string WhyUnread(const std::vector<TensorSignature>& inputs, const std::vector<int64_t>& row);
+
 // Returns the parameters that `sample` names in layout order. INVALID_ARGUMENT with a violation at `path` unless the
-// network takes float32 [n, input_shape...], gives float32 [n, num_outputs], and has parameters, all of them float32
-// and not empty; or with one at "sample[i]" for a pattern that matches no parameter.
+// network reads rows of `input_shape` (WhyUnread), gives float32 [n, num_outputs], and has parameters, all of them
+// float32 and not empty; or with one at "sample[i]" for a pattern that matches no parameter.
 absl::StatusOr<std::vector<ParameterShape>> ParametersOf(const NetworkSignature& network,
                                                          const std::vector<int64_t>& input_shape, int64_t num_outputs,
                                                          const std::string& path,

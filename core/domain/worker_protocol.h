@@ -58,6 +58,12 @@ struct JobPlan {
 
 inline const StoredModel* StoredOf(const JobPlan& plan) { return plan.module ? &*plan.module : nullptr; }
 
+// Returns the inputs that are side by side in a row (WhyUnread); empty if a row is the only input.
+inline std::vector<TensorSignature> ColumnsOf(const JobPlan& plan) {
+  const bool several = plan.module && plan.module->signature && plan.module->signature->inputs.size() > 1;
+  return several ? plan.module->signature->inputs : std::vector<TensorSignature>();
+}
+
 // Returns the files that the job keeps from being deleted.
 inline std::vector<const StoredModel*> FilesOf(const JobPlan& plan) {
   std::vector<const StoredModel*> files;

@@ -18,6 +18,7 @@ using Json = nlohmann::json;
 using Kind = ExportedValues::Kind;
 
 constexpr int64_t kSchemaMajor = 8;
+constexpr size_t kMaxInputs = 64;
 constexpr int64_t kMinRows = 2;  // torch.export takes one row for a special case
 
 absl::Status Refuse(const std::string& what) { return absl::InvalidArgumentError(what); }
@@ -134,6 +135,10 @@ absl::Status ProgramReader::AddInputs(const Json& specs, const Json& metas) {
                                  " is not supported, only tensors are"));
     }
     const auto& name = argument.at("as_tensor").at("name").get_ref<const std::string&>();
+    if (name.size() > kMaxExportedNameBytes) {
+      return Refuse(absl::StrCat("input ", ShownName(name), ": the name is too long"));
+    }
+    if (program_.inputs.size() == kMaxInputs) return Refuse(absl::StrCat("has more than ", kMaxInputs, " inputs"));
     CHAINFLEET_RETURN_IF_ERROR(values_.Add(name, Kind::kTensor).status());
     const absl::Status set = SetSignature(name, metas, &program_.inputs.emplace_back());
     if (!set.ok()) return Annotate(set, absl::StrCat("input ", ShownName(name)));

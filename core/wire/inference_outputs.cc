@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -98,8 +99,17 @@ void AddMeanGradient(const Prediction& prediction, const std::vector<int64_t>& r
 bool IsOfQuantiles(const std::string& output) { return output == kQuantiles || output == kQuantileErrors; }
 bool IsGradient(const std::string& output) { return output == kMeanGradient || output == kMemberGradients; }
 
-std::vector<InferenceTensor> InferenceInputs(const std::vector<int64_t>& input_shape, InputType type) {
-  return {{"x", type == InputType::kUint8 ? "UINT8" : "FP32", input_shape}};
+std::vector<InferenceTensor> InferenceInputs(const std::vector<int64_t>& input_shape, InputType type,
+                                             const std::vector<TensorSignature>& columns) {
+  if (columns.empty() || type == InputType::kUint8) {
+    return {{"x", type == InputType::kUint8 ? "UINT8" : "FP32", input_shape}};
+  }
+  std::vector<InferenceTensor> inputs;
+  for (const TensorSignature& column : columns) {
+    const std::string type_of = !column.is_whole() ? "FP32" : absl::AsciiStrToUpper(column.type);  // INT64, INT32, BOOL
+    inputs.push_back({column.name, type_of, column.shape});
+  }
+  return inputs;
 }
 
 std::vector<InferenceTensor> InferenceOutputs(const Targets& targets, const std::vector<int64_t>& input_shape) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/domain/network_signature.h"
 #include "core/domain/prediction.h"
 #include "inference/grpc_service.pb.h"
 
@@ -29,8 +30,10 @@ struct InferenceTensor {
   std::vector<int64_t> row_shape;
 };
 
-// Returns the inputs of a job with this shape and type.
-std::vector<InferenceTensor> InferenceInputs(const std::vector<int64_t>& input_shape, InputType type);
+// Returns the inputs of a job with this shape and type: `x`, or the inputs that are side by side in its rows. These are
+// taken by their names if they are stored as float32.
+std::vector<InferenceTensor> InferenceInputs(const std::vector<int64_t>& input_shape, InputType type,
+                                             const std::vector<TensorSignature>& columns = {});
 
 // Returns every output of a job with these targets: scores, their errors, quantiles, quantile errors, members,
 // gradients. Without `input_shape` the shapes of gradients lack it.

@@ -13,29 +13,30 @@ namespace {
 
 using Tensor = inference::ModelInferRequest::InferInputTensor;
 
-enum class Datatype { kUint8, kFp16, kBf16, kFp32, kFp64 };
+enum class Datatype { kUint8, kFp16, kBf16, kFp32, kFp64, kBool, kInt32, kInt64 };
 
 struct DatatypeEntry {
   const char* name;
   Datatype type;
   int64_t bytes;
+  bool only_in_columns = false;
 };
-constexpr DatatypeEntry kDatatypes[] = {{"UINT8", Datatype::kUint8, 1},
-                                        {"FP16", Datatype::kFp16, 2},
-                                        {"BF16", Datatype::kBf16, 2},
-                                        {"FP32", Datatype::kFp32, 4},
-                                        {"FP64", Datatype::kFp64, 8}};
+constexpr DatatypeEntry kDatatypes[] = {{"UINT8", Datatype::kUint8, 1},       {"FP16", Datatype::kFp16, 2},
+                                        {"BF16", Datatype::kBf16, 2},         {"FP32", Datatype::kFp32, 4},
+                                        {"FP64", Datatype::kFp64, 8},         {"BOOL", Datatype::kBool, 1, true},
+                                        {"INT32", Datatype::kInt32, 4, true}, {"INT64", Datatype::kInt64, 8, true}};
 
 template <typename... Parts>
 absl::Status Invalid(const Tensor& tensor, const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat("input '", tensor.name(), "' ", parts...));
 }
 
-absl::StatusOr<DatatypeEntry> DatatypeOf(const Tensor& tensor) {
+absl::StatusOr<DatatypeEntry> DatatypeOf(const Tensor& tensor, bool is_column) {
   for (const DatatypeEntry& entry : kDatatypes) {
-    if (tensor.datatype() == entry.name) return entry;
+    if (tensor.datatype() == entry.name && (is_column || !entry.only_in_columns)) return entry;
   }
-  return Invalid(tensor, "has datatype '", tensor.datatype(), "': FP32, FP16, BF16, FP64 or UINT8 is expected");
+  return Invalid(tensor, "has datatype '", tensor.datatype(), "': ", is_column ? "INT64, INT32, BOOL, " : "",
+                 "FP32, FP16, BF16, FP64 or UINT8 is expected");
 }
 
 absl::StatusOr<int64_t> NumElements(const Tensor& tensor) {
@@ -85,6 +86,18 @@ absl::StatusOr<std::string> FromFp64(const Tensor& tensor, const std::string& by
   return floats;
 }
 
+template <typename Whole>
+absl::StatusOr<std::string> FromWhole(const Tensor& tensor, const std::string& bytes) {
+  constexpr int64_t kExact = 1 << 24;
+  bool fits = true;
+  std::string floats = Converted<Whole>(bytes, [&fits](Whole value) {
+    fits &= value >= -kExact && value <= kExact;
+    return static_cast<float>(value);
+  });
+  if (!fits) return Invalid(tensor, "has a whole number beyond 2^24, which float32 cannot hold");
+  return floats;
+}
+
 template <typename Values>
 std::string BytesOf(const Values& values) {
   return std::string(reinterpret_cast<const char*>(values.data()),
@@ -108,6 +121,15 @@ absl::StatusOr<std::string> BytesOfContents(const Tensor& tensor, Datatype type)
   } else if (type == Datatype::kFp64) {
     bytes = BytesOf(contents.fp64_contents());
     of_type = contents.fp64_contents_size();
+  } else if (type == Datatype::kInt64) {
+    bytes = BytesOf(contents.int64_contents());
+    of_type = contents.int64_contents_size();
+  } else if (type == Datatype::kInt32) {
+    bytes = BytesOf(contents.int_contents());
+    of_type = contents.int_contents_size();
+  } else if (type == Datatype::kBool) {
+    bytes = BytesOf(contents.bool_contents());
+    of_type = contents.bool_contents_size();
   } else if (type == Datatype::kUint8) {
     of_type = contents.uint_contents_size();
     for (const uint32_t value : contents.uint_contents()) {
@@ -122,10 +144,32 @@ absl::StatusOr<std::string> BytesOfContents(const Tensor& tensor, Datatype type)
   return bytes;
 }
 
-}  // namespace
+// Returns float32 bytes, or those of UINT8 unless it is a column.
+absl::StatusOr<std::string> NumbersOf(const Tensor& tensor, Datatype type, bool is_column, std::string* raw) {
+  const auto same = [](auto value) { return static_cast<float>(value); };
+  switch (type) {
+    case Datatype::kUint8:
+      return is_column ? Converted<uint8_t>(*raw, same) : std::move(*raw);
+    case Datatype::kBool:
+      return Converted<uint8_t>(*raw, [](uint8_t value) { return value == 0 ? 0.0f : 1.0f; });
+    case Datatype::kFp16:
+      return Converted<uint16_t>(*raw, FromFp16);
+    case Datatype::kBf16:
+      return Converted<uint16_t>(*raw, FromBf16);
+    case Datatype::kFp64:
+      return FromFp64(tensor, *raw);
+    case Datatype::kInt32:
+      return FromWhole<int32_t>(tensor, *raw);
+    case Datatype::kInt64:
+      return FromWhole<int64_t>(tensor, *raw);
+    case Datatype::kFp32:
+      break;
+  }
+  return std::move(*raw);
+}
 
-absl::StatusOr<InputTensor> InputFromProto(const Tensor& tensor, std::string* raw) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const DatatypeEntry datatype, DatatypeOf(tensor));
+absl::StatusOr<InputTensor> Read(const Tensor& tensor, std::string* raw, bool is_column) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const DatatypeEntry datatype, DatatypeOf(tensor, is_column));
   CHAINFLEET_ASSIGN_OR_RETURN(const int64_t elements, NumElements(tensor));
   if (raw != nullptr && NumContents(tensor.contents()) > 0) {
     return Invalid(tensor, "has contents although the request has raw bytes: give one of them");
@@ -141,24 +185,16 @@ absl::StatusOr<InputTensor> InputFromProto(const Tensor& tensor, std::string* ra
                    datatype.bytes, " each");
   }
   InputTensor input;
-  input.type = datatype.type == Datatype::kUint8 ? InputType::kUint8 : InputType::kFloat32;
+  input.type = datatype.type == Datatype::kUint8 && !is_column ? InputType::kUint8 : InputType::kFloat32;
   input.shape.assign(tensor.shape().begin(), tensor.shape().end());
-  switch (datatype.type) {
-    case Datatype::kUint8:
-    case Datatype::kFp32:
-      input.bytes = std::move(*raw);
-      break;
-    case Datatype::kFp16:
-      input.bytes = Converted<uint16_t>(*raw, FromFp16);
-      break;
-    case Datatype::kBf16:
-      input.bytes = Converted<uint16_t>(*raw, FromBf16);
-      break;
-    case Datatype::kFp64:
-      CHAINFLEET_ASSIGN_OR_RETURN(input.bytes, FromFp64(tensor, *raw));
-      break;
-  }
+  CHAINFLEET_ASSIGN_OR_RETURN(input.bytes, NumbersOf(tensor, datatype.type, is_column, raw));
   return input;
 }
+
+}  // namespace
+
+absl::StatusOr<InputTensor> InputFromProto(const Tensor& tensor, std::string* raw) { return Read(tensor, raw, false); }
+
+absl::StatusOr<InputTensor> ColumnFromProto(const Tensor& tensor, std::string* raw) { return Read(tensor, raw, true); }
 
 }  // namespace chainfleet

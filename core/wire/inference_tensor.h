@@ -15,4 +15,9 @@ namespace chainfleet {
 absl::StatusOr<InputTensor> InputFromProto(const inference::ModelInferRequest::InferInputTensor& tensor,
                                            std::string* raw);
 
+// The same for an input that is a part of a row. All datatypes become float32, also INT64, INT32 and BOOL.
+// INVALID_ARGUMENT too for a whole number beyond 2^24.
+absl::StatusOr<InputTensor> ColumnFromProto(const inference::ModelInferRequest::InferInputTensor& tensor,
+                                            std::string* raw);
+
 }  // namespace chainfleet

@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "core/base/status.h"
 #include "core/domain/draw.h"
+#include "core/domain/network_signature.h"
 #include "core/domain/prediction.h"
 #include "inference/grpc_service.pb.h"
 
@@ -37,10 +38,12 @@ struct InferenceCall {
   bool WantsGradients() const;
 };
 
-// INVALID_ARGUMENT: inputs other than exactly one "x"; an invalid datatype; a shape that is negative or overflows; raw
-// bytes and contents mixed, or of the wrong size; a value beyond float32; an unknown or malformed parameter, also of an
-// output; an output of quantiles without levels.
-absl::StatusOr<InferenceCall> FromProto(inference::ModelInferRequest request);
+// `columns` are the inputs that may come by their names, each once, in place of rows "x" with all of them side by side.
+// INVALID_ARGUMENT: other inputs, or of another shape than their column's; an invalid datatype; a shape that is
+// negative or overflows; raw bytes and contents mixed, or of the wrong size; a value beyond float32; an unknown or
+// malformed parameter, also of an output; an output of quantiles without levels.
+absl::StatusOr<InferenceCall> FromProto(inference::ModelInferRequest request,
+                                        const std::vector<TensorSignature>& columns = {});
 
 // Maps "" to 0, the newest version. INVALID_ARGUMENT unless the text is a number from 1 on; NOT_FOUND for "0".
 absl::StatusOr<int64_t> VersionFromProto(const std::string& version);

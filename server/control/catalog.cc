@@ -38,15 +38,35 @@ absl::Status OtherKind(const StoredModel& file, const std::string& path) {
   return InvalidFields({{path, absl::StrCat("model ", file.name, " is a ", kind)}});
 }
 
-bool TakesIndices(const JobPlan& plan) {
-  if (plan.spec.model.has_layers()) return TakesIndices(LayersOf(plan.spec.model));
-  const auto takes_indices = [](const TensorSignature& input) { return input.type.starts_with("int"); };
-  return plan.module && plan.module->signature && std::ranges::any_of(plan.module->signature->inputs, takes_indices);
-}
-
 // Leaves inputs as they are in the data set, without the x / 255 scale of images.
 Normalisation AsStored(InputType type) {
   return type == InputType::kUint8 ? Normalisation{{0}, {1.0 / 255}} : Normalisation();
+}
+
+// Leaves the columns of indices and masks as they are in the data set. REQUIRES: its rows are vectors of these inputs.
+Normalisation OfColumns(const std::vector<TensorSignature>& inputs, const Normalisation& measured, InputType type) {
+  const Normalisation given = measured.Spelled(), as_stored = AsStored(type).Spelled();
+  Normalisation columns;
+  for (const TensorSignature& input : inputs) {
+    for (int64_t i = 0; i < NumValues(input.shape); ++i) {
+      const size_t from = given.mean.size() == 1 ? 0 : columns.mean.size();
+      columns.mean.push_back(input.is_whole() ? as_stored.mean[0] : given.mean[from]);
+      columns.stddev.push_back(input.is_whole() ? as_stored.stddev[0] : given.stddev[from]);
+    }
+  }
+  return columns;
+}
+
+// The normalisation of a data set for what the network reads of it: indices and masks stay as they are.
+Normalisation NormalisationFor(const JobPlan& plan, const Normalisation& measured) {
+  const InputType type = plan.dataset->input_type;
+  if (plan.spec.model.has_layers()) return TakesIndices(LayersOf(plan.spec.model)) ? AsStored(type) : measured;
+  if (!plan.module || !plan.module->signature) return measured;
+  const std::vector<TensorSignature>& inputs = plan.module->signature->inputs;
+  if (std::ranges::none_of(inputs, &TensorSignature::is_whole)) return measured;
+  if (inputs.size() == 1) return AsStored(type);
+  const bool fits = WhyUnread(inputs, plan.dataset->input_shape).empty();  // else the job is refused later
+  return fits ? OfColumns(inputs, measured, type) : measured;
 }
 
 // Returns the key of the item that the name means to the tenant.
@@ -168,7 +188,7 @@ absl::Status Catalog::FindData(const std::string& tenant, JobPlan* plan) const {
     plan->module = *module;
     plan->module->shared_with.clear();
   }
-  if (plan->dataset && TakesIndices(*plan)) plan->normalisation = AsStored(plan->dataset->input_type);
+  if (plan->dataset) plan->normalisation = NormalisationFor(*plan, plan->normalisation);
   plan->weights.clear();
   for (const std::string& name : plan->spec.init.weights) {
     const absl::StatusOr<StoredModel> file = models().Get(reader, name);

@@ -74,7 +74,7 @@ inference::DataType TypeOf(const std::string& datatype) {
 }
 
 std::vector<InferenceTensor> InputsOf(const JobBrief& job) {
-  return InferenceInputs(job.plan->dataset->input_shape, job.plan->dataset->input_type);
+  return InferenceInputs(job.plan->dataset->input_shape, job.plan->dataset->input_type, ColumnsOf(*job.plan));
 }
 
 void Describe(const InferenceTensor& tensor, inference::ModelMetadataResponse::TensorMetadata* proto) {
@@ -346,7 +346,7 @@ void InferenceService::Infer(const Context& context, inference::ModelInferReques
   const absl::StatusOr<Model> model = Find(context, request.model_name(), request.model_version());
   if (!model.ok()) return answer->Fail(model.status());
   const FailureCount failure(parts_, model->job, model->version);
-  absl::StatusOr<InferenceCall> parsed = FromProto(std::move(request));
+  absl::StatusOr<InferenceCall> parsed = FromProto(std::move(request), ColumnsOf(*model->job.plan));
   absl::Status status = parsed.status();
   if (status.ok()) status = CheckOutputs(parsed->outputs, model->targets, !parsed->quantiles.empty());
   if (status.ok()) status = CheckReply(*parsed, *model->job.plan->dataset);

@@ -100,6 +100,9 @@ v1::Job RenderJob(const JobView& view, bool with_chains) {
     const std::vector<int64_t>& shape = view.plan->dataset->input_shape;
     job.mutable_inputs()->mutable_shape()->Add(shape.begin(), shape.end());
     *job.mutable_inputs()->mutable_normalisation() = ToProto(view.plan->normalisation.Spelled());
+    for (const TensorSignature& column : ColumnsOf(*view.plan)) {
+      *job.mutable_inputs()->add_columns() = Written<v1::TensorSignature>(column);
+    }
     const std::vector<std::string>& names = view.plan->dataset->class_names;
     job.mutable_inputs()->mutable_class_names()->Add(names.begin(), names.end());
     if (std::holds_alternative<Numbers>(view.plan->dataset->targets)) {

@@ -3,6 +3,8 @@ import json
 import os
 import struct
 import unittest
+import urllib.error
+import urllib.request
 import zipfile
 
 import fleet as fleets
@@ -99,6 +101,56 @@ class Exported(unittest.TestCase):
         job = self.fleet.submit(self.job("words", "strange"))
         self.assertNotEqual(self.fleet.run("wait", job, "--timeout", "120s").returncode, 0)
         self.assertIn("index out of range", self.fleet.run("get", "chains", job, "-o", "json", check=True).stdout)
+
+    def test_a_network_of_several_inputs(self):
+        def row(i):
+            ids, mask = [(7 * i + j) % 50 for j in range(6)], [int(j == 0 or (i + j) % 3 == 0) for j in range(6)]
+            return ids + mask + [(i * (3 + j) % 11) / 2 + 5 for j in range(8)]
+
+        path, rows = self.fleet.path("masked.csv"), [row(i) for i in range(200)]
+        with open(path, "w") as file:
+            for i, values in enumerate(rows):
+                print(*values, i % 4, sep=",", file=file)
+        self.fleet.run("dataset", "put", "masked", path, check=True)
+        self.assertIn("int64 [6] + bool [6] + float32 [2, 4]", self.put("masked", "masked"))
+        job = self.fleet.submit(self.job("masked", "masked"))
+        self.fleet.run("wait", job, "--timeout", "120s", check=True)
+        inputs = self.fleet.json("describe", job)["inputs"]
+        self.assertEqual([column["name"] for column in inputs["columns"]], ["ids", "mask", "numbers"])
+        mean, stddev = inputs["normalisation"]["mean"], inputs["normalisation"]["stddev"]
+        self.assertEqual((mean[:12], stddev[:12]), ([0] * 12, [1] * 12), "indices and masks stay as they are")
+        self.assertTrue(all(value > 5 for value in mean[12:]))
+
+        fleets.write_npy(self.fleet.path("x.npy"), "<f4", (2, 20), struct.pack("<40f", *rows[0], *rows[1]))
+        by_row = self.fleet.json("predict", job, "--input", self.fleet.path("x.npy"))["scores"]["mean_probability"]
+        ids, mask, numbers = ([one[begin:end] for one in rows[:2]] for begin, end in ((0, 6), (6, 12), (12, 20)))
+        url = f"http://{self.fleet.http_address}/v2/models/{job}"
+        described = json.load(urllib.request.urlopen(url))["inputs"]
+        self.assertEqual([(one["name"], one["datatype"], [int(size) for size in one["shape"]]) for one in described],
+                         [("ids", "INT64", [-1, 6]), ("mask", "BOOL", [-1, 6]), ("numbers", "FP32", [-1, 2, 4])])
+        given = [{"name": "numbers", "datatype": "FP32", "shape": [2, 2, 4], "data": numbers},
+                 {"name": "ids", "datatype": "INT64", "shape": [2, 6], "data": ids},
+                 {"name": "mask", "datatype": "BOOL", "shape": [2, 6], "data": [[bool(one) for one in of] for of in mask]}]
+
+        def infer(body, **headers):
+            request = urllib.request.Request(url + "/infer", body, headers={name.replace("_", "-"): value for name, value in headers.items()})
+            return json.load(urllib.request.urlopen(request))["outputs"][0]["data"]
+
+        outputs = [{"name": "mean_probability"}]
+        self.assertEqual(infer(json.dumps({"inputs": given, "outputs": outputs}).encode()), by_row)
+        raw = [struct.pack("<16f", *numbers[0], *numbers[1]), struct.pack("<12q", *ids[0], *ids[1]), bytes(mask[0] + mask[1])]
+        for one, data in zip(given, raw):
+            one.update(data=[], parameters={"binary_data_size": len(data)})
+            del one["data"]
+        head = json.dumps({"inputs": given, "outputs": outputs}).encode()
+        self.assertEqual(infer(head + b"".join(raw), Inference_Header_Content_Length=str(len(head))), by_row)
+        head = json.dumps({"inputs": given[:2]}).encode()
+        with self.assertRaises(urllib.error.HTTPError) as caught:
+            infer(head + raw[0] + raw[1], Inference_Header_Content_Length=str(len(head)))
+        self.assertIn("the inputs are ['numbers', 'ids']: ['ids', 'mask', 'numbers'], or rows of all of them as one input, 'x', is expected",
+                      json.load(caught.exception)["error"])
+        refused = self.fleet.submit_status(self.job("masked", "wide-6"))
+        self.assertIn("takes int64 [n, 6] and bool [n, 6] and float32 [n, 2, 4] in rows float32 [n, 20], the data set has float32 [n, 6]", refused.stderr)
 
     def test_an_ensemble_trained_elsewhere_is_a_finished_job(self):
         with zipfile.ZipFile(os.path.join(DATA, "mlp.pt2")) as archive:

@@ -46,7 +46,48 @@ class Words(torch.nn.Module):
         return self.out(torch.tanh(self.embed(tokens)).mean(1))
 
 
+class Masked(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.out = torch.nn.Embedding(30, 8), torch.nn.Linear(10, 2)
+
+    def forward(self, ids, mask, age):
+        words = (self.embed(ids) * mask[..., None]).sum(1)
+        return self.out(torch.cat([words, age[:, None], age[:, None] ** 2], 1))
+
+
 class Torch(ConnectedFleet):
+    def test_a_module_of_several_inputs(self):
+        torch.manual_seed(5)
+        rng = numpy.random.default_rng(7)
+        x = {"age": rng.normal(40, 10, 600), "ids": rng.integers(0, 30, (600, 5)), "mask": rng.random((600, 5)) < 0.6}
+        y = ((x["ids"] < 10) & x["mask"]).sum(1) + (x["age"] > 45) > 1
+        job = self.fleet.sample(Masked(), data=(x, y), sampler=cf.SGLD(), chains=2, epochs=30, learning_rate=0.3, temperature=1e-3,
+                                progress=False)
+        p = job.predict(x)
+        self.assertGreater((p.predicted_class == y).mean(), 0.85)
+        self.assertEqual([column.name for column in job.describe().inputs.columns], ["ids", "mask", "age"])
+        numpy.testing.assert_array_equal(job.predict((x["ids"], x["mask"], x["age"])).mean_probability, p.mean_probability)
+        self.assertAlmostEqual(job.evaluate((x, y), progress=False).score().accuracy, (p.predicted_class == y).mean())
+        average = job.to_torch()
+        numpy.testing.assert_allclose(average(x).numpy(), p.mean_probability, atol=2e-6)
+        with tempfile.TemporaryDirectory() as folder:
+            average.save(pathlib.Path(folder))
+            again = type(average).load(pathlib.Path(folder))
+            numpy.testing.assert_allclose(again(x).numpy(), p.mean_probability, atol=2e-6)
+        slopes = job.predict({name: values[:2] for name, values in x.items()}, gradients=True).mean_gradient
+        self.assertEqual(slopes.shape, (2, 2, 11))
+        self.assertFalse(slopes[..., :10].any(), "indices and masks have no gradient")
+        self.assertTrue(slopes[..., 10].all())
+        by_name = self.fleet.sample(cf.Model(exported=job.describe().spec.model.exported), data=(x, y), sampler=cf.SGLD(), epochs=1, progress=False)
+        numpy.testing.assert_array_equal(by_name.describe().dataset_digest, job.describe().dataset_digest)
+        with self.assertRaisesRegex(cf.errors.InvalidArgument, "x has the inputs age, ids, the network takes ids, mask, age"):
+            job.predict({"age": x["age"], "ids": x["ids"]})
+        with self.assertRaisesRegex(cf.errors.InvalidArgument, "x has several inputs, but the network takes one"):
+            self.fleet.sample("mlp", data=(x, y), sampler=cf.SGLD(), epochs=1, progress=False)
+        with self.assertRaisesRegex(cf.errors.InvalidArgument, "x has several inputs, but the network takes one"):
+            self.fleet.sample(Net(2), data=(x, y), sampler=cf.SGLD(), epochs=1, progress=False)
+
     def test_a_module_of_tokens(self):
         torch.manual_seed(5)
         tokens = numpy.random.default_rng(7).integers(0, 30, (600, 5))

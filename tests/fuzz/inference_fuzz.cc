@@ -153,8 +153,28 @@ void CheckAgainstModel(const InputTensor& tensor, const ModelInferRequest& reque
   Require(fits == status.ok(), "inputs are taken if and only if they fit and are finite");
 }
 
+// Sends the tensor as each of two inputs of a network.
+void TryColumns(ModelInferRequest request) {
+  if (request.inputs_size() != 1 || request.raw_input_contents_size() > 1) return;
+  *request.add_inputs() = request.inputs(0);
+  request.mutable_inputs(0)->set_name("a");
+  request.mutable_inputs(1)->set_name("b");
+  if (request.raw_input_contents_size() == 1) {
+    request.add_raw_input_contents(std::string(request.raw_input_contents(0)));
+  }
+  const auto call = chainfleet::FromProto(request, {{"b", "int64", {3, 2}}, {"a", "float32", {3, 2}}});
+  if (!call.ok()) return CheckRefusal(call.status(), request);
+  const InputTensor& input = call->input;
+  Require(input.type == InputType::kFloat32 && input.shape.size() == 2 && input.shape[1] == 12, "rows of both inputs");
+  Require(static_cast<int64_t>(input.bytes.size()) == input.shape[0] * 48, "all bytes of the rows");
+  for (size_t i = 0; i < input.bytes.size() / 4; ++i) {
+    Require(Same(At<float>(input.bytes, i), At<float>(input.bytes, i % 12 < 6 ? i + 6 : i - 6)), "both are the same");
+  }
+}
+
 // `valid`: the request is known to be good.
 void Try(const ModelInferRequest& request, bool valid) {
+  TryColumns(request);
   const absl::StatusOr<InferenceCall> call = chainfleet::FromProto(request);
   if (!call.ok()) {
     CheckRefusal(call.status(), request);
@@ -175,8 +195,8 @@ struct Datatype {
   const char* name;
   size_t bytes;
 };
-constexpr Datatype kDatatypes[] = {{"UINT8", 1}, {"FP16", 2},  {"BF16", 2}, {"FP32", 4},
-                                   {"FP64", 8},  {"INT64", 8}, {"", 1}};
+constexpr Datatype kDatatypes[] = {{"UINT8", 1}, {"FP16", 2},  {"BF16", 2}, {"FP32", 4}, {"FP64", 8},
+                                   {"INT64", 8}, {"INT32", 4}, {"BOOL", 1}, {"", 1}};
 
 void AddContents(FuzzedDataProvider* fuzz, inference::InferTensorContents* contents) {
   for (int i = fuzz->ConsumeIntegralInRange(0, 8); i > 0; --i) {
@@ -248,7 +268,8 @@ bool Build(FuzzedDataProvider* fuzz, ModelInferRequest* request) {
   }
   std::string raw = fuzz->ConsumeBytesAsString(elements * datatype.bytes);
   raw.resize(elements * datatype.bytes);
-  good = good && datatype.name[0] != '\0' && std::string(datatype.name) != "INT64";
+  const std::string name = datatype.name;  // whole numbers are for inputs by their names
+  good = good && !name.empty() && !name.starts_with("INT") && name != "BOOL";
   for (size_t i = 0; datatype.bytes == 8 && i < elements; ++i) {  // values beyond float32 are refused
     const double value = At<double>(raw, i);
     good = good && (!std::isfinite(value) || std::isfinite(static_cast<float>(value)));

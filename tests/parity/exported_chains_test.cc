@@ -16,7 +16,7 @@ namespace {
 
 class ExportedChains : public NeedsGpu, public ::testing::WithParamInterface<ExportedFile> {
  protected:
-  const Data data_ = SyntheticImages(64, GetParam().input_shape, GetParam().outputs);
+  const Data data_ = GetParam().Data(64);
 };
 
 TEST_P(ExportedChains, MatchTheCpu) {

@@ -1,6 +1,7 @@
 // Compares networks of torch.export (tests/support/make_exported.py) with their results in PyTorch.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
@@ -35,13 +36,14 @@ constexpr int64_t kRows = 5;
 
 nlohmann::json Expected() { return nlohmann::json::parse(ReadExportedData("expected.json")); }
 
-// float32 sin(0.01 i) or int64 7 i mod 50, for i = `start`, ...
+// float32 sin(0.01 i), int64 k = 7 i mod 50 or bool k < 25, for i = `start`, ...
 at::Tensor InputOf(const ExportedSignature& input, int64_t start) {
   std::vector<int64_t> shape = {kRows};
   shape.insert(shape.end(), input.shape.begin(), input.shape.end());
   const at::Tensor i = at::arange(start, start + NumValues(shape), at::kLong);
-  const bool whole = input.type == ExportedType::kInt64;
-  return (whole ? (i * 7).remainder(50) : (i.to(at::kDouble) * 0.01).sin().to(at::kFloat)).view(shape);
+  const at::Tensor whole = (i * 7).remainder(50).view(shape);
+  if (input.type == ExportedType::kBool) return whole < 25;
+  return input.type == ExportedType::kInt64 ? whole : (i.to(at::kDouble) * 0.01).sin().to(at::kFloat).view(shape);
 }
 
 at::Tensor TensorOf(const ExportedTensor& tensor, const std::string& bytes) {
@@ -186,6 +188,41 @@ TEST(ExportedNetwork, ReadsIndicesOfADataSet) {
   EXPECT_GE((*network)->PassOfRows().size, 1);
 }
 
+// Rows have the inputs side by side, each in C order.
+TEST(ExportedNetwork, ReadsSeveralInputsOfARow) {
+  const ExportedModel file = ExportedModelOf(ReadExportedData("masked.pt2"));
+  const auto network = ExportedNetwork::Load(file, {20}, 4, at::kCPU);
+  ASSERT_TRUE(network.ok()) << network.status();
+  std::vector<at::Tensor> columns, parameters;
+  for (size_t i = 0; i < 3; ++i) {
+    columns.push_back(InputOf(file.program.inputs[i], 1000 * static_cast<int64_t>(i)).to(at::kFloat).flatten(1));
+  }
+  for (size_t i = 0; i < file.tensors.size(); ++i) {
+    if (file.program.tensors[i].is_parameter) parameters.push_back(file.tensors[i].unsqueeze(0));
+  }
+  const at::Tensor x = at::cat(columns, 1).unsqueeze(0).requires_grad_(true);
+  const at::Tensor outputs = (*network)->Logits(parameters, x).squeeze(0);
+  const nlohmann::json expected = Expected()["masked"]["outputs"];
+  for (int64_t i = 0; i < kRows; ++i) {
+    for (int64_t k = 0; k < 4; ++k) EXPECT_NEAR(outputs[i][k].item<double>(), expected[i][k].get<double>(), 2e-6);
+  }
+  outputs.sum().backward();
+  EXPECT_EQ(x.grad().narrow(2, 0, 12).abs().max().item<float>(), 0) << "indices and masks have no gradient";
+  EXPECT_GT(x.grad().narrow(2, 12, 8).abs().min().item<float>(), 0);
+
+  const auto with = [&](int64_t column, float value) {
+    const at::Tensor other = x.detach().clone();
+    other.select(2, column).fill_(value);
+    return (*network)->Logits(parameters, other);
+  };
+  EXPECT_THROW(with(5, 50), c10::IndexError) << "50 words are known";
+  EXPECT_THROW(with(5, 0.5), c10::ValueError);
+  EXPECT_THROW(with(6, 2), c10::ValueError) << "a mask is 0 or 1";
+  EXPECT_NO_THROW(with(12, 0.5));
+  EXPECT_TRUE((*network)->TakesChains());
+  EXPECT_GT((*network)->PassOfRows().size, 1);
+}
+
 // The file holds what PyTorch had: a chain that starts there has the outputs of the module.
 TEST(ExportedNetwork, BringsTheWeightsOfItsFile) {
   const std::string file = ReadExportedData("mlp.pt2");
@@ -255,7 +292,7 @@ class ExportedChains : public ::testing::TestWithParam<ExportedFile> {
  protected:
   const std::shared_ptr<const StoredNetwork> network_ = GetParam().Load();
   const std::vector<at::Tensor> parameters_ = SomeParameters(network_->shape(), kChains);
-  const at::Tensor x_ = SomeInputs(network_->shape(), kChains, kRows);
+  const at::Tensor x_ = GetParam().Possible(SomeInputs(network_->shape(), kChains, kRows));
 
   static constexpr int64_t kChains = 3;
 
@@ -289,7 +326,7 @@ TEST_P(ExportedChains, TogetherAreThoseAlone) {
 
 // On a CPU. The chains of a batch are moved from row to row when others end.
 TEST_P(ExportedChains, HaveTheSameBitsInABatchAndAlone) {
-  const auto data = SyntheticImages(64, GetParam().input_shape, GetParam().outputs);
+  const auto data = GetParam().Data(64);
   const std::string file = GetParam().Read();
   const auto plan = NetworkPlan({StoredNetworkModel{"mine"}}, {SgldSpec{}}, *data);
   const auto potential = MakeNetworkPotential(*plan, data, Device(), FileOf(file).get());
@@ -366,7 +403,7 @@ TEST_P(ExportedChains, AHeadOverFeaturesOfRowsIsThatInTheNetwork) {
 
 // The energies of a job that samples the head, whose potential keeps the features of all rows.
 TEST_P(ExportedChains, AHeadHasTheEnergiesOfTheWholeNetworkWithItsValues) {
-  const auto data = SyntheticImages(300, GetParam().input_shape, GetParam().outputs);
+  const auto data = GetParam().Data(300);
   const std::string file = GetParam().Read(), pattern = HeadOf(network_->shape());
   const auto potential_of = [&](const std::vector<std::string>& sample) {
     const auto plan = NetworkPlan({StoredNetworkModel{"mine"}, {}, sample}, {SgldSpec{}}, *data);
@@ -449,8 +486,9 @@ TEST(ExportedNetwork, TakesTheDataThatItWasExportedFor) {
   EXPECT_THAT(load("mlp", {6}, 4), HasSubstr("gives Float [3, 3]; the likelihood needs float32 [n, 4]"));
   EXPECT_EQ(load("causal", {6}, 5), "");
   EXPECT_THAT(load("causal", {7}, 5), HasSubstr("takes int64 [n, 6], the data set has float32 [n, 7]"));
-  EXPECT_THAT(load("two_inputs", {6}, 4), HasSubstr("the data set has float32 [n, 6]"));
-  EXPECT_THAT(load("two_inputs", {4}, 4), HasSubstr("takes int64 [n, 4] and float32 [n, 6]"));
+  EXPECT_EQ(load("two_inputs", {10}, 4), "");
+  EXPECT_THAT(load("two_inputs", {2, 5}, 4), HasSubstr("the data set has float32 [n, 2, 5]"));
+  EXPECT_THAT(load("two_inputs", {4}, 4), HasSubstr("takes int64 [n, 4] and float32 [n, 6] in rows float32 [n, 10]"));
 }
 
 std::vector<std::string> Names() {

@@ -1,5 +1,7 @@
-// The networks of tests/data/exported that take rows of a data set. REQUIRES: the macro CHAINFLEET_DATA.
+// The networks of tests/data/exported that take rows of numbers. REQUIRES: the macro CHAINFLEET_DATA.
 #pragma once
+
+#include <ATen/ops/from_blob.h>
 
 #include <cstdint>
 #include <fstream>
@@ -10,7 +12,10 @@
 
 #include "core/base/check.h"
 #include "tests/support/model_files.h"
+#include "tests/support/regression_dataset.h"
+#include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/models/exported_network.h"
+#include "worker/numerics/models/input_columns.h"
 
 namespace chainfleet {
 
@@ -25,13 +30,29 @@ struct ExportedFile {
   std::string name;
   std::vector<int64_t> input_shape;
   int64_t outputs = 0;
-  bool batches = true;  // each operator has a rule for several chains
+  bool batches = true;    // each operator has a rule for several chains
+  bool is_mixed = false;  // has inputs of several types, side by side
 
   std::string Read() const { return ReadExportedData(name + ".pt2"); }
   std::shared_ptr<const StoredNetwork> Load() const {
     auto network = ExportedNetwork::Load(ExportedModelOf(Read()), input_shape, outputs, at::kCPU);
     CHAINFLEET_CHECK(network.ok()) << network.status().ToString();
     return *std::move(network);
+  }
+
+  // Rows that the network takes, made of any numbers x [..., row].
+  at::Tensor Possible(const at::Tensor& x) const {
+    return InputColumns(ExportedModelOf(Read()).program.inputs).Possible(x);
+  }
+
+  std::shared_ptr<const ResidentDataset> Data(int64_t rows) const {
+    if (!is_mixed) return SyntheticImages(rows, input_shape, outputs);
+    Table table = MakeTable(rows, input_shape[0], true);
+    table.normalisation = {};
+    const at::Tensor possible =
+        Possible(at::from_blob(table.inputs.data(), {rows, table.width}, at::kFloat)).contiguous();
+    table.inputs.assign(possible.const_data_ptr<float>(), possible.const_data_ptr<float>() + possible.numel());
+    return Resident(table, outputs);
   }
 };
 
@@ -46,7 +67,8 @@ inline const std::vector<ExportedFile>& ExportedFiles() {
                                                                  {"transformer", {7, 5}, 4},
                                                                  {"vit", {3, 16, 16}, 10},
                                                                  {"gru", {7, 4}, 3, false},
-                                                                 {"lstm", {7, 4}, 3, false}};
+                                                                 {"lstm", {7, 4}, 3, false},
+                                                                 {"masked", {20}, 4, true, true}};
   return *files;
 }
 

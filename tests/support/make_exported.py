@@ -3,8 +3,8 @@
   make_exported.py FOLDER [NAME]...    default: all networks; the results go to FOLDER/expected.json
 
 Needs what torch.export imports: filelock, fsspec, jinja2, mpmath, networkx, numpy, sympy and typing_extensions. With several
-versions of PyTorch, run it once for each. Inputs: float32 sin(0.01 i), int64 7 i mod 50, for i = 0, 1, ... in C order, with
-five rows; the second input starts at i = 1000. Loss: the mean cross-entropy against the labels 0, 1, ... mod the outputs.
+versions of PyTorch, run it once for each. Inputs: float32 sin(0.01 i), int64 k = 7 i mod 50, bool k < 25, for i = 0, 1, ... in
+C order, with five rows; the second input starts at i = 1000, the third at 2000. Loss: the mean cross-entropy against the labels 0, 1, ... mod the outputs.
 """
 import json
 import math
@@ -43,6 +43,20 @@ class TwoInputs(nn.Module):
 
     def forward(self, tokens, x):
         return self.out(torch.cat([self.embed(tokens).mean(1), torch.tanh(self.dense(x))], 1))
+
+
+class Masked(nn.Module):
+    """Tokens that attend to those of a mask, and numbers that the last operators read, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.key, self.dense, self.out = nn.Embedding(50, 8), nn.Linear(8, 1), nn.Linear(8, 8), nn.Linear(16, 4)
+
+    def forward(self, ids, mask, numbers):
+        x = self.embed(ids)
+        weights = self.key(x).squeeze(-1).masked_fill(~mask, -math.inf).softmax(1)
+        found = torch.cat([(weights[..., None] * x).sum(1), torch.tanh(self.dense(numbers.flatten(1)))], 1)
+        return self.out(found) + numbers[:, 0]
 
 
 class Causal(nn.Module):
@@ -99,7 +113,7 @@ def residual(net, x):
     return net.out(functional.adaptive_avg_pool2d(net.second(y) + net.skip(x), 1).flatten(1))
 
 
-NETWORKS = {  # name: (network, rows of its inputs; integers: the shape of token ids)
+NETWORKS = {  # name: (network, rows of its inputs; integers: the shape of token ids; a tuple: that of a mask)
     "mlp": lambda: (nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 3)), [6.0]),
     "conv": lambda: (nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
                                    nn.Linear(64, 10)), [1.0, 8.0, 8.0]),
@@ -119,6 +133,7 @@ NETWORKS = {  # name: (network, rows of its inputs; integers: the shape of token
     "upsample": lambda: (nn.Sequential(nn.Conv2d(1, 4, 3, 2, 1), nn.ELU(), nn.ConvTranspose2d(4, 4, 4, 2, 1), nn.LeakyReLU(), nn.Upsample(scale_factor=2),
                                        nn.Conv2d(4, 2, 3), nn.AvgPool2d(3), nn.Flatten(), nn.Linear(32, 3)), [1.0, 8.0, 8.0]),
     "two_inputs": lambda: (TwoInputs(), [4], [6.0]),
+    "masked": lambda: (Masked(), [6], (6,), [2.0, 4.0]),
     "tied": lambda: (make_tied(), [4]),
     "mobilenet": lambda: (nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8), nn.ReLU6(), separable(8, 12, 1), separable(12, 16, 2),
                                         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10)), [3.0, 16.0, 16.0]),
@@ -132,6 +147,7 @@ NETWORKS = {  # name: (network, rows of its inputs; integers: the shape of token
 def input_of(shape, rows, start):
     index = torch.arange(start, start + rows * math.prod(int(n) for n in shape), dtype=torch.int64)
     numbers = index * 7 % 50 if isinstance(shape[0], int) else (index.double() * 0.01).sin().float()
+    numbers = numbers < 25 if isinstance(shape, tuple) else numbers
     return numbers.reshape(rows, *(int(n) for n in shape))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,17 +22,31 @@ _EXACT_IN_FLOAT32 = 1 << 24
 
 
 @dataclass(frozen=True)
+class Part:
+    """One of several inputs of a network, side by side in a row.
+
+    type: as PyTorch writes it: float32, int64, int32, bool. shape: that of one row. "" and None: not known.
+    """
+
+    name: str
+    type: str = ""
+    shape: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
 class Data:
     """Rows to learn from, as the server stores them.
 
     x: uint8 or float32 [n, ...]; the network sees uint8 as x / 255.
     y: int32 classes [n] from 0 on, or float32 numbers [n] to predict.
     class_names: names of classes 0, 1, ...; empty: unnamed.
+    parts: the inputs that x [n, sum of their sizes] has side by side; empty: x is the only input.
     """
 
     x: Array
     y: Array
     class_names: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
 
     @property
     def numbers(self) -> bool:
@@ -52,21 +66,22 @@ class Data:
         return {"x.npy": (_npy_header(self.x), self.x), "y.npy": (_npy_header(self.y), self.y)}
 
 
-def check_pair(data: Any, numbers: bool | None) -> Data:
+def check_pair(data: Any, numbers: bool | None, wanted: Sequence[Part] = ()) -> Data:
     """check_data of a pair (x, y)."""
     if not isinstance(data, (tuple, list)) or len(data) != 2:
         raise _invalid(f"data is a pair (x, y) or a name, not {type(data).__name__}", hint="data=(x, y)")
-    return check_data(data[0], data[1], numbers)
+    return check_data(data[0], data[1], numbers, wanted)
 
 
-def check_data(x: Any, y: Any, numbers: bool | None = None) -> Data:
+def check_data(x: Any, y: Any, numbers: bool | None = None, wanted: Sequence[Part] = ()) -> Data:
     """x [n, ...] and y [n] as they are stored.
 
     x: uint8, float32, or what becomes float32: bool, integers up to 2^24, float16, float64.
+    Several inputs: see side_by_side.
     y: integers or bool are classes, floats are numbers to predict; `numbers` says which of the two is meant.
     Raises InvalidArgument: a wrong type, shape or length, NaN or infinity (with the row), more than 2 GiB.
     """
-    inputs, targets = check_inputs(x, "x"), _as_array(y, "y")
+    (inputs, parts), targets = side_by_side(x, wanted), _as_array(y, "y")
     if targets.ndim != 1:
         hint = "pass y.ravel()" if targets.size == len(targets) else "one class or number a row: y [n]"
         raise _invalid(f"y has shape {list(targets.shape)}, [n] is needed", hint=hint)
@@ -79,7 +94,50 @@ def check_data(x: Any, y: Any, numbers: bool | None = None) -> Data:
             f"x and y have {size >> 20} MiB, one data set may have {_MAX_UPLOAD_BYTES >> 20}",
             hint="pass fewer rows, or images as uint8",
         )
-    return Data(inputs, checked)
+    return Data(inputs, checked, parts=parts)
+
+
+def has_several(x: Any) -> bool:
+    """True if x is a mapping or a tuple of arrays: several inputs of a network."""
+    return isinstance(x, Mapping) or (isinstance(x, tuple) and len(x) > 1 and all(hasattr(one, "shape") for one in x))
+
+
+def side_by_side(x: Any, wanted: Sequence[Part] = ()) -> tuple[Array, tuple[Part, ...]]:
+    """check_inputs of x, and (); or of several inputs, {name: array [n, ...]} or a tuple of arrays, the rows that hold
+    them: float32 [n, sum of their sizes], each in C order, and what they are.
+
+    wanted: the network's inputs in their order; () leaves them as they are. Raises InvalidArgument too if their names,
+    number, shapes or numbers of rows do not fit.
+    """
+    if not has_several(x):
+        return check_inputs(x, "x"), ()
+    named = dict(x) if isinstance(x, Mapping) else dict(zip(_names(x, wanted), x, strict=True))
+    if wanted and named.keys() != {part.name for part in wanted}:
+        names = ", ".join(part.name for part in wanted)
+        raise _invalid(f"x has the inputs {', '.join(map(str, named))}, the network takes {names}", f"pass {names}")
+    arrays: list[Array] = []
+    parts: list[Part] = []
+    for part in wanted or map(Part, named):
+        array = _as_array(named[part.name], part.name)
+        checked = check_inputs(array[:, None] if array.ndim == 1 else array, part.name)
+        shape = array.shape[1:] if part.shape is None else tuple(part.shape)
+        if array.shape[1:] != shape:
+            words = f"{part.name} has shape {list(array.shape)}, the network takes {['n', *shape]}"
+            raise _invalid(words, "pass rows as those of the training data")
+        if arrays and len(checked) != len(arrays[0]):
+            words = f"{part.name} has {len(checked)} rows, {parts[0].name} has {len(arrays[0])}"
+            raise _invalid(words, "pass one row of each input for each example")
+        arrays.append(checked.reshape(len(checked), -1).astype("<f4"))
+        kind = {"f": "float32", "b": "bool"}.get(array.dtype.kind, "int64")
+        parts.append(Part(part.name, part.type or kind, shape))
+    return np.ascontiguousarray(np.concatenate(arrays, axis=1)), tuple(parts)
+
+
+def _names(x: Sequence[Any], wanted: Sequence[Part]) -> list[str]:
+    if wanted and len(wanted) != len(x):
+        names = ", ".join(part.name for part in wanted)
+        raise _invalid(f"x has {len(x)} inputs, the network takes {len(wanted)}", f"pass {names}")
+    return [part.name for part in wanted] or [f"x[{i}]" for i in range(len(x))]
 
 
 def check_inputs(x: Any, name: str) -> Array:

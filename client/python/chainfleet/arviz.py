@@ -12,7 +12,7 @@ from .arrays import Array, Data, check_pair
 from .draws import Draws
 from .errors import Aborted, InvalidArgument, class_of, invalid_field, no_package
 from .posterior import Posterior, posterior_of
-from .prediction import Member, Prediction
+from .prediction import Member, Prediction, parts_of_job
 from .reasons import NotTraced
 from .v1 import job_spec_pb2, jobs_pb2, types_pb2
 
@@ -243,7 +243,7 @@ def _step_sizes(
 def _rows(job: Job, state: jobs_pb2.Job, data: Any) -> Data:
     """`data`, or the rows that the job learned from, as they are stored."""
     if data is not None and not isinstance(data, str):
-        return check_pair(data, job._learns_numbers())
+        return check_pair(data, job._learns_numbers(), parts_of_job(state))
     name = data or state.spec.dataset.name
     # One row of a data set that is not there: the server says so.
     total = next((stored.num_rows for stored in job._fleet.datasets() if stored.name == name), 1)

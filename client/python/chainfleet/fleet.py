@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import modules, programs, sampling
-from .arrays import Data
+from .arrays import Data, Part, has_several
 from .connection import Connection
 from .contexts import find_server
-from .errors import ChainfleetError, class_of
+from .errors import ChainfleetError, InvalidArgument, class_of
 from .job import Job
 from .likelihoods import Likelihood
 from .prediction import Prediction
@@ -111,7 +111,8 @@ class Fleet(Resources):
         torch.nn.Module, which torch.export takes. A torch.jit.ScriptModule is deprecated: the server must allow it.
         data: (x, y), chainfleet.Files, a path or URI, or the name of a data set. x [n, ...] is uint8 or float; y [n]
         holds integer classes, or floats to predict: NumPy arrays, torch tensors, pandas frames or lists. They are sent
-        once: the same content has the same name.
+        once: the same content has the same name. Several inputs of an exported network are {name: array [n, ...]} or a
+        tuple of arrays in the network's order: floats for float32, integers for int64, bool for bool.
         epochs, steps: how long each chain runs; one of the two. more: other fields of chainfleet.JobSpec.
 
         Arguments left out have these values: learning_rate 0.01; prior Gaussian(precision=1); for floats likelihood
@@ -128,7 +129,7 @@ class Fleet(Resources):
             "collect": collect,
             "seed": seed,
         }
-        dataset, content = source_of(data, sampling.means_numbers(likelihood))
+        dataset, content = source_of(data, sampling.means_numbers(likelihood), self._parts_of(model, data))
         arrays = content if isinstance(content, Data) else None
         chosen, module, is_file = sampling.model_of(model), b"", isinstance(model, os.PathLike)
         with self._undone() as undo:
@@ -138,14 +139,31 @@ class Fleet(Resources):
                     self.upload(dataset, content, progress)
                     undo.append((self.delete_dataset, dataset))
                     rows = self._rows_to_try(dataset, None)
-                module, function = modules.network_file(model, rows.x.shape[1:] if rows else None)
+                parts = content.parts if isinstance(content, Data) else ()
+                module, function = modules.network_file(model, rows.x.shape[1:] if rows else None, parts)
                 if rows and function:
-                    modules.try_module(function, rows, likelihood)
+                    modules.try_module(function, rows, likelihood, modules.parts_of_file(module))
                 chosen = modules.stored_model(module)
             request = self._request(sampling.job_spec(given, chosen, dataset, arrays))
             job = self._create(request, {"DATASET_NOT_FOUND": content, "MODEL_NOT_FOUND": module}, progress)
         job.module = modules.copy_of(model) if module and not is_file else None
         return job.wait(progress=progress) if wait else job
+
+    def _parts_of(self, model: Any, data: Any) -> tuple[Part, ...]:
+        """The inputs of a network, if `data` has several; () if they are not known."""
+        if not isinstance(data, (tuple, list)) or not data or not has_several(data[0]):
+            return ()
+        chosen = sampling.model_of(model)
+        if chosen is None:
+            parts = modules.parts_of(model, data[0])
+        else:
+            inputs = self.model(chosen.exported).signature.inputs if chosen.exported else ()
+            parts = tuple(Part(one.name, one.type, tuple(one.shape)) for one in inputs)
+        if len(parts) < 2 and (chosen is not None or isinstance(data[0], Mapping)):
+            words = "x has several inputs, but the network takes one, or its inputs have no names"
+            hint = "pass one array, or a tuple of arrays in the order of forward"
+            raise InvalidArgument(words, reason="INVALID_DATA", hint=hint)
+        return parts
 
     def import_networks(
         self, model: Any, weights: Sequence[Any], data: Any, *, name: str, progress: bool = True, **more: Any

@@ -9,7 +9,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from . import html, prediction, text
-from .arrays import Array
+from .arrays import Array, Part
 from .draws import Draws
 from .errors import InvalidArgument, class_of
 from .evaluation import Evaluation
@@ -133,6 +133,8 @@ class Job:
         **selection: Any,
     ) -> prediction.Prediction:
         """The average over committed draws for rows x [n, ...], of the type and shape of the training data.
+
+        Several inputs are {name: array [n, ...]} or a tuple of arrays, as for `sample`.
 
         quantiles: levels in (0, 1), of jobs that predict numbers. members: also the predictions of each draw.
         gradients: also the derivatives by the inputs, with members those of each draw. anytime: as many draws as fit
@@ -286,7 +288,7 @@ class Job:
         request = build(
             predict_pb2.EvaluateRequest, job=self.id, selection=selection, request_id=uuid.uuid4().hex, **more
         )
-        with self._fleet._stored((data, ood, calibration), self._learns_numbers(), progress) as names:
+        with self._fleet._stored((data, ood, calibration), self._learns_numbers(), progress, self._parts()) as names:
             request.dataset, request.ood_dataset, request.calibration_dataset = names
             started = self._connection.call("PredictService/StartEvaluation", request, predict_pb2.EvaluationOperation)
         return self._fleet.wait_evaluation(started.id, timeout, progress)
@@ -352,7 +354,7 @@ class Job:
         this id. ood: rows that are out of distribution. corruptions: names, or ("all",), of changes to the rows.
         flatness: also the Fisher spectrum and the loss along lines.
         """
-        with self._fleet._stored((data, ood), self._learns_numbers()) as (dataset, other):
+        with self._fleet._stored((data, ood), self._learns_numbers(), wanted=self._parts()) as (dataset, other):
             given = {
                 "--output": os.fspath(path),
                 "--dataset": dataset,
@@ -391,6 +393,9 @@ class Job:
         if self._known is None:
             self._known = self.describe()
         return self._known
+
+    def _parts(self) -> tuple[Part, ...]:
+        return prediction.parts_of_job(self._described())
 
     def _learns_numbers(self) -> bool:
         """True if the job predicts numbers, False if it predicts classes."""

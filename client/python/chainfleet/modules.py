@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import importlib.util
+import inspect
 import io
+import json
+import math
 import os
 import sys
 import warnings
@@ -14,20 +17,22 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array, Data
+from .arrays import Array, Data, Part
 from .errors import ChainfleetError, InvalidArgument
 from .likelihoods import Bernoulli, Gaussian, HeteroscedasticGaussian, Likelihood
 from .specs import Model
 from .uploads import model_name, open_file
 
 TRIED_ROWS = 3
+_TYPES = {4: "int32", 5: "int64", 7: "float32", 12: "bool"}  # numbers of the schema of torch.export
 
 
-def network_file(model: Any, shape: Sequence[int] | None) -> tuple[bytes, Any]:
+def network_file(model: Any, shape: Sequence[int] | None, parts: Sequence[Part] = ()) -> tuple[bytes, Any]:
     """A torch.nn.Module as a .pt2 file of torch.export, or a file by its path, and the function in it.
 
     The function of a file is None if torch is not installed or does not read the file: the workers alone try it then.
-    shape: that of one input. A ScriptModule becomes a TorchScript file. A module of indices is exported for int64.
+    shape: that of one row. parts: the inputs, if the module has several. A ScriptModule becomes a TorchScript file. A
+    module of indices is exported for int64.
     Raises InvalidArgument if the module has no parameters, or with torch's words if it cannot be exported, NotFound
     without the file.
     """
@@ -56,14 +61,21 @@ def network_file(model: Any, shape: Sequence[int] | None) -> tuple[bytes, Any]:
         hint = "give example=x, rows like those that it will get"
         raise _refused("the shape of its inputs is not known", hint)
     module = evaluated(copy.deepcopy(model).cpu())
-    kind = torch.int64 if takes_indices(module, shape) else torch.float32
-    example = torch.zeros(TRIED_ROWS, *shape, dtype=kind, device="cpu")  # stored in the file
+    if not parts:
+        parts = (Part("x", "int64" if takes_indices(module, shape) else "float32", tuple(shape)),)
+    examples = tuple(  # stored in the file
+        torch.zeros(TRIED_ROWS, *(part.shape or ()), dtype=getattr(torch, part.type), device="cpu") for part in parts
+    )
+    batch = {0: torch.export.Dim("batch")}
     try:
-        exported = torch.export.export(module, (example,), dynamic_shapes=({0: torch.export.Dim("batch")},))
+        exported = torch.export.export(module, examples, dynamic_shapes=(batch,) * len(examples))
     except Exception as error:  # torch.export raises errors of any class
         lines = [line.strip() for line in str(error).strip().splitlines()] or [type(error).__name__]
         words = next((line[2:] for line in lines if line.startswith("- ")), lines[0])
-        hint = f"let forward take one float32 tensor {_axes(shape)} of any n, without an `if` on values: torch.where"
+        taken = ", ".join(f"{part.type} {_axes(part.shape or ())}" for part in parts)
+        hint = f"let forward take {taken} of any n, without an `if` on values: torch.where"
+        if len(parts) == 1 and "missing a required argument" in words:
+            hint = "give x as a dict of arrays, one for each argument of forward"
         raise _refused(f"torch.export does not take it: {words}", hint) from error
     torch.export.save(exported, buffer)
     return buffer.getvalue(), exported.module()
@@ -82,6 +94,58 @@ def is_exported(content: bytes) -> bool:
             return any(name.endswith("/archive_format") for name in archive.namelist())
     except zipfile.BadZipFile:
         return False
+
+
+def parts_of(model: Any, x: Any) -> tuple[Part, ...]:
+    """The inputs of a file by its path, or the names of a module's arguments that `x` has; () if there is one.
+
+    x: several inputs, see chainfleet.arrays.side_by_side. An argument with a default may be left out, and all after it.
+    """
+    if isinstance(model, (str, os.PathLike)):
+        with open_file(model) as file:
+            return parts_of_file(file.read())
+    if not callable(getattr(model, "forward", None)):
+        return ()
+    names: list[str] = []
+    for one in inspect.signature(model.forward).parameters.values():
+        given = one.name in x if isinstance(x, Mapping) else len(names) < len(x)
+        if one.kind is not one.POSITIONAL_OR_KEYWORD or (one.default is not one.empty and not given):
+            break
+        names.append(one.name)
+    return tuple(map(Part, names)) if len(names) > 1 else ()
+
+
+def parts_of_file(content: bytes) -> tuple[Part, ...]:
+    """The inputs of a .pt2 file, if it has several; () also if the file is not read: the server says why."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            name = next(name for name in archive.namelist() if name.endswith("/models/model.json"))
+            graph = json.loads(archive.read(name))["graph_module"]
+        given = [spec["user_input"]["arg"] for spec in graph["signature"]["input_specs"] if "user_input" in spec]
+        names = [one["as_tensor"]["name"] for one in given if "as_none" not in one]
+        about = [graph["graph"]["tensor_values"][name] for name in names]
+        shapes = [tuple(int(size["as_int"]) for size in one["sizes"][1:]) for one in about]
+        types = [_TYPES[one["dtype"]] for one in about]
+    except (zipfile.BadZipFile, StopIteration, ValueError, KeyError, TypeError):
+        return ()
+    return tuple(map(Part, names, types, shapes)) if len(names) > 1 else ()
+
+
+def split(rows: Any, parts: Sequence[Part]) -> tuple[Any, ...]:
+    """The inputs of a network as torch tensors, of a tensor of rows that has them side by side."""
+    sizes = [math.prod(part.shape or ()) for part in parts]
+    return tuple(
+        _as_type(column.reshape(len(rows), *(part.shape or ())), part.type)
+        for column, part in zip(rows.split(sizes, dim=1), parts, strict=True)
+    )
+
+
+def _as_type(x: Any, kind: str) -> Any:
+    import torch
+
+    if kind == "float32":
+        return x
+    return x.ne(0) if kind == "bool" else x.round().to(getattr(torch, kind))
 
 
 def _function_of(content: bytes) -> Any:
@@ -144,32 +208,32 @@ def evaluated(module: Any) -> Any:
     return torch.nn.Module.train(module, False)
 
 
-def try_module(module: Any, data: Data, likelihood: Likelihood | None) -> None:
-    """Runs the function of `network_file` on rows of `data`, as the workers will.
+def try_module(module: Any, data: Data, likelihood: Likelihood | None, parts: Sequence[Part] = ()) -> None:
+    """Runs the function of `network_file` on rows of `data`, as the workers will. parts: of `parts_of_file`.
 
     Raises InvalidArgument if forward fails, gives another shape or type than the likelihood takes, gives another answer
     the second time, or lets one row depend on another.
     """
-    _try_rows(module, data.x, _outputs(data, likelihood))
+    _try_rows(module, data.x, _outputs(data, likelihood), parts)
 
 
-def try_example(module: Any, example: Any) -> None:
+def try_example(module: Any, example: Any, parts: Sequence[Part] = ()) -> None:
     """As try_module, on rows of which nobody knows what they mean."""
-    _try_rows(module, np.asarray(example), None)
+    _try_rows(module, np.asarray(example), None, parts)
 
 
-def _try_rows(module: Any, x: Array, wanted: int | None) -> None:
+def _try_rows(module: Any, x: Array, wanted: int | None, parts: Sequence[Part]) -> None:
     """wanted: how many numbers each row has; None: any."""
     import torch
 
-    of_row = x.shape[1:]
-    rows = torch.from_numpy(_some_rows(x) if takes_indices(module, of_row) else _tried_rows(x))
+    of_row, inputs = x.shape[1:], _tried_inputs(module, x, parts)
+    rows = inputs[0] if len(inputs) == 1 else torch.from_numpy(_few(x))
     try:
         with torch.no_grad():
-            together, again = module(rows), module(rows)
+            together, again = module(*inputs), module(*inputs)
             if torch.is_tensor(together):
-                alone = torch.cat([module(rows[i : i + 1]) for i in range(len(rows))])
-    except (RuntimeError, ValueError, torch.jit.Error) as error:
+                alone = torch.cat([module(*(one[i : i + 1] for one in inputs)) for i in range(len(rows))])
+    except (RuntimeError, ValueError, IndexError, torch.jit.Error) as error:
         hint = f"forward takes standardised float32 {_axes(of_row)}, or whole numbers such as tokens"
         raise _refused(f"forward fails on {list(rows.shape)}: {str(error).strip().splitlines()[-1]}", hint) from None
     is_tensor = torch.is_tensor(together) and together.dtype == torch.float32 and together.ndim == 2
@@ -184,6 +248,18 @@ def _try_rows(module: Any, x: Array, wanted: int | None) -> None:
         row = int((together - alone).abs().amax(dim=1).argmax())
         hint = "compute each row by itself: no mean, norm or sort over the batch; batch norm uses its stored statistics"
         raise _refused(f"forward mixes examples: row {row} alone has another output than together with others", hint)
+
+
+def _tried_inputs(module: Any, x: Array, parts: Sequence[Part]) -> tuple[Any, ...]:
+    """Rows of `x` as the module takes them, standardised unless they are whole numbers."""
+    import torch
+
+    if not parts:
+        return (torch.from_numpy(_some_rows(x) if takes_indices(module, x.shape[1:]) else _tried_rows(x)),)
+    size = sum(math.prod(part.shape or ()) for part in parts)
+    if x.shape[1:] != (size,):
+        raise _refused(f"its inputs have {size} numbers, rows have shape {list(x.shape[1:])}", "pass a dict of arrays")
+    return split(torch.from_numpy(_few(x).astype(np.float32)), parts)
 
 
 def _few(x: Array) -> Array:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import html
-from .arrays import Array, check_inputs
+from .arrays import Array, Part, side_by_side
 from .connection import Connection
 from .errors import InvalidArgument, invalid_field, no_package
 from .spec import build
@@ -230,8 +230,8 @@ def predict(connection: Connection, request: predict_pb2.PredictRequest, inputs:
 
 def check_rows(x: Any, job: jobs_pb2.Job) -> Array:
     """`x` as the job's inputs are. Raises InvalidArgument with both shapes or types."""
-    inputs, wanted = check_inputs(x, "x"), job.inputs
     require_inputs(job)
+    (inputs, _), wanted = side_by_side(x, parts_of_job(job)), job.inputs
     shape = list(wanted.shape)
     if list(inputs.shape[1:]) == shape[1:] and shape[:1] == [1]:
         inputs = inputs[:, None]  # grey images without their channel
@@ -249,6 +249,11 @@ def check_rows(x: Any, job: jobs_pb2.Job) -> Array:
             f"x is {given}, job {job.id} learned from {learned} inputs", reason="INVALID_DATA", hint=hint
         )
     return inputs
+
+
+def parts_of_job(job: jobs_pb2.Job) -> tuple[Part, ...]:
+    """The inputs of the job's network, if it has several."""
+    return tuple(Part(column.name, column.type, tuple(column.shape)) for column in job.inputs.columns)
 
 
 def require_inputs(job: jobs_pb2.Job) -> None:

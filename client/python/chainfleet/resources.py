@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from . import modules, text, uploads
-from .arrays import Array, Data, check_data
+from .arrays import Array, Data, Part, check_data, has_several, side_by_side
 from .connection import Connection
 from .errors import (
     ChainfleetError,
@@ -62,7 +62,8 @@ class Resources:
     ) -> types_pb2.Dataset:
         """Uploads x [n, ...] and y [n] under a name. numbers: whether y is numbers to predict; default: by its type.
 
-        class_names: names of classes 0, 1, ...; jobs that are created later show them.
+        class_names: names of classes 0, 1, ...; jobs that are created later show them. Several inputs of a network are
+        {name: array [n, ...]} or a tuple of arrays, in the order of the network's file.
         """
         return self.upload(name, replace(check_data(x, y, numbers), class_names=tuple(class_names)), progress)
 
@@ -120,12 +121,16 @@ class Resources:
         """
         if isinstance(model, str) and is_uri(model):
             return uploads.put_model(self.connection, name, b"", lambda sent, total: None, model)
-        shape = None if example is None else np.shape(example)[1:]
         if isinstance(model, Mapping):
             return self.upload_model(name, weights_file(model), progress)
-        content, function = modules.network_file(model, shape)
-        if function and example is not None:
-            modules.try_example(function, example)
+        rows, parts = (
+            (None, ())
+            if example is None
+            else side_by_side(example, modules.parts_of(model, example) if has_several(example) else ())
+        )
+        content, function = modules.network_file(model, None if rows is None else rows.shape[1:], parts)
+        if function and rows is not None:
+            modules.try_example(function, rows, modules.parts_of_file(content))
         return self.upload_model(name, content, progress)
 
     def models(self) -> list[types_pb2.StoredModel]:
@@ -307,12 +312,14 @@ class Resources:
         return Data(x, np.array(read.targets, np.float32) if read.targets else last_class)
 
     @contextlib.contextmanager
-    def _stored(self, parts: Sequence[Any], numbers: bool | None, progress: bool = True) -> Iterator[list[str]]:
+    def _stored(
+        self, parts: Sequence[Any], numbers: bool | None, progress: bool = True, wanted: Sequence[Part] = ()
+    ) -> Iterator[list[str]]:
         """The names of data sets: the parts themselves, or those of arrays or files, which are uploaded; "" of None.
 
         All parts are checked before the first upload. What was uploaded is deleted again if the block fails.
         """
-        found = [source_of(part, numbers) for part in parts]
+        found = [source_of(part, numbers, wanted) for part in parts]
         content_of = {name: content for name, content in found if content is not None}
         known = [stored.name for stored in self.datasets()] if content_of else []
         with self._undone() as undo:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from .arrays import Data, check_pair
+from .arrays import Data, Part, check_pair
 from .errors import InvalidArgument
 from .uploads import name_by_content, open_file
 
@@ -40,10 +40,11 @@ class Files:
         return hasher.hexdigest()
 
 
-def source_of(data: Any, numbers: bool | None) -> tuple[str, Data | Files | None]:
+def source_of(data: Any, numbers: bool | None, wanted: Sequence[Part] = ()) -> tuple[str, Data | Files | None]:
     """The name of a data set, and what is stored under that name if it is not there: None for a name that was given.
 
     numbers: whether the targets are numbers to predict; None: by their type.
+    wanted: see chainfleet.arrays.side_by_side.
     Raises InvalidArgument, see chainfleet.arrays.check_data; NotFound for a file that is not there.
     """
     if data is None or (isinstance(data, str) and not is_uri(data)):
@@ -52,7 +53,7 @@ def source_of(data: Any, numbers: bool | None) -> tuple[str, Data | Files | None
         return name_by_content("data", data.digest()), data
     given = _files_of(data)
     if given is None:
-        arrays = check_pair(data, numbers)
+        arrays = check_pair(data, numbers, wanted)
         return name_by_content("data", arrays.digest()), arrays
     if not given.files:
         raise InvalidArgument("data names no file", reason="INVALID_DATA", hint='for example Files("x.npy", "y.npy")')

@@ -11,8 +11,8 @@ from google.protobuf import json_format
 
 from .draws import Draw, Draws
 from .errors import InvalidArgument
-from .modules import copy_of, evaluated, is_exported, network_file, takes_indices
-from .prediction import check_rows, input_scaling, learns_numbers
+from .modules import copy_of, evaluated, is_exported, network_file, split, takes_indices
+from .prediction import check_rows, input_scaling, learns_numbers, parts_of_job
 from .v1 import jobs_pb2
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ class TorchAverage:
 
         self._torch, self._about, self._device = torch, about, torch.device(device or "cpu")
         self._module = evaluated(copy_of(module).to(self._device))
-        self._indices = takes_indices(self._module, about.inputs.shape)
+        self._parts = parts_of_job(about)
+        self._indices = not self._parts and takes_indices(self._module, about.inputs.shape)
         for parameter in self._module.parameters():
             parameter.requires_grad_(False)
         scale, mean, stddev = input_scaling(about)
@@ -91,7 +92,7 @@ class TorchAverage:
         Raises InvalidArgument if torch.export does not take the module.
         """
         kept = jobs_pb2.Job(id=self._about.id, spec=self._about.spec, inputs=self._about.inputs)
-        module, _ = network_file(copy_of(self._module).cpu(), self._about.inputs.shape)
+        module, _ = network_file(copy_of(self._module).cpu(), self._about.inputs.shape, self._parts)
         (folder / "job.json").write_text(json_format.MessageToJson(kept), encoding="utf-8")
         exported = is_exported(module)
         (folder / ("module.pt2" if exported else "module.pt")).write_bytes(module)
@@ -130,25 +131,27 @@ class TorchAverage:
         average.draws_used = used
         return average
 
-    def _seen(self, x: Any) -> torch.Tensor:
-        """Returns the network's inputs: standardised float32, see Job.standardise, or indices."""
+    def _seen(self, x: Any) -> tuple[torch.Tensor, ...]:
+        """Returns the network's inputs: standardised float32, see Job.standardise, or indices and masks."""
         torch = self._torch
         if torch.is_tensor(x) and (x.requires_grad or x.device.type != "cpu"):
             check_rows(torch.zeros(x.shape, dtype=x.dtype), self._about)  # its values stay where they are
         else:
             x = torch.from_numpy(check_rows(x, self._about).copy())
         seen = (x.to(self._device).float() * self._scale - self._mean) / self._stddev
-        return seen.round().long() if self._indices else seen
+        if self._parts:
+            return split(seen, self._parts)
+        return (seen.round().long() if self._indices else seen,)
 
-    def _outputs(self, parameters: dict[str, torch.Tensor], inputs: torch.Tensor) -> torch.Tensor:
+    def _outputs(self, parameters: dict[str, torch.Tensor], inputs: tuple[torch.Tensor, ...]) -> torch.Tensor:
         """The module's outputs with these parameters."""
         torch = self._torch
         if not isinstance(self._module, torch.jit.ScriptModule):
-            return torch.func.functional_call(self._module, parameters, (inputs,))
+            return torch.func.functional_call(self._module, parameters, inputs)
         with torch.no_grad():  # functional_call takes no ScriptModule
             for name, value in self._module.named_parameters():
                 value.copy_(parameters[name])
-            return self._module(inputs)
+            return self._module(*inputs)
 
     def _mean_of(self, outputs: torch.Tensor) -> torch.Tensor:
         torch = self._torch

@@ -57,8 +57,8 @@ class DataFilter {
         in_data_ = depth > kInputKey;
         return !in_data_;
       case json::parse_event_t::value:
-        if (!parsed.is_number() || depth == kInputKey) break;
-        out_->data.back().push_back(parsed.get<double>());
+        if (!(parsed.is_number() || parsed.is_boolean()) || depth == kInputKey) break;
+        out_->data.back().push_back(parsed.is_boolean() ? parsed.get<bool>() : parsed.get<double>());
         return false;
       default:
         break;

@@ -115,6 +115,14 @@ absl::Status TakeElements(const std::vector<double>& data, const std::string& wh
         return Invalid(where, "data of UINT8 has the value ", value);
       }
       contents->add_uint_contents(static_cast<uint32_t>(value));
+    } else if (tensor->datatype() == "INT64" || tensor->datatype() == "INT32" || tensor->datatype() == "BOOL") {
+      const double most = tensor->datatype() == "BOOL" ? 1 : std::numeric_limits<int32_t>::max();
+      if (value < (most > 1 ? -most : 0) || value > most || value != std::floor(value)) {
+        return Invalid(where, "data of ", tensor->datatype(), " has the value ", value);
+      }
+      if (tensor->datatype() == "INT64") contents->add_int64_contents(static_cast<int64_t>(value));
+      if (tensor->datatype() == "INT32") contents->add_int_contents(static_cast<int32_t>(value));
+      if (tensor->datatype() == "BOOL") contents->add_bool_contents(value != 0);
     } else if (tensor->datatype() == "FP32") {
       if (std::fabs(value) > std::numeric_limits<float>::max()) {
         return Invalid(where, "data has a value beyond the range of float32");

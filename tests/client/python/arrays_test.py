@@ -48,6 +48,25 @@ class Checked(unittest.TestCase):
         self.refused("holds nothing", x=X[:0], y=Y[:0])
         self.refused("the same length|Python objects", x=[[1.0], [1.0, 2.0]])
 
+    def test_several_inputs_are_side_by_side(self):
+        ids, mask, age = numpy.arange(12).reshape(4, 3), numpy.arange(8).reshape(4, 2, 1) % 2 == 0, numpy.array([0.5, 1.5, 2.5, 3.5])
+        wanted = (arrays.Part("age"), arrays.Part("ids", "int32", (3,)), arrays.Part("mask"))
+        data = arrays.check_data({"ids": ids, "mask": mask, "age": age}, Y, wanted=wanted)
+        numpy.testing.assert_array_equal(data.x, numpy.concatenate([age[:, None], ids, mask[:, :, 0]], axis=1))
+        self.assertEqual(data.x.dtype.str, "<f4")
+        self.assertEqual(data.parts, (arrays.Part("age", "float32", ()), arrays.Part("ids", "int32", (3,)), arrays.Part("mask", "bool", (2, 1))))
+        numpy.testing.assert_array_equal(arrays.check_data((age, ids, mask), Y, wanted=wanted).x, data.x)
+        self.assertEqual(arrays.check_data((ids, age), Y).x.tolist()[1], [3.0, 4.0, 5.0, 1.5])
+        self.assertEqual(arrays.check_data((ids[0].tolist(), ids[1].tolist()), Y[:2]).parts, (), "a tuple of rows")
+        for x, words in (({"ids": ids, "mask": mask}, "x has the inputs ids, mask, the network takes age, ids, mask"),
+                         ((age, ids), "x has 2 inputs, the network takes 3"),
+                         ({"ids": ids[:, :2], "mask": mask, "age": age}, r"ids has shape \[4, 2\], the network takes \['n', 3\]"),
+                         ({"ids": ids, "mask": mask[:3], "age": age}, "mask has 3 rows, age has 4"),
+                         ({"ids": ids + 2**25, "mask": mask, "age": age}, "ids holds integers beyond 2")):
+            with self.assertRaisesRegex(cf.errors.InvalidArgument, words) as caught:
+                arrays.check_data(x, Y, wanted=wanted)
+            self.assertTrue(caught.exception.hint, "a remedy")
+
     def test_a_frame_is_an_array_and_its_text_columns_are_named(self):
         frame = types.SimpleNamespace(columns=["a"], dtypes={"a": X.dtype, "b": numpy.dtype(object)}, to_numpy=lambda: X)
         self.refused("columns b of x", x=frame)

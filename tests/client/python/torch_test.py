@@ -55,6 +55,21 @@ class Pair(Row):
         return self.fc1(x) + other
 
 
+class Masked(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.out = torch.nn.Embedding(9, 4), torch.nn.Linear(6, 3)
+
+    def forward(self, ids, mask, numbers):
+        mean = (self.embed(ids) * mask[..., None]).sum(1) / (1 + mask.sum(1, keepdim=True))
+        return self.out(torch.cat([mean, numbers], 1))
+
+
+class Optional(Row):
+    def forward(self, x, y=None, z=None):
+        return self.fc1(x)
+
+
 class Tied(torch.nn.Module):
     """A parameter with two names, and statistics."""
 
@@ -105,6 +120,30 @@ class Tried(unittest.TestCase):
         self.refused(Eight(), "does not take it: Not all values of batch")
         self.refused(torch.nn.Sequential(Row(), torch.nn.Flatten(0), torch.nn.Unflatten(0, (3, 3))), r"specialized it to be a constant \(3\)")
         self.refused(Pair(), "missing a required argument: 'other'")
+
+    def test_a_module_of_several_inputs(self):
+        rng = numpy.random.default_rng(1)
+        x = {"numbers": rng.normal(size=(50, 2)), "mask": rng.random((50, 5)) < 0.5, "ids": rng.integers(0, 9, (50, 5))}
+        module = Masked()
+        names = modules.parts_of(module, x)
+        self.assertEqual([part.name for part in names], ["ids", "mask", "numbers"])
+        data = arrays.check_data(x, numpy.arange(50) % 3, wanted=names)
+        content, function = modules.network_file(module, data.x.shape[1:], data.parts)
+        parts = modules.parts_of_file(content)
+        self.assertEqual([(part.name, part.type, part.shape) for part in parts], [("ids", "int64", (5,)), ("mask", "bool", (5,)), ("numbers", "float32", (2,))])
+        modules.try_module(function, data, None, parts)
+        with self.assertRaisesRegex(cf.errors.InvalidArgument, r"its inputs have 12 numbers, rows have shape \[4\]"):
+            modules.try_module(function, LABELS, None, parts)
+        with self.assertRaisesRegex(cf.errors.InvalidArgument, "index out of range"):
+            modules.try_module(function, arrays.check_data(x | {"ids": x["ids"] + 9}, numpy.arange(50) % 3, wanted=parts), None, parts)
+        self.assertEqual(modules.parts_of_file(self.sent(Row())), ())
+        for given, wanted in (({"x": 1, "y": 2}, ["x", "y"]), ({"x": 1, "z": 2}, []), ((1, 2, 3), ["x", "y", "z"]), ((1, 2), ["x", "y"])):
+            self.assertEqual([part.name for part in modules.parts_of(Optional(), given)], wanted)
+        self.assertEqual(modules.parts_of_file(b"no archive"), ())
+        with tempfile.NamedTemporaryFile(suffix=".pt2") as file:
+            file.write(content)
+            file.flush()
+            self.assertEqual(modules.parts_of(file.name, x), parts)
 
     def test_good_modules_pass_and_stay_as_they_are(self):
         norm = torch.nn.Sequential(Row(), torch.nn.BatchNorm1d(3), torch.nn.Dropout(0.5))

@@ -116,6 +116,24 @@ TEST(Sample, OnlyMatchesArePartOfTheta) {
             "2.* matches no parameter of the network, which has 0.weight, 0.bias, 1.weight and 1 more");
 }
 
+TEST(NetworkSignature, SeveralInputsAreSideBySideInARow) {
+  const std::vector<TensorSignature> inputs = {{"ids", "int64", {2, 3}}, {"mask", "bool", {6}}, {"age", "float32", {}}};
+  EXPECT_EQ(WhyUnread(inputs, {13}), "");
+  EXPECT_EQ(
+      WhyUnread(inputs, {12}),
+      "the network takes int64 [n, 2, 3] and bool [n, 6] and float32 [n] in rows float32 [n, 13], the data set has "
+      "float32 [n, 12]");
+  EXPECT_NE(WhyUnread(inputs, {1, 13}), "");
+  EXPECT_EQ(WhyUnread({inputs[0]}, {2, 3}), "");
+  EXPECT_NE(WhyUnread({inputs[0]}, {6}), "") << "an only input keeps its shape";
+  EXPECT_NE(WhyUnread({inputs[0], {"x", "float64", {1}}}, {7}), "");
+  EXPECT_NE(WhyUnread({}, {0}), "");
+  const NetworkSignature network{
+      .inputs = inputs, .output = {"y", "float32", {1}}, .parameters = {{"weight", "float32", {4}}}};
+  EXPECT_TRUE(ParametersOf(network, {13}, 1, "model.exported").ok());
+  EXPECT_EQ(FieldViolationsOf(ParametersOf(network, {14}, 1, "model.exported").status()).at(0).path, "model.exported");
+}
+
 TEST(InitSpec, AVarianceThatNothingTrainsComesFromTheFiles) {
   JobSpec spec = TrainedJob();
   spec.model = {BuiltinModel{"linear", {}}, GaussianLikelihood{.variance = {}, .learned = true}};

@@ -386,6 +386,20 @@ TEST(ExportedProgramTest, RefusesSignatures) {
                          model["graph_module"]["graph"]["tensor_values"]["x"]["sizes"][0]["as_expr"]["expr_str"] = "s9";
                        }),
                 {"input x: has another number of rows than the first input"});
+  const auto with_inputs = [](int count, const std::string& name) {
+    return Edited("two_inputs", kModel, [&](Json& model) {
+      Json& graph = model["graph_module"];
+      for (int i = 2; i < count; ++i) {
+        Json spec = graph["signature"]["input_specs"].back();
+        spec["user_input"]["arg"]["as_tensor"]["name"] = name + std::to_string(i);
+        graph["graph"]["tensor_values"][name + std::to_string(i)] = graph["graph"]["tensor_values"]["x"];
+        graph["signature"]["input_specs"].push_back(spec);
+      }
+    });
+  };
+  EXPECT_EQ(ReadExportedProgram(with_inputs(64, "y"))->inputs.size(), 64u);
+  ExpectRefusal(with_inputs(65, "y"), {"has more than 64 inputs"});
+  ExpectRefusal(with_inputs(3, std::string(1024, 'y')), {"the name is too long"});
 }
 
 TEST(ExportedProgramTest, RefusesTensors) {

@@ -109,6 +109,99 @@ TEST(InferenceWire, TakesOneInputCalledX) {
   ExpectRefused(inference::ModelInferRequest(), "one input");
 }
 
+// Inputs that are side by side in a row, by their names, in any order.
+class InferenceColumns : public ::testing::Test {
+ protected:
+  InferenceColumns() {
+    const auto add = [&](const char* name, const char* datatype, const std::vector<int64_t>& shape) {
+      auto* input = request_.add_inputs();
+      input->set_name(name);
+      input->set_datatype(datatype);
+      input->mutable_shape()->Add(shape.begin(), shape.end());
+      return input->mutable_contents();
+    };
+    auto* age = add("age", "FP64", {2});
+    for (const double value : {0.5, 1.5}) age->add_fp64_contents(value);
+    auto* ids = add("ids", "INT64", {2, 2, 1});
+    for (const int64_t value : {3, 1 << 24, -5, 7}) ids->add_int64_contents(value);
+    auto* mask = add("mask", "BOOL", {2, 1});
+    for (const bool value : {true, false}) mask->add_bool_contents(value);
+  }
+  void ExpectRefused(const std::string& words) {
+    const auto call = FromProto(request_, columns_);
+    EXPECT_EQ(call.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(call.status().message()), HasSubstr(words));
+  }
+
+  const std::vector<TensorSignature> columns_ = {
+      {"ids", "int64", {2, 1}}, {"mask", "bool", {1}}, {"age", "float32", {}}};
+  inference::ModelInferRequest request_;
+};
+
+TEST_F(InferenceColumns, BecomeRowsOfTheDataSet) {
+  const auto call = FromProto(request_, columns_);
+  ASSERT_TRUE(call.ok()) << call.status();
+  EXPECT_THAT(call->input.shape, ElementsAre(2, 4));
+  EXPECT_THAT(Floats(call->input), ElementsAre(3, 1 << 24, 1, 0.5, -5, 7, 0, 1.5));
+  for (auto& input : *request_.mutable_inputs()) input.clear_contents();
+  request_.add_raw_input_contents(Raw<double>({0.5, 1.5}));
+  request_.add_raw_input_contents(Raw<int64_t>({3, 1 << 24, -5, 7}));
+  request_.add_raw_input_contents(std::string("\1\0", 2));
+  const auto raw = FromProto(request_, columns_);
+  ASSERT_TRUE(raw.ok()) << raw.status();
+  EXPECT_EQ(raw->input.bytes, call->input.bytes);
+  request_.mutable_inputs(1)->set_datatype("INT32");
+  request_.set_raw_input_contents(1, Raw<int32_t>({3, 1 << 24, -5, 7}));
+  EXPECT_EQ(FromProto(request_, columns_)->input.bytes, call->input.bytes);
+  request_.mutable_inputs(1)->set_datatype("UINT8");
+  request_.set_raw_input_contents(1, Raw<uint8_t>({3, 4, 5, 255}));
+  EXPECT_THAT(Floats(FromProto(request_, columns_)->input), ElementsAre(3, 4, 1, 0.5, 5, 255, 0, 1.5));
+}
+
+TEST_F(InferenceColumns, ComeAllAndOnceWithAsManyRows) {
+  EXPECT_THAT(std::string(FromProto(request_).status().message()), HasSubstr("one input, 'x'"));
+  request_.mutable_inputs(0)->set_name("mask");
+  ExpectRefused("['mask', 'ids', 'mask']: ['ids', 'mask', 'age'], or rows of all of them as one input, 'x'");
+  request_.mutable_inputs(0)->set_name("age");
+  request_.mutable_inputs(0)->mutable_shape()->Add(1);
+  ExpectRefused("input 'age' has shape [2, 1]: [2] is expected");
+  request_.mutable_inputs(0)->mutable_shape()->Truncate(1);
+  request_.mutable_inputs(1)->mutable_contents()->set_int64_contents(0, (1 << 24) + 1);
+  ExpectRefused("input 'ids' has a whole number beyond 2^24");
+  request_.mutable_inputs(1)->mutable_contents()->set_int64_contents(0, 1);
+  request_.add_raw_input_contents("");
+  ExpectRefused("raw_input_contents has 1 entries for 3 inputs");
+  request_.clear_raw_input_contents();
+  for (auto& input : *request_.mutable_inputs()) input.set_shape(0, (1 << 20) + 1);
+  ExpectRefused("the inputs have 1048577 rows of 16 bytes as float32: send at most 1048576");
+  for (auto& input : *request_.mutable_inputs()) input.set_shape(0, -1);
+  ExpectRefused("input 'ids' has a negative size in its shape: -1");
+  request_.mutable_inputs()->RemoveLast();
+  ExpectRefused("['age', 'ids']");
+  request_.clear_inputs();
+  ExpectRefused("the inputs are []");
+}
+
+TEST_F(InferenceColumns, MayComeAsRows) {
+  const inference::ModelInferRequest rows = Request("FP32", {0, 4});
+  EXPECT_TRUE(FromProto(rows, columns_).ok());
+  for (auto& input : *request_.mutable_inputs()) {
+    input.set_shape(0, 0);
+    input.clear_contents();
+  }
+  const auto none = FromProto(request_, columns_);
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_THAT(none->input.shape, ElementsAre(0, 4));
+}
+
+TEST(InferenceWire, ListsInputsByName) {
+  const auto inputs =
+      InferenceInputs({4}, InputType::kFloat32, {{"ids", "int64", {2}}, {"m", "bool", {1}}, {"z", "float32", {}}});
+  ASSERT_EQ(inputs.size(), 3u);
+  EXPECT_EQ(inputs[0].datatype + inputs[1].datatype + inputs[2].datatype, "INT64BOOLFP32");
+  EXPECT_EQ(InferenceInputs({4}, InputType::kUint8, {{"ids", "int64", {2}}, {"m", "bool", {2}}}).size(), 1u);
+}
+
 TEST(InferenceWire, ReadsParametersAndRefusesOthers) {
   inference::ModelInferRequest request = Request("UINT8", {0});
   auto& parameters = *request.mutable_parameters();

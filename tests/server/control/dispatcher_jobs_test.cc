@@ -32,6 +32,8 @@ class DispatcherJobs : public DispatcherTest {
     const auto upload = Wait<std::string>([&](auto done) { catalog_->BeginUpload(objects, done); });
     return Wait<Dataset>([&](auto done) { catalog_->Put(dataset, *upload, done); });
   }
+
+  int named_ = 0;
 };
 
 TEST_F(DispatcherJobs, CreatedJobIsPendingAndItsIdIsDrawnFromTheKey) {
@@ -88,6 +90,42 @@ TEST_F(DispatcherJobs, StandardizeTurnsTheNormalisationOff) {
   JobSpec spec = OnDigits();
   spec.standardize.inputs = false;
   EXPECT_EQ(TryCreate(spec)->plan->normalisation, Normalisation());
+}
+
+// One input is indices, or several are side by side in a row.
+TEST_F(DispatcherJobs, IndicesAndMasksAreNotStandardised) {
+  const auto normalisation = [&](InputType type, const Normalisation& measured,
+                                 const std::vector<TensorSignature>& inputs) {
+    Dataset dataset = Digits();
+    const std::string name = "data-" + std::to_string(++named_);
+    dataset.name = name;
+    dataset.input_type = type;
+    dataset.input_shape = {4};
+    dataset.normalisation = measured;
+    const StoredModel model{
+        .name = name,
+        .object = {name, 1, DigestOf(9)},
+        .signature = NetworkSignature{
+            .inputs = inputs, .output = {"y", "float32", {10}}, .parameters = {{"w", "float32", {3}}}}};
+    const auto upload = Wait<std::string>([&](auto done) { catalog_->BeginUpload({name}, done); });
+    EXPECT_TRUE(Wait<StoredModel>([&](auto done) { catalog_->Put(model, *upload, done); }).ok());
+    EXPECT_TRUE(Put(dataset).ok());
+    JobSpec spec = OnDigits();
+    spec.dataset = name;
+    spec.model.kind = StoredNetworkModel{name, ModelFormat::kExported};
+    const auto job = TryCreate(spec);
+    EXPECT_TRUE(job.ok()) << job.status();
+    return job.ok() ? job->plan->normalisation : Normalisation();
+  };
+  const TensorSignature ids{"ids", "int64", {2}}, x{"x", "float32", {1}}, mask{"mask", "bool", {1}};
+  const Normalisation columns{{1, 2, 3, 4}, {5, 6, 7, 8}}, all{{0.5}, {0.25}};
+  EXPECT_EQ(normalisation(InputType::kFloat32, columns, {ids, x, mask}), (Normalisation{{0, 0, 3, 0}, {1, 1, 7, 1}}));
+  EXPECT_EQ(normalisation(InputType::kUint8, all, {x, ids, mask}),
+            (Normalisation{{0.5, 0, 0, 0}, {0.25, 1.0 / 255, 1.0 / 255, 1.0 / 255}}));
+  const TensorSignature numbers{"z", "float32", {3}};
+  EXPECT_EQ(normalisation(InputType::kFloat32, columns, {x, numbers}), columns);
+  EXPECT_EQ(normalisation(InputType::kFloat32, columns, {{"ids", "int64", {4}}}), Normalisation());
+  EXPECT_EQ(normalisation(InputType::kUint8, all, {{"ids", "int64", {4}}}), (Normalisation{{0}, {1.0 / 255}}));
 }
 
 TEST_F(DispatcherJobs, StartsThatAreNotWholePointsAreRefused) {

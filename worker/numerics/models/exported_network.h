@@ -14,6 +14,7 @@
 #include "core/base/status.h"
 #include "worker/numerics/models/exported_steps.h"
 #include "worker/numerics/models/frozen_trunk.h"
+#include "worker/numerics/models/input_columns.h"
 #include "worker/numerics/models/model_file.h"
 #include "worker/numerics/models/stored_network.h"
 
@@ -21,10 +22,10 @@ namespace chainfleet {
 
 class ExportedNetwork final : public StoredNetwork {
  public:
-  // The network of `file` for inputs [n, input_shape...]; on a CPU it shares the file's tensors. `more` parameters,
-  // which no output depends on, come last. Parameters that are not sampled (IsSampled) are constants, as buffers are.
-  // INVALID_ARGUMENT with a violation at model.exported: errors of ExportedSteps::Compile, ShapeOfStored and
-  // TryForward; or the graph has other inputs.
+  // The network of `file` for rows [n, input_shape...], which InputColumns reads; on a CPU it shares the file's
+  // tensors. `more` parameters, which no output depends on, come last. Parameters that are not sampled (IsSampled) are
+  // constants, as buffers are. INVALID_ARGUMENT with a violation at model.exported: errors of ExportedSteps::Compile,
+  // ShapeOfStored and TryForward; or the graph has other inputs.
   static absl::StatusOr<std::shared_ptr<const StoredNetwork>> Load(const ExportedModel& file,
                                                                    const std::vector<int64_t>& input_shape,
                                                                    int64_t num_outputs, at::Device device,
@@ -46,7 +47,7 @@ class ExportedNetwork final : public StoredNetwork {
                       const std::vector<at::Tensor>& features) const override;
 
  private:
-  ExportedNetwork(NetworkShape shape, at::ScalarType input_type, ExportedSteps steps, std::vector<at::Tensor> tensors,
+  ExportedNetwork(NetworkShape shape, InputColumns inputs, ExportedSteps steps, std::vector<at::Tensor> tensors,
                   std::vector<size_t> parameters, bool has_convolutions);
 
   // The program's tensors, for one chain.
@@ -58,7 +59,7 @@ class ExportedNetwork final : public StoredNetwork {
   RowsOfPass TryPass(int64_t size) const;
   bool AgreesTogether() const;
 
-  const at::ScalarType input_type_;
+  const InputColumns inputs_;
   const ExportedSteps steps_;
   const std::vector<at::Tensor> tensors_;  // the file's; parameters are replaced
   const std::vector<size_t> parameters_;   // their indices, in layout order

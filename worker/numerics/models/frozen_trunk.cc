@@ -14,8 +14,8 @@ namespace {
 // Numbers of rows of the trials: none is a multiple of another.
 constexpr std::array<int64_t, 3> kRowsOfTrials = {2, 3, 5};
 
-std::vector<at::Tensor> With(std::vector<at::Tensor> tensors, const at::Tensor& x) {
-  tensors.push_back(x);
+std::vector<at::Tensor> With(std::vector<at::Tensor> tensors, const std::vector<at::Tensor>& inputs) {
+  tensors.insert(tensors.end(), inputs.begin(), inputs.end());
   return tensors;
 }
 
@@ -33,7 +33,7 @@ bool ShareMemory(const std::vector<at::Tensor>& tensors) {
 std::unique_ptr<const FrozenTrunk> FrozenTrunk::Find(const ExportedSteps& steps,
                                                      const std::vector<std::vector<at::Tensor>>& trials,
                                                      const std::vector<size_t>& sampled,
-                                                     const std::function<at::Tensor(int64_t)>& some_inputs) {
+                                                     const SomeInputs& some_inputs) {
   std::unique_ptr<FrozenTrunk> trunk(new FrozenTrunk(steps));
   trunk->cut_ = steps.CutBefore(sampled);
   if (trunk->cut_.steps == 0) return nullptr;
@@ -49,7 +49,7 @@ std::unique_ptr<const FrozenTrunk> FrozenTrunk::Find(const ExportedSteps& steps,
   return trunk;
 }
 
-bool FrozenTrunk::Learn(const std::vector<at::Tensor>& tensors, const std::function<at::Tensor(int64_t)>& some_inputs) {
+bool FrozenTrunk::Learn(const std::vector<at::Tensor>& tensors, const SomeInputs& some_inputs) {
   std::array<CutValues, kRowsOfTrials.size()> trials;
   for (size_t t = 0; t < kRowsOfTrials.size(); ++t)
     trials[t] = steps_.RunBefore(cut_, With(tensors, some_inputs(kRowsOfTrials[t])));
@@ -81,25 +81,26 @@ bool FrozenTrunk::Learn(const std::vector<at::Tensor>& tensors, const std::funct
 }
 
 // Rows in another order must have their own outputs.
-bool FrozenTrunk::Agrees(const std::vector<at::Tensor>& tensors, const at::Tensor& x) const {
-  const at::Tensor order = at::tensor({3, 0, 4, 1}, at::dtype(at::kLong).device(x.device()));
-  std::vector<at::Tensor> features = Features(tensors, x);
+bool FrozenTrunk::Agrees(const std::vector<at::Tensor>& tensors, std::vector<at::Tensor> inputs) const {
+  const at::Tensor order = at::tensor({3, 0, 4, 1}, at::dtype(at::kLong).device(inputs[0].device()));
+  std::vector<at::Tensor> features = Features(tensors, inputs);
   for (at::Tensor& feature : features) feature = feature.index_select(0, order);
   const at::Tensor found = Outputs(tensors, features);
-  const at::Tensor wanted = steps_.Run(With(tensors, x.index_select(0, order)));
+  for (at::Tensor& input : inputs) input = input.index_select(0, order);
+  const at::Tensor wanted = steps_.Run(With(tensors, inputs));
   return found.sizes() == wanted.sizes() &&
          ((found - wanted).abs().max() <= wanted.abs().max() * 1e-3 + 1e-6).item<bool>();
 }
 
-std::vector<at::Tensor> FrozenTrunk::Features(const std::vector<at::Tensor>& tensors, const at::Tensor& x,
-                                              const See& see) const {
-  const CutValues at_cut = steps_.RunBefore(cut_, With(tensors, x), see);
+std::vector<at::Tensor> FrozenTrunk::Features(const std::vector<at::Tensor>& tensors,
+                                              const std::vector<at::Tensor>& inputs, const See& see) const {
+  const CutValues at_cut = steps_.RunBefore(cut_, With(tensors, inputs), see);
   std::vector<at::Tensor> features;
   for (size_t i = 0; i < axes_.size(); ++i) {
     if (!axes_[i]) continue;
     const auto [axis, per_row] = *axes_[i];
     const at::Tensor& value = at_cut.tensors[i];
-    features.push_back(value.unflatten(axis, {x.size(0), per_row}).movedim(axis, 0).contiguous());
+    features.push_back(value.unflatten(axis, {inputs[0].size(0), per_row}).movedim(axis, 0).contiguous());
   }
   return features;
 }

@@ -17,19 +17,20 @@ namespace chainfleet {
 // Thread-safe. Throws LibTorch's exceptions.
 class FrozenTrunk {
  public:
+  using SomeInputs = std::function<std::vector<at::Tensor>(int64_t)>;
+
   // Null if trials show that the network cannot be cut there: values at the cut have no axis for the rows, or share
   // memory that is written to. Each trial has the program's tensors, with other values of those that `sampled`
-  // (indices) names: under their own, which are often 0, the rows of a feature may not count. `some_inputs(n)` makes n
-  // different rows.
+  // (indices) names: under their own, which are often 0, the rows of a feature may not count. `some_inputs(n)` makes
+  // the inputs of n different rows.
   static std::unique_ptr<const FrozenTrunk> Find(const ExportedSteps& steps,
                                                  const std::vector<std::vector<at::Tensor>>& trials,
-                                                 const std::vector<size_t>& sampled,
-                                                 const std::function<at::Tensor(int64_t)>& some_inputs);
+                                                 const std::vector<size_t>& sampled, const SomeInputs& some_inputs);
 
   using See = std::function<void(const at::Tensor&)>;
 
-  // Tensors [n, ...] that the rest of the network needs of rows x [n, input_shape...]. `see`: see ExportedSteps::Run.
-  std::vector<at::Tensor> Features(const std::vector<at::Tensor>& tensors, const at::Tensor& x,
+  // Tensors [n, ...] that the rest of the network needs of the inputs [n, ...]. `see`: see ExportedSteps::Run.
+  std::vector<at::Tensor> Features(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& inputs,
                                    const See& see = nullptr) const;
 
   // The network's outputs [n, K] for rows with these features, which it may write to.
@@ -47,8 +48,8 @@ class FrozenTrunk {
   };
 
   explicit FrozenTrunk(const ExportedSteps& steps) : steps_(steps) {}
-  bool Learn(const std::vector<at::Tensor>& tensors, const std::function<at::Tensor(int64_t)>& some_inputs);
-  bool Agrees(const std::vector<at::Tensor>& tensors, const at::Tensor& x) const;
+  bool Learn(const std::vector<at::Tensor>& tensors, const SomeInputs& some_inputs);
+  bool Agrees(const std::vector<at::Tensor>& tensors, std::vector<at::Tensor> inputs) const;
 
   const ExportedSteps steps_;
   ExportedCut cut_;

@@ -209,18 +209,20 @@ class Job(_message.Message):
         values: int
         def __init__(self, point: _Optional[int] = ..., quantity: _Optional[str] = ..., chains: _Optional[int] = ..., values: _Optional[int] = ..., rhat: _Optional[float] = ..., ess_bulk: _Optional[float] = ..., ess_tail: _Optional[float] = ..., mean: _Optional[float] = ..., mcse_mean: _Optional[float] = ..., descriptive: bool = ...) -> None: ...
     class Inputs(_message.Message):
-        __slots__ = ["class_names", "normalisation", "shape", "target_units", "type"]
+        __slots__ = ["class_names", "columns", "normalisation", "shape", "target_units", "type"]
         CLASS_NAMES_FIELD_NUMBER: _ClassVar[int]
+        COLUMNS_FIELD_NUMBER: _ClassVar[int]
         NORMALISATION_FIELD_NUMBER: _ClassVar[int]
         SHAPE_FIELD_NUMBER: _ClassVar[int]
         TARGET_UNITS_FIELD_NUMBER: _ClassVar[int]
         TYPE_FIELD_NUMBER: _ClassVar[int]
         class_names: _containers.RepeatedScalarFieldContainer[str]
+        columns: _containers.RepeatedCompositeFieldContainer[_types_pb2.TensorSignature]
         normalisation: _types_pb2.Normalisation
         shape: _containers.RepeatedScalarFieldContainer[int]
         target_units: _types_pb2.TargetUnits
         type: _types_pb2.InputType
-        def __init__(self, type: _Optional[_Union[_types_pb2.InputType, str]] = ..., shape: _Optional[_Iterable[int]] = ..., normalisation: _Optional[_Union[_types_pb2.Normalisation, _Mapping]] = ..., target_units: _Optional[_Union[_types_pb2.TargetUnits, _Mapping]] = ..., class_names: _Optional[_Iterable[str]] = ...) -> None: ...
+        def __init__(self, type: _Optional[_Union[_types_pb2.InputType, str]] = ..., shape: _Optional[_Iterable[int]] = ..., normalisation: _Optional[_Union[_types_pb2.Normalisation, _Mapping]] = ..., target_units: _Optional[_Union[_types_pb2.TargetUnits, _Mapping]] = ..., class_names: _Optional[_Iterable[str]] = ..., columns: _Optional[_Iterable[_Union[_types_pb2.TensorSignature, _Mapping]]] = ...) -> None: ...
     class Point(_message.Message):
         __slots__ = ["index", "name", "num_draws", "report"]
         INDEX_FIELD_NUMBER: _ClassVar[int]

@@ -109,6 +109,23 @@ TEST_F(InferTranslationTest, WrongMembersAreNamed) {
   ExpectRefused(Body("\"data\":[1,2]", R"(,"parameters":{"members":[1]})"), "'members'");
   ExpectRefused(R"({"inputs":[{"name":"x","shape":[1],"datatype":"UINT8","data":[256]}]})", "256");
   ExpectRefused(R"({"inputs":[{"name":"x","shape":[1],"datatype":"UINT8","data":[0.5]}]})", "0.5");
+  ExpectRefused(R"({"inputs":[{"name":"x","shape":[1],"datatype":"INT64","data":[0.5]}]})",
+                "data of INT64 has the value 0.5");
+  ExpectRefused(R"({"inputs":[{"name":"x","shape":[1],"datatype":"INT32","data":[3e9]}]})",
+                "data of INT32 has the value 3e+09");
+  ExpectRefused(R"({"inputs":[{"name":"x","shape":[1],"datatype":"BOOL","data":[-1]}]})",
+                "data of BOOL has the value -1");
+}
+
+TEST_F(InferTranslationTest, WholeNumbersAndMasksKeepTheirTypes) {
+  ASSERT_TRUE(Read(R"({"inputs":[{"name":"a","shape":[2],"datatype":"INT64","data":[-3,4]},
+                                 {"name":"b","shape":[2],"datatype":"INT32","data":[5,-6]},
+                                 {"name":"c","shape":[2],"datatype":"BOOL","data":[true,0]}]})")
+                  .ok());
+  EXPECT_EQ(infer_.inputs(0).contents().int64_contents(0), -3);
+  EXPECT_EQ(infer_.inputs(1).contents().int_contents(1), -6);
+  EXPECT_TRUE(infer_.inputs(2).contents().bool_contents(0));
+  EXPECT_FALSE(infer_.inputs(2).contents().bool_contents(1));
 }
 
 TEST_F(InferTranslationTest, DepthAndNumberOfValuesAreBounded) {

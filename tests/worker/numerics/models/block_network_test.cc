@@ -278,7 +278,7 @@ TEST(ScriptBlock, LeavesOutPositionsBetweenSteps) {
 TEST(ScriptBlock, GivesARowOfAnExportedNetworkTheSameNumbersInEveryBlock) {
   for (const ExportedFile& file : ExportedFiles()) {
     SCOPED_TRACE(file.name);
-    ExpectARowsOwnNumbers(file.Load(), *SyntheticImages(80, file.input_shape, file.outputs));
+    ExpectARowsOwnNumbers(file.Load(), *file.Data(80));
   }
 }
 

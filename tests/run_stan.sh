@@ -3,6 +3,7 @@
 # Installs 100 MB of wheels in build/stan; takes a minute after that. Not part of run_all.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+deploy/install_deps.sh --with-tests
 [ -n "${CHAINFLEET_BIN:-}" ] || deploy/build.sh chainfleet chainfleet-server chainfleet-worker
 venv=build/stan
 if ! cmp -s tests/stan/requirements.txt $venv/requirements.txt; then

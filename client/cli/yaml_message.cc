@@ -200,6 +200,8 @@ class MessageReader {
         return "expects true or false";
       case FieldDescriptor::CPPTYPE_UINT64:
         return "expects a whole number from 0";
+      case FieldDescriptor::CPPTYPE_INT32:
+        return absl::StrCat("expects a whole number up to ", std::numeric_limits<int32_t>::max());
       case FieldDescriptor::CPPTYPE_ENUM: {
         std::vector<std::string> names;
         for (int i = 0; i < field.enum_type()->value_count(); ++i) names.push_back(field.enum_type()->value(i)->name());

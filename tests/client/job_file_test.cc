@@ -102,7 +102,7 @@ TEST(JobFile, SaysWhatIsExpectedInsteadOfAWrongType) {
       Errors("name: [a]\nchains: four\ntemperature: {}\nsampler: emcmc\ncollect: {kinds: theta}\n"
              "num_steps: 1.5\nseed: -1\nmodel: {hidden: [1, x]}\n"),
       ElementsAre(
-          "job.yaml:1: name: expects text, got a list", "job.yaml:2: chains: expects a whole number, got \"four\"",
+          "job.yaml:1: name: expects text, got a list", "job.yaml:2: chains: expects a whole number up to 2147483647, got \"four\"",
           "job.yaml:3: temperature: expects a number, got a mapping",
           AllOf(HasSubstr("job.yaml:4: sampler: expects a mapping of sgld, emcmc, sgd"), HasSubstr("got \"emcmc\"")),
           "job.yaml:5: collect.kinds: expects a list, as in [a, b], got \"theta\"",
@@ -113,7 +113,7 @@ TEST(JobFile, SaysWhatIsExpectedInsteadOfAWrongType) {
 
 TEST(JobFile, RefusesNumbersBeyondTheirType) {
   EXPECT_THAT(Errors("chains: 3000000000"),
-              ElementsAre("job.yaml:1: chains: expects a whole number, got \"3000000000\""));
+              ElementsAre("job.yaml:1: chains: expects a whole number up to 2147483647, got \"3000000000\""));
   EXPECT_THAT(Errors("num_steps: 1e30"), ElementsAre("job.yaml:1: num_steps: expects a whole number, got \"1e30\""));
 }
 

@@ -178,8 +178,11 @@ class ThisMachine(unittest.TestCase):
         cf.contexts.use("prod")
         cf.contexts.delete("lab")
         self.assertEqual(cf.contexts.known(), cf.contexts.Contexts("prod", {"prod": prod}))
-        with self.assertRaises(cf.errors.NotFound):
-            cf.contexts.use("lab")
+        for call in (cf.contexts.use, cf.contexts.delete):
+            with self.assertRaisesRegex(cf.errors.NotFound, "known: prod") as caught:
+                call("lab")
+            self.assertEqual(caught.exception.reason, "NO_CONTEXT")
+            self.assertIn("chainfleet context set lab", caught.exception.hint)
 
     def test_certificates_are_issued_and_renewed_and_scripts_printed(self):
         folder = pathlib.Path(self.folder, "pki")

@@ -107,11 +107,13 @@ def add(name: str, context: Context) -> None:
 
 def use(name: str) -> None:
     """Makes a server the current one, to which `connect` connects. Raises NotFound; needs the program `chainfleet`."""
+    _get(known(), name)
     run_program(["context", "use", name])
 
 
 def delete(name: str) -> None:
     """Forgets a server. Raises NotFound; needs the program `chainfleet`."""
+    _get(known(), name)
     run_program(["context", "delete", name])
 
 
@@ -146,16 +148,19 @@ def _find_context(name: str | None) -> Context | None:
     wanted = name or os.environ.get("CHAINFLEET_CONTEXT", "")
     if not wanted and os.environ.get("CHAINFLEET_ADDRESS"):
         return None
-    path = file_of_contexts()
-    contexts = read_contexts(path)
+    contexts = known()
     wanted = wanted or contexts.current
-    if wanted and wanted not in contexts.by_name:
+    return _get(contexts, wanted) if wanted else None
+
+
+def _get(contexts: Contexts, name: str) -> Context:
+    if name not in contexts.by_name:
         raise NotFound(
-            f"there is no context {wanted} in {path}; known: {', '.join(contexts.by_name) or 'none'}",
+            f"there is no context {name} in {file_of_contexts()}; known: {', '.join(contexts.by_name) or 'none'}",
             reason="NO_CONTEXT",
-            hint=f"`chainfleet context set {wanted} --address HOST:PORT` adds it",
+            hint=f"`chainfleet context set {name} --address HOST:PORT` adds it",
         )
-    return contexts.by_name[wanted] if wanted else None
+    return contexts.by_name[name]
 
 
 def _context(name: str, entry: dict[str, str]) -> Context:

@@ -143,14 +143,29 @@ void ValidateStopRule(const JobSpec& spec, Violations* violations) {
   if (spec.trace_every) violations->push_back({"trace_every", reason});
 }
 
+// Rules for a network with batch norm over mini-batches.
+Violations ValidateForBatchNorm(const SamplerSpec& sampler, const std::string& advice) {
+  if (!sampler.needs_full_data()) return {};
+  return {
+      {"sampler." + sampler.name(),
+       "needs a potential that is a function of theta alone, which batch norm over mini-batches is not: " + advice}};
+}
+
+// Rules for a .pt2 file in training mode.
+Violations ValidateForTraining(const SamplerSpec& sampler, const NetworkSignature& network) {
+  if (!network.statistics.empty()) return ValidateForBatchNorm(sampler, "export net.eval()");
+  if (!network.has_dropout || !std::holds_alternative<GradientUncertaintySpec>(sampler.kind)) return {};
+  return {
+      {"sampler." + sampler.name(),
+       "runs the examples of a stored network one at a time, and dropout masks those of a batch: export net.eval()"}};
+}
+
 void ValidateKindOfModel(const JobSpec& spec, bool valid_model, Violations* violations) {
   if (spec.model.has_data()) {
     if (spec.dataset.empty())
       violations->push_back({"dataset.name", "the model needs a data set: put one with `chainfleet dataset put`"});
-    if (spec.sampler.needs_full_data() && valid_model && HasBatchNorm(spec.model)) {
-      violations->push_back({"sampler." + spec.sampler.name(),
-                             "needs a potential that is a function of theta alone, which batch norm over mini-batches "
-                             "is not: take a model without it (resnet20-frn, or frn layers)"});
+    if (valid_model && HasBatchNorm(spec.model)) {
+      Append(ValidateForBatchNorm(spec.sampler, "take a model without it (resnet20-frn, or frn layers)"), violations);
     }
     return;
   }
@@ -445,6 +460,9 @@ absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset, const
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForData(spec, dataset != nullptr ? dataset->num_rows : 1)));
   const std::vector<int64_t> input_shape = dataset != nullptr ? dataset->input_shape : std::vector<int64_t>{};
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForImages(spec.augmentation, input_shape)));
+  if (stored != nullptr && stored->signature) {
+    CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForTraining(spec.sampler, *stored->signature)));
+  }
   const int64_t num_classes = dataset != nullptr ? NumClasses(dataset->targets) : 0;
   CHAINFLEET_ASSIGN_OR_RETURN(const auto parameters, InferParameters(spec.model, input_shape, num_classes, stored));
   if (parameters.empty()) return absl::OkStatus();

@@ -32,6 +32,8 @@ struct NetworkShape {
   std::vector<ParameterShape> statistics;  // batch norm's, kept with a draw; offsets continue after the parameters
   int64_t activation_floats = 0;           // values that all layers compute together, for one example
   int64_t largest_output = 0;              // values of the largest tensor among them
+
+  int64_t draw_size() const { return NumParameters(statistics.empty() ? parameters : statistics); }
 };
 
 // Names count each kind within its list: conv1, fc1 (linear), bn1 (batch_norm), frn1, residual1, concat1, ...

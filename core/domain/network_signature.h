@@ -30,11 +30,15 @@ struct NetworkSignature {
   std::vector<TensorSignature> inputs;
   TensorSignature output;
   std::vector<TensorSignature> parameters;  // in the file's order
+  bool has_dropout = false;                 // training mode: active while a chain samples
+  std::vector<TensorSignature> statistics;  // batch norm in training mode: kept with each draw
   static void Fields(auto& self, auto&& visit) {
     visit("torch_version", self.torch_version);
     visit("inputs", self.inputs);
     visit("output", self.output, Required());
     visit("parameters", self.parameters);
+    visit("has_dropout", self.has_dropout, IfAny());
+    visit("statistics", self.statistics, IfAny());
   }
   bool operator==(const NetworkSignature&) const = default;
 };

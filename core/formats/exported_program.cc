@@ -10,6 +10,7 @@
 #include "core/formats/exported_archive.h"
 #include "core/formats/exported_graph.h"
 #include "core/formats/exported_json.h"
+#include "core/formats/exported_training.h"
 
 namespace chainfleet {
 namespace {
@@ -150,8 +151,9 @@ absl::Status ProgramReader::SetOutput(const Json& specs, const Json& metas) {
   const auto& list = specs.get_ref<const Json::array_t&>();
   for (const Json& item : list) {
     if (ExportedKey(item) == "user_output") continue;
-    return Refuse(absl::StrCat("has an output of the kind ", ShownName(ExportedKey(item)),
-                               ": a network must not change its buffers, export it in eval mode"));
+    return Refuse(absl::StrCat(
+        "has an output of the kind ", ShownName(ExportedKey(item)),
+        ": a network must not change its buffers, export it in eval mode or without run_decompositions()"));
   }
   if (list.size() != 1) return Refuse(absl::StrCat("has ", list.size(), " outputs, a network has one"));
   const Json& argument = list[0].at("user_output").at("arg");
@@ -193,7 +195,7 @@ absl::Status ProgramReader::Read(const Json& model) {
       if (value && !values_.IsUsed(*value)) value.reset();
     }
   }
-  return absl::OkStatus();
+  return FindTraining(&program_);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // name.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -59,6 +60,9 @@ struct ExportedNode {
   // A node has either some outputs or one list of them. nullopt: an output that nothing uses.
   std::vector<std::optional<ExportedValue>> outputs;
   bool returns_list = false;
+  // In training mode (FindTraining); the arguments are those of evaluation.
+  double drop_rate = 0;    // drops units while a chain samples
+  int32_t statistic = -1;  // batch norm: where its mean is in ExportedProgram::statistics, before its variance
 };
 
 // An input or output without its first axis, the batch.
@@ -76,14 +80,18 @@ struct ExportedProgram {
   ExportedValue result;  // the value of the output
   std::vector<ExportedNode> nodes;
   int32_t num_values = 0;
+  std::vector<int32_t> statistics;  // tensors: running means and variances of batch norm in training mode, alternating
 
   int32_t num_tensors() const { return static_cast<int32_t>(tensors.size()); }
+  bool has_dropout() const {
+    return std::ranges::any_of(nodes, [](const ExportedNode& node) { return node.drop_rate > 0; });
+  }
 };
 
 // Reads and checks a file without its tensors' bytes, whose sizes are checked. INVALID_ARGUMENT, naming node and
 // operator, member or tensor: the file is damaged or of an unknown schema; its first axis is not dynamic; it holds
 // higher-order graphs, custom objects, pickled tensors, an operator that is not in ExportedOperators() or one that
-// draws random numbers; a value is used before it is computed; or there is more than one output.
+// draws random numbers; a value is used before it is computed; there is more than one output; or FindTraining fails.
 absl::StatusOr<ExportedProgram> ReadExportedProgram(const ByteSource& source);
 
 // True if the archive says of itself that it is a .pt2 file; its content may still be wrong.

@@ -24,9 +24,16 @@ TensorSignature SignatureOf(const ExportedSignature& batch) { return {batch.name
 
 NetworkSignature SignatureOf(const ExportedProgram& program) {
   NetworkSignature network{.torch_version = program.torch_version, .output = SignatureOf(program.output)};
+  const auto signature_of = [](const ExportedTensor& tensor) {
+    return TensorSignature{tensor.name, NameOf(tensor.type), tensor.shape};
+  };
   for (const ExportedSignature& input : program.inputs) network.inputs.push_back(SignatureOf(input));
   for (const ExportedTensor& tensor : program.tensors) {
-    if (tensor.is_parameter) network.parameters.push_back({tensor.name, NameOf(tensor.type), tensor.shape});
+    if (tensor.is_parameter) network.parameters.push_back(signature_of(tensor));
+  }
+  network.has_dropout = program.has_dropout();
+  for (const int32_t tensor : program.statistics) {
+    network.statistics.push_back(signature_of(program.tensors[static_cast<size_t>(tensor)]));
   }
   return network;
 }

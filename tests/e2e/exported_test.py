@@ -59,6 +59,25 @@ class Exported(unittest.TestCase):
         refused = self.fleet.run("delete", "model", "mlp", "--yes")
         self.assertIn(job, refused.stderr)
 
+    def test_a_file_of_training_mode_samples_as_it_says(self):
+        images, labels = self.fleet.path("images.npy"), self.fleet.path("labels.npy")
+        classes = [i % 10 for i in range(300)]  # a class has a row of the image that is bright
+        pixels = [float(8 * (i // 10 % 2) + j % 8 - 4 + 9 * (j // 8 == classes[i] % 8) - 5 * (classes[i] > 7)) for i in range(300) for j in range(64)]
+        fleets.write_npy(images, "<f4", (300, 1, 8, 8), struct.pack("<19200f", *pixels))
+        fleets.write_npy(labels, "<i8", (300,), struct.pack("<300q", *classes))
+        self.fleet.run("dataset", "put", "bars", images, labels, check=True)
+        self.put("trains", "train_norm")
+        self.assertIn('name: "6.running_var"', self.fleet.run("describe", "model", "trains", check=True).stdout)
+        job = self.fleet.submit(self.job("trains", "bars"))
+        self.fleet.run("wait", job, "--timeout", "120s", check=True)
+        rows = {row["what"]: row for row in self.fleet.json("evaluate", job, "--dataset", "bars")["scores"]}
+        self.assertGreater(rows["all"]["accuracy"], 0.9)
+        self.fleet.run("export", job, "--format", "npz", "-o", self.fleet.path("trains.npz"), check=True)
+        with zipfile.ZipFile(self.fleet.path("trains.npz")) as archive:
+            self.assertTrue([name for name in archive.namelist() if "1.running_mean" in name])
+        refused = self.fleet.submit_status(self.job("trains", "bars").replace("sgld: {}", "gradient_uncertainty: {threshold: 1}"))
+        self.assertIn("batch norm over mini-batches is not: export net.eval()", refused.stderr)
+
     def test_a_head_alone_is_sampled_over_a_frozen_trunk(self):
         self.put("frozen", "mlp")
         job = self.fleet.submit(self.job("frozen") + 'sample: ["5.*"]\ninit: {model: true}\n')

@@ -66,6 +66,10 @@ inline const std::vector<ExportedFile>& ExportedFiles() {
                                                                  {"attention", {6, 12}, 4},
                                                                  {"transformer", {7, 5}, 4},
                                                                  {"vit", {3, 16, 16}, 10},
+                                                                 {"train_dropout", {6}, 3},
+                                                                 {"train_channels", {1, 8, 8}, 3},
+                                                                 {"train_norm", {1, 8, 8}, 10},
+                                                                 {"train_transformer", {7, 5}, 4},
                                                                  {"gru", {7, 4}, 3, false},
                                                                  {"lstm", {7, 4}, 3, false},
                                                                  {"masked", {20}, 4, true, true}};

@@ -5,6 +5,7 @@
 Needs what torch.export imports: filelock, fsspec, jinja2, mpmath, networkx, numpy, sympy and typing_extensions. With several
 versions of PyTorch, run it once for each. Inputs: float32 sin(0.01 i), int64 k = 7 i mod 50, bool k < 25, for i = 0, 1, ... in
 C order, with five rows; the second input starts at i = 1000, the third at 2000. Loss: the mean cross-entropy against the labels 0, 1, ... mod the outputs.
+Networks whose names begin with train_ are exported in training mode; their results are those of evaluation.
 """
 import json
 import math
@@ -138,6 +139,14 @@ NETWORKS = {  # name: (network, rows of its inputs; integers: the shape of token
     "mobilenet": lambda: (nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8), nn.ReLU6(), separable(8, 12, 1), separable(12, 16, 2),
                                         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10)), [3.0, 16.0, 16.0]),
     "vit": lambda: (Vit(), [3.0, 16.0, 16.0]),
+    "train_dropout": lambda: (nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 16), nn.Dropout(0.25, inplace=True), nn.Tanh(),
+                                            nn.Linear(16, 3)), [6.0]),
+    "train_channels": lambda: (nn.Sequential(nn.Conv2d(1, 4, 3), nn.Dropout2d(0.5), nn.Flatten(), nn.Linear(144, 3)), [1.0, 8.0, 8.0]),
+    "train_norm": lambda: (nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+                                         nn.Linear(64, 12), nn.BatchNorm1d(12), nn.Dropout(0.25), nn.Linear(12, 10)), [1.0, 8.0, 8.0]),
+    "train_transformer": lambda: (Of(lambda net, x: net.out(net.encoder(net.embed(x)).mean(1)), embed=nn.Linear(5, 16),
+                                     encoder=nn.TransformerEncoder(encoder_layer(16, 2, 32), 1, enable_nested_tensor=False), out=nn.Linear(16, 4)),
+                                  [7.0, 5.0]),
     "line": lambda: (nn.Linear(1, 1), [1.0]),
     "softmax": lambda: (nn.Sequential(nn.Flatten(), nn.Linear(784, 10)), [1.0, 28.0, 28.0]),
     "head": lambda: (turned(nn.Sequential(nn.Linear(1, 1, bias=False), nn.Linear(1, 1))), [1.0]),
@@ -193,12 +202,14 @@ def main(folder, names):
         kind = name.partition("-")[0]  # mlp-2.9: the network mlp of another version
         torch.manual_seed(1)
         network, *shapes = NETWORKS[kind]()
-        network.eval()
+        network.train(name.startswith("train_"))
         for module in network.modules():
-            if isinstance(module, nn.BatchNorm2d):
+            if isinstance(module, (nn.BatchNorm1d, nn.BatchNorm2d)):
                 module.running_mean.uniform_(-0.5, 0.5), module.running_var.uniform_(0.5, 2)
         path = os.path.join(folder, f"{name}.pt2")
         exported = export(network, tuple(input_of(shape, 3, 0) for shape in shapes), path)
+        if network.training:
+            exported = network.eval()
         inputs = tuple(input_of(shape, ROWS, 1000 * i) for i, shape in enumerate(shapes))
         expected[name] = results_of(network, inputs)
         assert torch.allclose(exported(*inputs), torch.tensor(expected[name]["outputs"]), atol=1e-6), name

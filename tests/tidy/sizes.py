@@ -25,7 +25,7 @@ LONG_CLASSES = {
     ("tests/support/fake_coordinator.h", "FakeCoordinator"): 197,
     ("tests/support/rows_in_memory.cc", "MemoryRows"): 307,
     ("worker/numerics/batch/chain_batch.cc", "KernelBatch"): 362,
-    ("worker/numerics/models/eager_potential.cc", "EagerPotential"): 235,
+    ("worker/numerics/models/eager_potential.cc", "EagerPotential"): 234,
     ("worker/numerics/models/fused_potential.cc", "FusedPotential"): 188,
 }
 

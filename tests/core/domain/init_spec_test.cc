@@ -134,6 +134,29 @@ TEST(NetworkSignature, SeveralInputsAreSideBySideInARow) {
   EXPECT_EQ(FieldViolationsOf(ParametersOf(network, {14}, 1, "model.exported").status()).at(0).path, "model.exported");
 }
 
+TEST(StoredNetwork, WithBatchNormOverMiniBatchesIsNoFunctionOfTheta) {
+  JobSpec spec = TrainedJob();
+  spec.model.kind = StoredNetworkModel{"mine"};
+  spec.sampler.kind = MalaSpec{};
+  StoredModel file{.name = "mine",
+                   .signature = NetworkSignature{.inputs = {{"x", "float32", {2}}},
+                                                 .output = {"y", "float32", {3}},
+                                                 .parameters = {{"0.weight", "float32", {3, 2}}},
+                                                 .has_dropout = true}};
+  const Dataset data{.name = "d", .input_shape = {2}, .num_rows = 600, .targets = Classes{3}};
+  EXPECT_TRUE(CheckAgainstData(spec, &data, &file, {}).ok()) << CheckAgainstData(spec, &data, &file, {});
+  spec.sampler.kind = GradientUncertaintySpec{};
+  EXPECT_FALSE(CheckAgainstData(spec, &data, &file, {}).ok()) << "its norms would be those of other masks";
+  spec.sampler.kind = MalaSpec{};
+  file.signature->statistics = {{"1.running_mean", "float32", {3}}, {"1.running_var", "float32", {3}}};
+  const auto violations = FieldViolationsOf(CheckAgainstData(spec, &data, &file, {}));
+  ASSERT_EQ(violations.size(), 1u);
+  EXPECT_EQ(violations[0].path, "sampler.mala");
+  EXPECT_TRUE(violations[0].message.ends_with("batch norm over mini-batches is not: export net.eval()"));
+  spec.sampler.kind = SgldSpec{};
+  EXPECT_TRUE(CheckAgainstData(spec, &data, &file, {}).ok());
+}
+
 TEST(InitSpec, AVarianceThatNothingTrainsComesFromTheFiles) {
   JobSpec spec = TrainedJob();
   spec.model = {BuiltinModel{"linear", {}}, GaussianLikelihood{.variance = {}, .learned = true}};

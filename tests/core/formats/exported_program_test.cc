@@ -191,6 +191,49 @@ TEST(ExportedProgramTest, ReadsTensorsInputsAndNodes) {
   EXPECT_EQ(program.num_values, 13);
 }
 
+TEST(ExportedProgramTest, NotesWhatTrains) {
+  const ExportedProgram norm = Program(NetworkOf("train_norm"));
+  std::vector<std::string> statistics, ops;
+  for (const int32_t i : norm.statistics) statistics.push_back(norm.tensors[i].name);
+  EXPECT_THAT(statistics, ElementsAre("1.running_mean", "1.running_var", "6.running_mean", "6.running_var"));
+  std::vector<double> rates;
+  for (const ExportedNode& node : norm.nodes) {
+    ops.push_back(node.op);
+    rates.push_back(node.drop_rate);
+  }
+  EXPECT_EQ(std::ranges::count(ops, "aten::add_"), 0) << "nothing counts batches";
+  EXPECT_EQ(*std::ranges::max_element(rates), 0.25);
+  const auto second = std::ranges::find(norm.nodes.rbegin(), norm.nodes.rend(), "aten::batch_norm", &ExportedNode::op);
+  EXPECT_EQ(second->statistic, 2);
+  EXPECT_TRUE(norm.has_dropout());
+  const ExportedProgram attention = Program(NetworkOf("train_transformer"));
+  EXPECT_EQ(std::ranges::count(attention.nodes, 0.1, &ExportedNode::drop_rate), 4);
+  EXPECT_FALSE(Program(NetworkOf("conv")).has_dropout());
+  EXPECT_TRUE(Program(NetworkOf("conv")).statistics.empty()) << "a file of evaluation keeps its own";
+}
+
+// Returns train_norm after `edit` of the arguments of its last batch norm.
+std::string WithNorm(const std::function<void(Json& arguments)>& edit) {
+  return WithGraph("train_norm", [&](Json& graph) {
+    for (Json& node : graph["nodes"]) {
+      if (node["name"] == "batch_norm_1") edit(node["inputs"]);
+    }
+  });
+}
+
+TEST(ExportedProgramTest, RefusesTrainingThatADrawCannotHold) {
+  ExpectRefusal(WithNorm([](Json& given) {
+                  given[3]["arg"] = {{"as_none", true}};
+                }),
+                {"node batch_norm_1 (aten::batch_norm): has no running statistics", "track_running_stats=True"});
+  ExpectRefusal(WithNorm([](Json& given) { given[3]["arg"]["as_tensor"]["name"] = "b_1_running_mean"; }),
+                {"batch_norm_1", "uses 1.running_mean a second time"});
+  ExpectRefusal(WithNorm([](Json& given) { given[4]["arg"]["as_tensor"]["name"] = "p_6_weight"; }),
+                {"has no running statistics"});
+  ExpectRefusal(WithNode("train_dropout", 2, [](Json& node) { node["inputs"][1]["arg"]["as_float"] = 1.0; }),
+                {"node dropout (aten::dropout): drops units at the rate 1"});
+}
+
 TEST(ExportedProgramTest, NamesNodesAsTheirFirstOutput) {
   EXPECT_EQ(Program(NetworkOf("mlp-2.9.1")).nodes[1].name, "relu");
   EXPECT_EQ(Program(NetworkOf("causal-2.9.1")).nodes[5].name, "getitem");

@@ -108,6 +108,16 @@ TEST_F(ModulesOff, APt2FileIsStoredWithWhatItSaysOfItsNetwork) {
   EXPECT_THAT(Names(), testing::ElementsAre("mlp"));
 }
 
+TEST_F(ModulesOff, APt2FileSaysWhatTrains) {
+  std::ifstream in(std::string(CHAINFLEET_DATA) + "/exported/train_norm.pt2", std::ios::binary);
+  const auto model = Put("norm", std::string(std::istreambuf_iterator<char>(in), {}));
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_TRUE(model->signature().has_dropout());
+  ASSERT_EQ(model->signature().statistics_size(), 4);
+  EXPECT_EQ(model->signature().statistics(3).name(), "6.running_var");
+  EXPECT_THAT(model->signature().statistics(3).shape(), testing::ElementsAre(12));
+}
+
 // Nor are weights.
 TEST_F(ModulesOff, AFileOfWeightsIsStoredWithItsTensors) {
   const float values[] = {1, 2};

@@ -90,8 +90,9 @@ class ScriptBlock final : public BlockNetwork {
   explicit ScriptBlock(std::shared_ptr<const StoredNetwork> script)
       : script_(std::move(script)),
         pass_(script_->PassOfRows()),
-        draw_(at::zeros({NumParameters(script_->shape().parameters)}, at::kFloat)),
+        draw_(at::zeros({script_->shape().draw_size()}, at::kFloat)),
         parameters_(TensorsOfDraw(script_->shape().parameters, draw_)),
+        statistics_(TensorsOfDraw(script_->shape().statistics, draw_)),
         y_(kMaxBlockRows * script_->shape().num_outputs) {
     std::vector<int64_t> shape = {1, kMaxBlockRows * pass_.step + pass_.size};
     const std::vector<int64_t>& input = script_->shape().input_shape;
@@ -132,20 +133,22 @@ class ScriptBlock final : public BlockNetwork {
  private:
   // [pass_.size, K]
   at::Tensor OutputsOfPass(int64_t start) const {
-    if (features_.empty()) return script_->Logits(parameters_, x_.narrow(1, start, pass_.size).clone()).squeeze(0);
+    const ForwardMode mode{.statistics = &statistics_};
+    if (features_.empty())
+      return script_->Logits(parameters_, x_.narrow(1, start, pass_.size).clone(), mode).squeeze(0);
     std::vector<at::Tensor> features;
     for (const at::Tensor& feature : features_[start / pass_.size]) features.push_back(feature.clone());
-    return script_->LogitsOf(parameters_, features);
+    return script_->LogitsOf(parameters_, features, mode);
   }
 
   const std::shared_ptr<const StoredNetwork> script_;
   const RowsOfPass pass_;
   const at::Tensor draw_;
-  const std::vector<at::Tensor> parameters_;       // views of draw_
-  int64_t count_ = 0, filled_ = 0;                 // rows, and positions of x_ that hold them
-  at::Tensor x_;                                   // [1, kMaxBlockRows * step + size, input_shape...]
-  std::vector<std::vector<at::Tensor>> features_;  // one for each pass; empty: the network has none
-  LaneBuffer<float> y_;                            // [group][outputs][16]
+  const std::vector<at::Tensor> parameters_, statistics_;  // views of draw_
+  int64_t count_ = 0, filled_ = 0;                         // rows, and positions of x_ that hold them
+  at::Tensor x_;                                           // [1, kMaxBlockRows * step + size, input_shape...]
+  std::vector<std::vector<at::Tensor>> features_;          // one for each pass; empty: the network has none
+  LaneBuffer<float> y_;                                    // [group][outputs][16]
 };
 
 class LinearBlock final : public BlockNetwork {

@@ -10,7 +10,6 @@
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/embedding.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/group_norm.h>
 #include <ATen/ops/layer_norm.h>
@@ -27,8 +26,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "worker/numerics/arena/tensor_view.h"
 #include "worker/numerics/kernels/lane_sequence.h"
+#include "worker/numerics/models/dropout_mask.h"
 
 namespace chainfleet {
 namespace {
@@ -46,19 +45,6 @@ at::Tensor Output(const MaxPoolLayer& pool, const at::Tensor& h) {
 }
 at::Tensor Output(const AvgPoolLayer& pool, const at::Tensor& h) {
   return at::avg_pool2d(h, pool.size, pool.stride.value_or(pool.size));
-}
-
-// 1 / (1 - rate) with probability 1 - rate, else 0. A block gives four values; blocks are counted over all layers.
-void FillMask(double rate, const StepKey& step, uint32_t first_block, const at::Tensor& mask) {
-  float* values = mask.data_ptr<float>();
-  const float kept = static_cast<float>(1 / (1 - rate));
-  for (int64_t i = 0; i < mask.numel(); i += 4) {
-    const auto index = first_block + static_cast<uint32_t>(i / 4);
-    const PhiloxBlock block = RandomBlock(step.key, RngStream::kDropout, step.step, index);
-    for (int64_t w = 0; w < std::min<int64_t>(4, mask.numel() - i); ++w) {
-      values[i + w] = UniformFloat(block.word[w]) < rate ? 0 : kept;
-    }
-  }
 }
 
 // Activations are [n, C * channels, height, width] while they are images, [C, n, length, width] while they are
@@ -260,10 +246,8 @@ class Pass : public Layers {
   at::Tensor Apply(const DropoutLayer& drop, const PlacedLayer& layer, const at::Tensor& h) {
     if (mode_.dropout == nullptr || drop.rate == 0) return h;
     const int64_t images = IsImage(layer) ? h.size(0) : h.size(1);
-    at::Tensor mask = at::empty({chains_, images * NumValues(layer.input)}, at::kFloat);
-    for (int64_t c = 0; c < chains_; ++c) FillMask(drop.rate, mode_.dropout[c], dropout_blocks_, mask[c]);
-    dropout_blocks_ += static_cast<uint32_t>((mask.size(1) + 3) / 4);
-    mask = h.is_cuda() ? Uploaded(mask.const_data_ptr<float>(), mask.sizes(), h.device()) : mask.to(h.options());
+    const at::Tensor mask =
+        DropoutMask(drop.rate, mode_.dropout, chains_, images * NumValues(layer.input), h, &dropout_blocks_);
     if (!IsImage(layer)) return h * mask.view(h.sizes());
     return h * mask.view({chains_, images, -1}).transpose(0, 1).reshape(h.sizes());
   }

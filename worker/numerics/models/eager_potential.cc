@@ -215,16 +215,15 @@ class EagerPotential final : public Potential {
   // Outputs [count, n, K] of chains [first, first + count).
   at::Tensor BatchOutputs(const std::vector<at::Tensor>& parameters, int64_t first, int64_t count,
                           const BatchRows& batch, const at::Tensor& ids, Traces* traces) const {
-    if (!features_.empty()) {
-      std::vector<at::Tensor> of_batch;
-      for (const at::Tensor& feature : features_) of_batch.push_back(feature.index_select(0, ids));
-      return script_->LogitsOf(parameters, of_batch).unsqueeze(0);
-    }
     const bool drops = batch.keys != nullptr && batch.dropout;
     const ForwardMode mode{.dropout = drops ? batch.keys + first : nullptr,
                            .traces = traces == nullptr ? nullptr : &traces->layers};
-    const at::Tensor x = rows_.Batch(ids, batch, first, count);
-    return script_ != nullptr ? script_->Logits(parameters, x) : EagerLogits(network_, parameters, x, mode);
+    if (!features_.empty()) {
+      std::vector<at::Tensor> of_batch;
+      for (const at::Tensor& feature : features_) of_batch.push_back(feature.index_select(0, ids));
+      return script_->LogitsOf(parameters, of_batch, mode).unsqueeze(0);
+    }
+    return LogitsOf(network_, script_.get(), parameters, rows_.Batch(ids, batch, first, count), mode);
   }
 
   // Runs one example of a stored network: row i of x [1, n, input_shape...], or where there are features, of all data
@@ -284,7 +283,7 @@ class EagerPotential final : public Potential {
     std::vector<int64_t> of_chains = images.sizes().vec();
     of_chains[0] = parameters.front().size(0);
     std::vector<at::Tensor> statistics;
-    EagerLogits(network_, parameters, images.expand(of_chains), {.batch_statistics = &statistics});
+    LogitsOf(network_, script_.get(), parameters, images.expand(of_chains), {.batch_statistics = &statistics});
     return at::cat(statistics, 1).to(at::kDouble) * static_cast<double>(count);
   }
 

@@ -6,7 +6,6 @@
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "worker/numerics/models/eager_network.h"
 #include "worker/numerics/models/stored_network.h"
 
 namespace chainfleet {
@@ -49,8 +48,7 @@ at::Tensor ExampleGradients(const NetworkShape& network, const StoredNetwork* sc
     const std::vector<at::Tensor> leaves = LeavesOfExamples(parameters, count);
     const std::vector<at::Tensor> of_norm = ForEachExample(statistics, count);
     const at::Tensor images = x.narrow(0, first, count).unsqueeze(1);
-    const at::Tensor outputs = script != nullptr ? script->Logits(leaves, images)
-                                                 : EagerLogits(network, leaves, images, {.statistics = &of_norm});
+    const at::Tensor outputs = LogitsOf(network, script, leaves, images, {.statistics = &of_norm});
     const at::Tensor log_variance = likelihood.has_log_variance() ? leaves.back() : at::Tensor();
     return Gradients(likelihood.Losses(outputs, targets.narrow(0, first, count).unsqueeze(1), log_variance), leaves);
   };

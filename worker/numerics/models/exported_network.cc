@@ -78,33 +78,36 @@ int64_t LargestOutput(const ExportedSteps& steps, std::vector<at::Tensor> values
   values.insert(values.end(), row.begin(), row.end());
   int64_t largest = 0;
   try {
-    steps.Run(values, [&](const at::Tensor& computed) { largest = std::max(largest, computed.numel()); });
+    steps.Run(values, {}, [&](const at::Tensor& computed) { largest = std::max(largest, computed.numel()); });
   } catch (const c10::Error&) {
     return 0;
   }
   return largest;
 }
 
-// Up to the rounding of a GPU. A gradient that is 0 in exact arithmetic, such as that of a bias of attention keys, is
-// rounding of the others.
-bool Agree(const std::vector<at::Tensor>& given, const std::vector<at::Tensor>& wanted) {
+double LargestOf(const at::Tensor& values) { return values.defined() ? values.abs().max().item<double>() : 0; }
+
+// Up to the rounding of a GPU. Some gradients are nothing but rounding, such as that of a bias before batch norm.
+bool Agree(const std::vector<at::Tensor>& found, const std::vector<at::Tensor>& wanted) {
   double largest = 0;
-  for (const at::Tensor& b : wanted) largest = std::max(largest, b.defined() ? b.abs().max().item<double>() : 0);
-  return std::ranges::equal(given, wanted, [&](const at::Tensor& a, const at::Tensor& b) {
+  for (const at::Tensor& tensor : wanted) largest = std::max(largest, LargestOf(tensor));
+  return std::ranges::equal(found, wanted, [&](const at::Tensor& a, const at::Tensor& b) {
     if (!a.defined() || !b.defined()) return a.defined() == b.defined();
-    return a.sizes() == b.sizes() && ((a - b).abs().max() <= b.abs().max() * 0.01 + largest * 1e-6).item<bool>();
+    return a.sizes() == b.sizes() && LargestOf(a - b) <= 0.01 * LargestOf(b) + 0.001 * largest;
   });
 }
 
 }  // namespace
 
 ExportedNetwork::ExportedNetwork(NetworkShape shape, InputColumns inputs, ExportedSteps steps,
-                                 std::vector<at::Tensor> tensors, std::vector<size_t> parameters, bool has_convolutions)
+                                 std::vector<at::Tensor> tensors, std::vector<size_t> parameters,
+                                 std::vector<at::Tensor> statistics, bool has_convolutions)
     : StoredNetwork(std::move(shape)),
       inputs_(std::move(inputs)),
       steps_(std::move(steps)),
       tensors_(std::move(tensors)),
       parameters_(std::move(parameters)),
+      statistics_(std::move(statistics)),
       has_convolutions_(has_convolutions) {}
 
 absl::StatusOr<std::shared_ptr<const StoredNetwork>> ExportedNetwork::Load(const ExportedModel& file,
@@ -131,15 +134,25 @@ absl::StatusOr<std::shared_ptr<const StoredNetwork>> ExportedNetwork::Load(const
   }
   CHAINFLEET_ASSIGN_OR_RETURN(NetworkShape shape, ShapeOfStored(names, values, use));
   const InputColumns inputs(program.inputs);
+  std::vector<at::Tensor> statistics;
+  int64_t offset = NumParameters(shape.parameters);
+  for (const int32_t i : program.statistics) {
+    const ExportedTensor& tensor = program.tensors[static_cast<size_t>(i)];
+    shape.statistics.push_back({.name = tensor.name, .shape = tensor.shape, .offset = offset});
+    offset += NumValues(tensor.shape);
+    statistics.push_back(tensors[static_cast<size_t>(i)].unsqueeze(0));
+  }
   const auto some_inputs = [&](int64_t rows) {
     return inputs.Split(SomeRows(inputs, input_shape, 1, rows).squeeze(0).to(device));
   };
   if (device.is_cuda()) shape.largest_output = LargestOutput(*steps, tensors, some_inputs(1));
   std::shared_ptr<ExportedNetwork> network(new ExportedNetwork(std::move(shape), inputs, *std::move(steps), tensors,
-                                                               std::move(parameters), HasConvolutions(program)));
+                                                               std::move(parameters), std::move(statistics),
+                                                               HasConvolutions(program)));
   for (at::Tensor& value : values) value = value.unsqueeze(0);
   const auto forward = [&](const at::Tensor& x) {
-    return network->Logits(values, inputs.Possible(x).unsqueeze(0)).squeeze(0);
+    const ForwardMode mode{.statistics = &network->statistics_};
+    return network->Logits(values, inputs.Possible(x).unsqueeze(0), mode).squeeze(0);
   };
   CHAINFLEET_RETURN_IF_ERROR(TryForward(forward, tensors, use));
   if (!sample.empty()) {
@@ -171,36 +184,56 @@ std::vector<at::Tensor> ExportedNetwork::Features(const at::Tensor& x) const {
   return trunk_ == nullptr ? StoredNetwork::Features(x) : trunk_->Features(tensors_, inputs_.Split(x));
 }
 
-at::Tensor ExportedNetwork::LogitsOf(const std::vector<at::Tensor>& parameters,
-                                     const std::vector<at::Tensor>& features) const {
-  return trunk_ == nullptr ? StoredNetwork::LogitsOf(parameters, features)
-                           : trunk_->Outputs(Tensors(parameters), features);
+at::Tensor ExportedNetwork::LogitsOf(const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& features,
+                                     const ForwardMode& mode) const {
+  return trunk_ == nullptr ? StoredNetwork::LogitsOf(parameters, features, mode)
+                           : trunk_->Outputs(Tensors(parameters), features, mode);
 }
 
-at::Tensor ExportedNetwork::Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const {
-  if (x.size(0) == 1) return steps_.Run(Values(parameters, x)).unsqueeze(0);
-  if (TakesChains()) {
+at::Tensor ExportedNetwork::Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x,
+                                   const ForwardMode& mode) const {
+  if (x.size(0) == 1) return steps_.Run(Values(parameters, x), mode).unsqueeze(0);
+  if (mode.statistics == nullptr && mode.batch_statistics == nullptr && TakesChains()) {
     try {
-      return LogitsTogether(parameters, x);
+      return LogitsTogether(parameters, x, mode);
     } catch (const c10::Error&) {
       if (absl::IsResourceExhausted(StatusOfException("several chains"))) throw;  // fewer chains may fit
       takes_chains_ = false;  // an error that a chain alone has too is thrown below
     }
   }
-  return LogitsApart(parameters, x);
+  return LogitsApart(parameters, x, mode);
 }
 
-at::Tensor ExportedNetwork::LogitsApart(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const {
-  std::vector<at::Tensor> of_chains;
-  for (int64_t chain = 0; chain < x.size(0); ++chain) {
+at::Tensor ExportedNetwork::LogitsApart(const std::vector<at::Tensor>& parameters, const at::Tensor& x,
+                                        const ForwardMode& mode) const {
+  const auto of_chain = [](const std::vector<at::Tensor>& tensors, int64_t chain) {
     std::vector<at::Tensor> alone;
-    for (const at::Tensor& parameter : parameters) alone.push_back(parameter.narrow(0, chain, 1));
-    of_chains.push_back(steps_.Run(Values(alone, x.narrow(0, chain, 1))).unsqueeze(0));
+    for (const at::Tensor& tensor : tensors) alone.push_back(tensor.narrow(0, chain, 1));
+    return alone;
+  };
+  std::vector<at::Tensor> of_chains;
+  std::vector<std::vector<at::Tensor>> seen(mode.batch_statistics == nullptr ? 0 : x.size(0));
+  for (int64_t chain = 0; chain < x.size(0); ++chain) {
+    ForwardMode alone;
+    if (mode.dropout != nullptr) alone.dropout = mode.dropout + chain;
+    if (!seen.empty()) alone.batch_statistics = &seen[static_cast<size_t>(chain)];
+    std::vector<at::Tensor> statistics;
+    if (mode.statistics != nullptr) {
+      statistics = of_chain(*mode.statistics, chain);
+      alone.statistics = &statistics;
+    }
+    of_chains.push_back(steps_.Run(Values(of_chain(parameters, chain), x.narrow(0, chain, 1)), alone).unsqueeze(0));
+  }
+  for (size_t i = 0; !seen.empty() && i < seen.front().size(); ++i) {
+    std::vector<at::Tensor> of_all;
+    for (const std::vector<at::Tensor>& of_one : seen) of_all.push_back(of_one[i]);
+    mode.batch_statistics->push_back(at::cat(of_all));
   }
   return at::cat(of_chains);
 }
 
-at::Tensor ExportedNetwork::LogitsTogether(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const {
+at::Tensor ExportedNetwork::LogitsTogether(const std::vector<at::Tensor>& parameters, const at::Tensor& x,
+                                           const ForwardMode& mode) const {
   std::vector<at::Tensor> values = tensors_;
   std::vector<bool> of_chains(values.size(), false);
   for (size_t k = 0; k != parameters_.size(); ++k) {
@@ -209,7 +242,7 @@ at::Tensor ExportedNetwork::LogitsTogether(const std::vector<at::Tensor>& parame
   }
   std::ranges::move(inputs_.Split(x), std::back_inserter(values));
   of_chains.resize(values.size(), true);
-  return steps_.RunTogether(x.size(0), values, of_chains);
+  return steps_.RunTogether(x.size(0), values, of_chains, mode);
 }
 
 bool ExportedNetwork::TakesChains() const {
@@ -233,7 +266,8 @@ bool ExportedNetwork::AgreesTogether() const {
     return all;
   };
   try {
-    return Agree(results(LogitsTogether(leaves, x)), results(LogitsApart(leaves, x)));
+    const std::vector<at::Tensor> together = results(LogitsTogether(leaves, x, {}));
+    return Agree(together, results(LogitsApart(leaves, x, {})));
   } catch (const std::exception&) {
     return false;  // an operator without a rule for batches, most often
   }
@@ -262,14 +296,15 @@ RowsOfPass ExportedNetwork::TryPass(int64_t size) const {
   std::vector<int64_t> repeated(shape().input_shape.size() + 2, -1);
   repeated[1] = size;
   const at::Tensor x = SomeRows(inputs_, shape().input_shape, 1, 1).expand(repeated).contiguous();
+  const ForwardMode mode{.statistics = &statistics_};
   const uint64_t trials = NumParameters(shape().parameters) > kLarge ? kTrialsOfLarge : kTrials;
   try {
     for (uint64_t trial = 1; useful() && trial <= trials; ++trial) {
       const std::vector<at::Tensor> draw = SomeDraw(shape(), {trial});
       if (trunk_ == nullptr) {
-        steps_.Run(Values(draw, x.clone()), see);
+        steps_.Run(Values(draw, x.clone()), mode, see);
       } else {
-        trunk_->Outputs(Tensors(draw), trunk_->Features(tensors_, inputs_.Split(x.squeeze(0).clone()), see), see);
+        trunk_->Outputs(Tensors(draw), trunk_->Features(tensors_, inputs_.Split(x.squeeze(0).clone()), see), mode, see);
       }
     }
   } catch (const std::exception&) {

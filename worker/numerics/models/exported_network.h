@@ -32,7 +32,8 @@ class ExportedNetwork final : public StoredNetwork {
                                                                    const std::vector<ParameterShape>& more = {},
                                                                    const std::vector<std::string>& sample = {});
 
-  at::Tensor Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const override;
+  at::Tensor Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x,
+                    const ForwardMode& mode = {}) const override;
 
   // True if a trial of two chains has the outputs and gradients of each alone, up to rounding. The first call runs the
   // trial. If a later call of several chains fails, chains run one after another from then on.
@@ -43,26 +44,28 @@ class ExportedNetwork final : public StoredNetwork {
 
   bool HasFeatures() const override { return trunk_ != nullptr; }
   std::vector<at::Tensor> Features(const at::Tensor& x) const override;
-  at::Tensor LogitsOf(const std::vector<at::Tensor>& parameters,
-                      const std::vector<at::Tensor>& features) const override;
+  at::Tensor LogitsOf(const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& features,
+                      const ForwardMode& mode = {}) const override;
 
  private:
   ExportedNetwork(NetworkShape shape, InputColumns inputs, ExportedSteps steps, std::vector<at::Tensor> tensors,
-                  std::vector<size_t> parameters, bool has_convolutions);
+                  std::vector<size_t> parameters, std::vector<at::Tensor> statistics, bool has_convolutions);
 
   // The program's tensors, for one chain.
   std::vector<at::Tensor> Tensors(const std::vector<at::Tensor>& parameters) const;
   // All values of the graph before it runs, for one chain.
   std::vector<at::Tensor> Values(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const;
-  at::Tensor LogitsTogether(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const;
-  at::Tensor LogitsApart(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const;
+  at::Tensor LogitsTogether(const std::vector<at::Tensor>& parameters, const at::Tensor& x,
+                            const ForwardMode& mode) const;
+  at::Tensor LogitsApart(const std::vector<at::Tensor>& parameters, const at::Tensor& x, const ForwardMode& mode) const;
   RowsOfPass TryPass(int64_t size) const;
   bool AgreesTogether() const;
 
   const InputColumns inputs_;
   const ExportedSteps steps_;
-  const std::vector<at::Tensor> tensors_;  // the file's; parameters are replaced
-  const std::vector<size_t> parameters_;   // their indices, in layout order
+  const std::vector<at::Tensor> tensors_;     // the file's; parameters are replaced
+  const std::vector<size_t> parameters_;      // their indices, in layout order
+  const std::vector<at::Tensor> statistics_;  // [1, channels] each, of the file; only trials use them
   const bool has_convolutions_;
   std::unique_ptr<const FrozenTrunk> trunk_;  // set by Load; null: there is none
   mutable std::once_flag tried_rows_, tried_chains_;

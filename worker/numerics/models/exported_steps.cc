@@ -1,11 +1,13 @@
 #include "worker/numerics/models/exported_steps.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/List.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <map>
@@ -14,12 +16,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "worker/numerics/models/dropout_mask.h"
 #include "worker/numerics/models/vmap_scope.h"
 
 namespace chainfleet {
 namespace {
 
 using Values = std::vector<c10::IValue>;
+
+constexpr char kMathAttention[] = "aten::_scaled_dot_product_attention_math";
 
 struct Argument {
   c10::IValue fixed = {};                          // without `of_values`
@@ -39,6 +44,11 @@ struct Step {
   std::vector<int32_t> uses = {};       // values that it needs
   std::vector<int32_t> last_uses = {};  // values that no later step needs
   bool reads_rows = false;              // its outputs depend on the inputs of the program
+  double drop_rate = 0;                 // as of ExportedNode
+  int32_t statistic = -1;               // as of ExportedNode
+  bool drops_channels = false, is_attention = false;
+
+  bool trains() const { return drop_rate > 0 || statistic >= 0; }
 };
 
 c10::ScalarType TorchType(ExportedType type) {
@@ -152,7 +162,7 @@ absl::Status Refused(const ExportedNode& node, const std::string& why) {
   return absl::InvalidArgumentError(absl::StrCat(Named(node), " ", why));
 }
 
-// Dropout and batch norm in training mode would draw random numbers or change buffers. The others end the process:
+// Operators that train after FindTraining would draw random numbers or change buffers. The others end the process:
 // whole numbers divided towards zero if the result does not fit, grouped attention without heads.
 absl::Status CheckMode(const ExportedNode& node) {
   bool trains = node.op.find("dropout") != std::string::npos;  // some train by default
@@ -197,6 +207,10 @@ Arithmetic ArithmeticOf(const std::string& op) {
 absl::StatusOr<Step> CompileNode(const ExportedNode& node, at::Device device) {
   CHAINFLEET_RETURN_IF_ERROR(CheckMode(node));
   Step step{.name = Named(node), .outputs = node.outputs, .returns_list = node.returns_list};
+  step.drop_rate = node.drop_rate;
+  step.statistic = node.statistic;
+  step.drops_channels = node.op.starts_with("aten::feature_dropout");
+  step.is_attention = node.op == kMathAttention;
   const auto add = [&](const ExportedArgument& argument, const c10::TypePtr& type) {
     step.arguments.push_back({.type = type});
     if (ValuesIn(argument).empty()) {
@@ -244,13 +258,93 @@ ExportedNode OnAnyDevice(ExportedNode node) {
   return node;
 }
 
-// The node in a form that has a rule for batches, which the fused attention of a CPU lacks.
-ExportedNode ForChains(ExportedNode node) {
-  if (node.op == "aten::scaled_dot_product_attention") node.op = "aten::_scaled_dot_product_attention_math";
+// The node in a form that has a rule for batches and takes a mask, which the fused attention of a CPU lacks.
+ExportedNode WithoutFusion(ExportedNode node) {
+  if (node.op == "aten::scaled_dot_product_attention") node.op = kMathAttention;
   return node;
 }
 
-using See = std::function<void(const at::Tensor&)>;
+using See = ExportedSteps::See;
+
+// Calls the operators of one pass in its mode, and counts the random numbers that they have used.
+class Pass {
+ public:
+  // `several`, if set, has all chains.
+  Pass(const ForwardMode& mode, const See& see, int64_t chains = 1, const VmapScope* several = nullptr)
+      : mode_(mode), see_(see), chains_(chains), several_(several) {}
+
+  void Call(const Step& step, Values* stack) {
+    const bool drops = step.drop_rate > 0 && mode_.dropout != nullptr;
+    if (drops && step.is_attention) SetAttentionMask(step, stack);
+    if (step.statistic >= 0) return Normalise(step, stack);
+    step.op->callBoxed(stack);
+    if (drops && !step.is_attention) Drop(step, stack);
+  }
+
+  void Show(const Step& step, const c10::IValue& output) const {
+    if (see_ && step.reads_rows && output.isTensor()) see_(output.toTensor());
+  }
+
+ private:
+  // [shape...] of the chain, or of each chain.
+  at::Tensor Mask(const Step& step, std::vector<int64_t> shape, const at::Tensor& like) {
+    const at::Tensor mask =
+        DropoutMask(step.drop_rate, mode_.dropout, chains_, NumValues(shape), like, &dropout_blocks_);
+    if (several_ == nullptr) return mask.view(shape);
+    shape.insert(shape.begin(), chains_);
+    return several_->Wrapped(mask.view(shape));
+  }
+
+  // In evaluation the operator returns its input. The form that writes to it does not write here: the input may share
+  // memory with a constant of the file, and later nodes take the result.
+  void Drop(const Step& step, Values* stack) {
+    const at::Tensor input = stack->front().toTensor();
+    std::vector<int64_t> shape = input.sizes().vec();
+    for (size_t axis = 2; step.drops_channels && axis < shape.size(); ++axis) shape[axis] = 1;
+    *stack = {input * Mask(step, shape, input)};
+  }
+
+  // (query, key, value, attn_mask, dropout_p, is_causal, dropout_mask, ...)
+  void SetAttentionMask(const Step& step, Values* stack) {
+    const at::Tensor query = (*stack)[0].toTensor();
+    std::vector<int64_t> shape = query.sizes().vec();
+    shape.back() = (*stack)[1].toTensor().size(-2);
+    (*stack)[4] = step.drop_rate;
+    (*stack)[6] = Mask(step, shape, query).ne(0);
+  }
+
+  // (input, weight, bias, running_mean, running_var, training, momentum, ...)
+  void Normalise(const Step& step, Values* stack) const {
+    if (mode_.statistics != nullptr) {
+      for (size_t i = 0; i < 2; ++i) {
+        (*stack)[3 + i] = (*mode_.statistics)[static_cast<size_t>(step.statistic) + i].squeeze(0);
+      }
+      return step.op->callBoxed(stack);
+    }
+    const at::Tensor x = stack->front().toTensor();
+    at::Tensor mean, variance;
+    if (mode_.batch_statistics != nullptr) {
+      // With a momentum of 1 the running values are the minibatch's own.
+      mean = at::zeros({x.size(1)}, x.options());
+      variance = at::zeros({x.size(1)}, x.options());
+    }
+    (*stack)[3] = mean;
+    (*stack)[4] = variance;
+    (*stack)[5] = true;
+    (*stack)[6] = 1.0;
+    step.op->callBoxed(stack);
+    if (mode_.batch_statistics == nullptr) return;
+    if (x.numel() == x.size(1)) variance.zero_();  // one value per channel has no variance
+    mode_.batch_statistics->push_back(mean.unsqueeze(0));
+    mode_.batch_statistics->push_back(variance.unsqueeze(0));
+  }
+
+  const ForwardMode& mode_;
+  const See& see_;
+  const int64_t chains_;
+  const VmapScope* const several_;
+  uint32_t dropout_blocks_ = 0;
+};
 
 }  // namespace
 
@@ -263,8 +357,8 @@ struct ExportedPlan {
 
   void FindUses(const ExportedProgram& program);
   void FindReaders(const ExportedProgram& program);
-  void Run(std::span<const Step> some, const See& see, Values* values) const;
-  void Run(const Step& step, const See& see, Values* values) const;
+  void Run(std::span<const Step> some, Pass pass, Values* values) const;
+  void Run(const Step& step, Pass* pass, Values* values) const;
 };
 
 void ExportedPlan::FindUses(const ExportedProgram& program) {
@@ -288,7 +382,7 @@ void ExportedPlan::FindUses(const ExportedProgram& program) {
   for (size_t i = 0; i < of_chains.size(); ++i) of_chains[i].last_uses = steps[i].last_uses;
 }
 
-void ExportedPlan::Run(const Step& step, const See& see, Values* values) const {
+void ExportedPlan::Run(const Step& step, Pass* pass, Values* values) const {
   Values stack;
   for (const Argument& argument : step.arguments) {
     stack.push_back(argument.of_values ? Resolve(*argument.of_values, *argument.type, device, *values)
@@ -300,7 +394,7 @@ void ExportedPlan::Run(const Step& step, const See& see, Values* values) const {
   } else if (step.arithmetic != nullptr) {
     stack = {step.arithmetic(stack.front().toInt(), stack.back().toInt())};
   } else {
-    step.op->callBoxed(&stack);
+    pass->Call(step, &stack);
   }
   if (step.returns_list) {
     const std::vector<at::Tensor> list = stack.at(0).toTensorVector();
@@ -308,7 +402,7 @@ void ExportedPlan::Run(const Step& step, const See& see, Values* values) const {
   }
   for (size_t i = 0; i < step.outputs.size(); ++i) {
     if (!step.outputs[i]) continue;
-    if (see && step.reads_rows && stack.at(i).isTensor()) see(stack[i].toTensor());
+    pass->Show(step, stack.at(i));
     (*values)[step.outputs[i]->id] = stack.at(i);
   }
   for (const int32_t id : step.last_uses) (*values)[id] = c10::IValue();
@@ -323,10 +417,11 @@ absl::StatusOr<ExportedSteps> ExportedSteps::Compile(const ExportedProgram& prog
                                                           {}});
   bool together = true;
   for (const ExportedNode& of_program : program.nodes) {
-    const ExportedNode node = OnAnyDevice(of_program);
+    ExportedNode node = OnAnyDevice(of_program);
+    if (node.drop_rate > 0) node = WithoutFusion(std::move(node));
     CHAINFLEET_ASSIGN_OR_RETURN(Step step, CompileNode(node, device));
     plan->steps.push_back(std::move(step));
-    absl::StatusOr<Step> of_chains = CompileNode(ForChains(node), device);
+    absl::StatusOr<Step> of_chains = CompileNode(WithoutFusion(node), device);
     together = together && of_chains.ok();
     if (together) plan->of_chains.push_back(*std::move(of_chains));
   }
@@ -347,11 +442,11 @@ void ExportedPlan::FindReaders(const ExportedProgram& program) {
   }
 }
 
-void ExportedPlan::Run(std::span<const Step> some, const See& see, Values* values) const {
+void ExportedPlan::Run(std::span<const Step> some, Pass pass, Values* values) const {
   values->resize(num_values);
   for (const Step& step : some) {
     try {
-      Run(step, see, values);
+      Run(step, &pass, values);
     } catch (c10::Error& error) {
       error.add_context(step.name);
       throw;
@@ -359,26 +454,26 @@ void ExportedPlan::Run(std::span<const Step> some, const See& see, Values* value
   }
 }
 
-at::Tensor ExportedSteps::Run(const std::vector<at::Tensor>& values, const See& see) const {
+at::Tensor ExportedSteps::Run(const std::vector<at::Tensor>& values, const ForwardMode& mode, const See& see) const {
   Values all(values.begin(), values.end());
-  plan_->Run(plan_->steps, see, &all);
+  plan_->Run(plan_->steps, Pass(mode, see), &all);
   return all[plan_->result.id].toTensor();
 }
 
 at::Tensor ExportedSteps::RunTogether(int64_t chains, const std::vector<at::Tensor>& values,
-                                      const std::vector<bool>& of_chains) const {
+                                      const std::vector<bool>& of_chains, const ForwardMode& mode) const {
   TORCH_CHECK(!plan_->of_chains.empty(), "a node has no form for several chains");
   const VmapScope scope(chains);
   Values wrapped;
   for (size_t i = 0; i < values.size(); ++i) wrapped.push_back(of_chains[i] ? scope.Wrapped(values[i]) : values[i]);
-  plan_->Run(plan_->of_chains, nullptr, &wrapped);
+  plan_->Run(plan_->of_chains, Pass(mode, nullptr, chains, &scope), &wrapped);
   return scope.Unwrapped(wrapped[plan_->result.id].toTensor());
 }
 
 ExportedCut ExportedSteps::CutBefore(const std::vector<size_t>& sampled) const {
   const std::vector<Step>& steps = plan_->steps;
   const auto is_sampled = [&](int32_t id) { return std::ranges::count(sampled, static_cast<size_t>(id)) > 0; };
-  const auto depends = [&](const Step& step) { return std::ranges::any_of(step.uses, is_sampled); };
+  const auto depends = [&](const Step& step) { return step.trains() || std::ranges::any_of(step.uses, is_sampled); };
   const auto first = std::ranges::find_if(steps, depends);
   ExportedCut cut{.steps = static_cast<size_t>(first - steps.begin())};
   std::vector<bool> needed(plan_->num_values, false), is_size(plan_->num_values, false);
@@ -406,7 +501,7 @@ ExportedCut ExportedSteps::CutBefore(const std::vector<size_t>& sampled) const {
 CutValues ExportedSteps::RunBefore(const ExportedCut& cut, const std::vector<at::Tensor>& values,
                                    const See& see) const {
   Values all(values.begin(), values.end());
-  plan_->Run(std::span(plan_->steps).first(cut.steps), see, &all);
+  plan_->Run(std::span(plan_->steps).first(cut.steps), Pass({}, see), &all);
   CutValues at_cut;
   for (const int32_t id : cut.tensors) at_cut.tensors.push_back(all[id].toTensor());
   for (const int32_t id : cut.sizes) at_cut.sizes.push_back(all[id].toInt());
@@ -414,12 +509,12 @@ CutValues ExportedSteps::RunBefore(const ExportedCut& cut, const std::vector<at:
 }
 
 at::Tensor ExportedSteps::RunAfter(const ExportedCut& cut, const std::vector<at::Tensor>& tensors,
-                                   const CutValues& at_cut, const See& see) const {
+                                   const CutValues& at_cut, const ForwardMode& mode, const See& see) const {
   Values all(tensors.begin(), tensors.end());
   all.resize(plan_->num_values);
   for (size_t i = 0; i < cut.tensors.size(); ++i) all[cut.tensors[i]] = at_cut.tensors[i];
   for (size_t i = 0; i < cut.sizes.size(); ++i) all[cut.sizes[i]] = at_cut.sizes[i];
-  plan_->Run(std::span(plan_->steps).subspan(cut.steps), see, &all);
+  plan_->Run(std::span(plan_->steps).subspan(cut.steps), Pass(mode, see), &all);
   return all[plan_->result.id].toTensor();
 }
 

@@ -1,5 +1,5 @@
-// The part of an exported network before its first sampled parameter. It computes the same for each draw, so it needs
-// to run only once for each row.
+// The part of an exported network before its first sampled parameter, dropout or batch norm over mini-batches. It
+// computes the same for each draw, so it needs to run only once for each row.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -35,7 +35,7 @@ class FrozenTrunk {
 
   // The network's outputs [n, K] for rows with these features, which it may write to.
   at::Tensor Outputs(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& features,
-                     const See& see = nullptr) const;
+                     const ForwardMode& mode = {}, const See& see = nullptr) const;
 
  private:
   // The axis of a tensor that holds `per_row` values of each row, row by row.

@@ -27,6 +27,12 @@ absl::StatusOr<std::unique_ptr<Potential>> MakeNetworkPotential(const JobPlan& p
       device.is_cuda() ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.cuda_index)) : at::Device(at::kCPU);
   CHAINFLEET_ASSIGN_OR_RETURN(auto script, StoredNetworkOf(plan.spec.model, module, network, where));
   if (script != nullptr) network = script->shape();
+  // The server refuses it, too, unless the file was put before it knew of training mode.
+  if (script != nullptr && !network.statistics.empty() && plan.spec.sampler.needs_full_data()) {
+    return InvalidFields({{"sampler." + plan.spec.sampler.name(),
+                           "needs a potential that is a function of theta alone, which batch norm over mini-batches is "
+                           "not: export net.eval()"}});
+  }
   auto layout = std::make_shared<const Layout>(network.parameters);
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForImages(plan.spec.augmentation, data.input_shape)));
   const NetworkSettings settings = {plan.normalisation, plan.spec.augmentation, plan.spec.prior.precision(),

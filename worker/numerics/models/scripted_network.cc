@@ -120,7 +120,8 @@ absl::StatusOr<std::shared_ptr<const StoredNetwork>> ScriptedNetwork::Load(const
 
 absl::Status CheckScript(const std::string& bytes) { return LoadScript(bytes, at::kCPU).status(); }
 
-at::Tensor ScriptedNetwork::Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const {
+at::Tensor ScriptedNetwork::Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x,
+                                   const ForwardMode&) const {
   std::unique_ptr<Copy> copy = copies_->Take();
   for (Slot& slot : copy->slots) slot.owner.setattr(slot.name, parameters[slot.parameter].squeeze(0));
   at::Tensor logits = Run(copy.get(), x.squeeze(0)).unsqueeze(0);

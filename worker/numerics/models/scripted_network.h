@@ -24,7 +24,8 @@ class ScriptedNetwork final : public StoredNetwork {
                                                                    const std::vector<ParameterShape>& more = {});
   ~ScriptedNetwork() override;
 
-  at::Tensor Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const override;
+  at::Tensor Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x,
+                    const ForwardMode& mode) const override;
 
  private:
   struct Copies;

@@ -13,6 +13,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "worker/numerics/models/eager_network.h"
 #include "worker/numerics/models/exported_network.h"
 #include "worker/numerics/models/model_file.h"
 #include "worker/numerics/models/scripted_network.h"
@@ -48,6 +49,11 @@ at::Tensor TrialInputs(const StoredNetworkUse& use, bool changed) {
 }
 
 }  // namespace
+
+at::Tensor LogitsOf(const NetworkShape& network, const StoredNetwork* script, const std::vector<at::Tensor>& parameters,
+                    const at::Tensor& x, const ForwardMode& mode) {
+  return script != nullptr ? script->Logits(parameters, x, mode) : EagerLogits(network, parameters, x, mode);
+}
 
 std::vector<at::Tensor> TensorsOfDraw(const std::vector<ParameterShape>& tensors, const at::Tensor& draw) {
   std::vector<at::Tensor> views;

@@ -1,6 +1,6 @@
 // A network that a user stored as a file. A chain's parameters replace those of the file. Buffers are constants as
-// stored: batch norm uses the stored statistics and dropout is off, so U(theta) is a function of theta alone.
-// Parameters that a job does not sample are constants, too.
+// stored, and so are parameters that a job does not sample. Dropout and batch norm of a .pt2 file in training mode are
+// those of a list of layers; otherwise U(theta) is a function of theta alone.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/domain/model_spec.h"
+#include "worker/numerics/models/forward_mode.h"
 
 namespace chainfleet {
 
@@ -36,7 +37,8 @@ class StoredNetwork {
   // Outputs [C, n, K] for x [C, n, input_shape...] and `parameters[k]` [C, shape of tensor k...], on the device. C is 1
   // unless TakesChains(). Differentiable by autograd in parameters that require gradients. Throws LibTorch's
   // exceptions.
-  virtual at::Tensor Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const = 0;
+  virtual at::Tensor Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x,
+                            const ForwardMode& mode = {}) const = 0;
 
   // True if Logits takes several chains in one call of each operator. Then C may change the rounding.
   virtual bool TakesChains() const { return false; }
@@ -49,9 +51,9 @@ class StoredNetwork {
   // Tensors [n, ...] of rows x [n, input_shape...], contiguous.
   virtual std::vector<at::Tensor> Features(const at::Tensor& x) const { return {x}; }
   // Outputs [n, K] of one chain; may write to `features`.
-  virtual at::Tensor LogitsOf(const std::vector<at::Tensor>& parameters,
-                              const std::vector<at::Tensor>& features) const {
-    return Logits(parameters, features.front().unsqueeze(0)).squeeze(0);
+  virtual at::Tensor LogitsOf(const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& features,
+                              const ForwardMode& mode = {}) const {
+    return Logits(parameters, features.front().unsqueeze(0), mode).squeeze(0);
   }
 
  protected:
@@ -60,6 +62,10 @@ class StoredNetwork {
  private:
   const NetworkShape shape_;
 };
+
+// StoredNetwork::Logits of `script`, or the EagerLogits of `network` if there is none.
+at::Tensor LogitsOf(const NetworkShape& network, const StoredNetwork* script, const std::vector<at::Tensor>& parameters,
+                    const at::Tensor& x, const ForwardMode& mode);
 
 // Views [1, shape...] of the tensors of a draw [size of the draw].
 std::vector<at::Tensor> TensorsOfDraw(const std::vector<ParameterShape>& tensors, const at::Tensor& draw);

@@ -14,7 +14,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "worker/numerics/dataset/input_rows.h"
-#include "worker/numerics/models/eager_network.h"
 #include "worker/numerics/models/stored_network.h"
 
 namespace chainfleet {
@@ -25,10 +24,9 @@ constexpr int64_t kRowsOfPass = 64;  // bounds the activations that wait for the
 // The outputs [n, K] of one draw for standardised rows [n, input_shape...].
 at::Tensor OutputsOf(const ServedModel& model, const at::Tensor& draw, const at::Tensor& x) {
   const std::vector<at::Tensor> parameters = TensorsOfDraw(model.network.parameters, draw);
-  if (model.script != nullptr) return model.script->Logits(parameters, x.unsqueeze(0)).squeeze(0);
   const std::vector<at::Tensor> statistics = TensorsOfDraw(model.network.statistics, draw);
   const ForwardMode mode = {.statistics = statistics.empty() ? nullptr : &statistics};
-  return EagerLogits(model.network, parameters, x.unsqueeze(0), mode).squeeze(0);
+  return LogitsOf(model.network, model.script.get(), parameters, x.unsqueeze(0), mode).squeeze(0);
 }
 
 // The derivative of what a network reads by what the caller gave, for each value of a row.

@@ -14,7 +14,7 @@ absl::Status SetNetwork(const ModelFile* module, ServedModel* model) {
   CHAINFLEET_ASSIGN_OR_RETURN(model->script, StoredNetworkOf(plan.model, module, model->network, at::kCPU));
   if (model->script != nullptr) model->network = model->script->shape();
   const NetworkShape& network = model->network;
-  model->draw_size = NumParameters(network.statistics.empty() ? network.parameters : network.statistics);
+  model->draw_size = network.draw_size();
   model->likelihood = MakeLikelihood(LikelihoodOf(plan.model), NumClasses(plan.targets), plan.target_units);
   model->make_block = [network, script = model->script] { return MakeBlockNetwork(network, script); };
   return absl::OkStatus();

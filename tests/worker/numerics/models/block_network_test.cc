@@ -212,6 +212,8 @@ void ExpectARowsOwnNumbers(const std::shared_ptr<const StoredNetwork>& stored, c
   for (int64_t i = 0; i < NumParameters(network.parameters); ++i) {
     draw.push_back(UniformFloat(RandomBlock(RngKey{1}, RngStream::kInit, 0, static_cast<uint32_t>(i)).word[0]) - 0.5f);
   }
+  for (int64_t i = std::ssize(draw); i < network.draw_size(); ++i)
+    draw.push_back(0.5f + 0.1f * static_cast<float>(i % 7));
   const int64_t num_outputs = network.num_outputs;
   const auto outputs = [&](int64_t first, int64_t count) {
     const auto block = MakeBlockNetwork(network, stored);
@@ -234,7 +236,9 @@ void ExpectARowsOwnNumbers(const std::shared_ptr<const StoredNetwork>& stored, c
   shape.insert(shape.end(), network.input_shape.begin(), network.input_shape.end());
   const at::Tensor x = at::zeros(shape);
   rows.Read(66, x.mutable_data_ptr<float>());
-  const at::Tensor expected = stored->Logits(TensorsOfDraw(network.parameters, at::tensor(draw)), x).contiguous();
+  const std::vector<at::Tensor> statistics = TensorsOfDraw(network.statistics, at::tensor(draw));
+  const at::Tensor expected =
+      stored->Logits(TensorsOfDraw(network.parameters, at::tensor(draw)), x, {.statistics = &statistics}).contiguous();
   const float size = expected.abs().max().item<float>();
   for (int64_t k = 0; k < num_outputs; ++k) EXPECT_NEAR(alone[k], expected.const_data_ptr<float>()[k], 1e-5 * size);
 }
@@ -254,7 +258,7 @@ class OddAtOddPositions final : public StoredNetwork {
  public:
   OddAtOddPositions() : StoredNetwork(Shape()) {}
 
-  at::Tensor Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const override {
+  at::Tensor Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x, const ForwardMode&) const override {
     at::Tensor y = x.flatten(2).narrow(2, 0, 10) * parameters[0].view({1, 1, 1});
     y.slice(1, 1, y.size(1), 2).add_(1);
     return y;

@@ -17,9 +17,11 @@ struct InitSpec {
   // Values in layout order: one number for every coordinate, [D] for every chain, or [K, D] row by row, where chain i
   // starts at row i mod K. Empty: the model's default start.
   std::vector<double> theta;
-  double perturb = 0;                // standard deviation of the normal noise that each chain adds to its start
-  bool model = false;                // at the values that the file of a stored network holds
-  std::vector<std::string> weights;  // names of stored files of parameters: chain i starts at file i mod K
+  double perturb = 0;  // standard deviation of the normal noise that each chain adds to its start
+  bool model = false;  // at the values that the file of a stored network holds
+  // Names of stored files of parameters: chain i starts at file i mod K. In a submission they may be URIs, which the
+  // names of the stored files replace.
+  std::vector<std::string> weights;
   bool any() const { return !theta.empty() || perturb > 0 || model || !weights.empty(); }
   static void Fields(auto& self, auto&& visit) {
     visit("theta", self.theta);

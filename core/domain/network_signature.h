@@ -32,6 +32,7 @@ struct NetworkSignature {
   std::vector<TensorSignature> parameters;  // in the file's order
   bool has_dropout = false;                 // training mode: active while a chain samples
   std::vector<TensorSignature> statistics;  // batch norm in training mode: kept with each draw
+  int64_t activation_bytes_per_row = 0;     // tensors of the forward pass; 0: not known
   static void Fields(auto& self, auto&& visit) {
     visit("torch_version", self.torch_version);
     visit("inputs", self.inputs);
@@ -39,6 +40,7 @@ struct NetworkSignature {
     visit("parameters", self.parameters);
     visit("has_dropout", self.has_dropout, IfAny());
     visit("statistics", self.statistics, IfAny());
+    visit("activation_bytes_per_row", self.activation_bytes_per_row, IfAny());
   }
   bool operator==(const NetworkSignature&) const = default;
 };

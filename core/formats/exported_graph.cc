@@ -6,6 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "core/base/saturating.h"
+#include "core/formats/exported_archive.h"
 #include "core/formats/exported_json.h"
 #include "core/formats/exported_operators.h"
 
@@ -143,7 +146,48 @@ absl::Status ReadNode(const Json& json, const std::string& target, ExportedValue
   return absl::OkStatus();
 }
 
+// They are views of other values, or most often are.
+constexpr std::string_view kViews[] = {"alias",   "chunk",     "detach", "expand",    "flatten",   "narrow",
+                                       "permute", "reshape",   "select", "slice",     "split",     "squeeze",
+                                       "t",       "transpose", "unbind", "unflatten", "unsqueeze", "view"};
+
+// Returns the rows of a batch at the export, or the size of another axis that depends on them.
+int64_t SizeAtExport(const Json& size) {
+  const bool fixed = ExportedKey(size) != "as_expr";
+  const Json& known = fixed ? size : size.at("as_expr").at("hint");
+  return known.is_null() ? 1 : std::max<int64_t>(ExportedInteger(known.at("as_int")), 1);
+}
+
+// Returns 0 unless an axis depends on the rows.
+int64_t BytesAtExport(const Json& meta) {
+  ExportedType type = ExportedType::kFloat;
+  std::vector<int64_t> shape;
+  if (!ReadTensorMeta(meta, &type, &shape).ok() || std::ranges::count(shape, -1) == 0) return 0;
+  int64_t bytes = SizeOf(type);
+  for (const Json& size : meta.at("sizes")) bytes = SaturatingMultiply(bytes, SizeAtExport(size));
+  return bytes;
+}
+
 }  // namespace
+
+int64_t ActivationBytesPerRow(const Json& graph, const Json& input) {
+  const Json& metas = graph.at("tensor_values");
+  int64_t bytes = 0;
+  const auto add = [&](const Json& tensor) {
+    const auto meta = metas.find(tensor.at("name").get_ref<const std::string&>());
+    if (meta != metas.end()) bytes = SaturatingAdd(bytes, BytesAtExport(*meta));
+  };
+  for (const Json& node : graph.at("nodes")) {
+    const std::vector<std::string> target = absl::StrSplit(node.at("target").get_ref<const std::string&>(), '.');
+    if (target.size() > 3 && IsIn(kViews, target[3])) continue;
+    for (const Json& output : node.at("outputs")) {
+      if (ExportedKey(output) == "as_tensor") add(output.at("as_tensor"));
+      if (ExportedKey(output) != "as_tensors") continue;
+      for (const Json& tensor : output.at("as_tensors")) add(tensor);
+    }
+  }
+  return bytes / SizeAtExport(input.at("sizes").at(0));
+}
 
 absl::Status ExportedValues::Insert(std::string_view name, Known known) {
   if (name.empty() || name.size() > kMaxExportedNameBytes) {

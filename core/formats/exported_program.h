@@ -81,6 +81,7 @@ struct ExportedProgram {
   std::vector<ExportedNode> nodes;
   int32_t num_values = 0;
   std::vector<int32_t> statistics;  // tensors: running means and variances of batch norm in training mode, alternating
+  int64_t activation_bytes_per_row = 0;  // tensors that nodes compute, but for views, as at the export
 
   int32_t num_tensors() const { return static_cast<int32_t>(tensors.size()); }
   bool has_dropout() const {

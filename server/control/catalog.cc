@@ -200,6 +200,14 @@ absl::Status Catalog::FindData(const std::string& tenant, JobPlan* plan) const {
   return absl::OkStatus();
 }
 
+std::string Catalog::NameOfContent(const std::string& tenant, const DigestHex& sha256) const {
+  MutexLock lock(&shelves_->models.mutex_);
+  for (const auto& [key, model] : shelves_->models.items_) {
+    if (model.tenant == tenant && model.object.sha256 == sha256) return model.name;
+  }
+  return "weights-" + sha256.substr(0, 16);
+}
+
 int64_t Catalog::StoredBytes(const std::string& tenant) const {
   return SaturatingAdd(datasets().StoredBytes(tenant), models().StoredBytes(tenant));
 }

@@ -68,6 +68,8 @@ class Catalog {
   // Adds the data set and the module that the plan's spec names to the plan of a tenant. NOT_FOUND as for Shelf::Get,
   // with the field of the spec.
   absl::Status FindData(const std::string& tenant, JobPlan* plan) const;
+  // Returns the name of a model of the tenant that has this content, or else one that follows from the content.
+  std::string NameOfContent(const std::string& tenant, const DigestHex& sha256) const;
   // Returns the bytes of the data sets and models of the tenant.
   int64_t StoredBytes(const std::string& tenant) const;
 

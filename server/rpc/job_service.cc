@@ -20,6 +20,7 @@
 #include "server/rpc/dataset_upload_call.h"
 #include "server/rpc/job_render.h"
 #include "server/rpc/job_watch.h"
+#include "server/rpc/model_intake.h"
 #include "server/rpc/model_upload_call.h"
 #include "server/rpc/unary_call.h"
 
@@ -27,6 +28,8 @@ namespace chainfleet {
 namespace {
 
 constexpr absl::Duration kMinWatchInterval = absl::Milliseconds(50), kDefaultWatchInterval = absl::Milliseconds(500);
+
+constexpr char kNotYetRead[] = "names files by URI, which are read and stored at the submission: put them first";
 
 Reader ReaderOf(const Principal& caller) { return {caller.tenant, caller.may(kOperate)}; }
 
@@ -125,18 +128,25 @@ absl::StatusOr<JobSpec> JobService::ReadSpec(const std::string& tenant, const v1
 grpc::ServerUnaryReactor* JobService::CreateJob(Context* context, const v1::CreateJobRequest* request,
                                                 v1::Job* response) {
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
-    if (!tenant.ok()) return answer->Fail(tenant.status());
-    const absl::StatusOr<JobSpec> spec = ReadSpec(*tenant, request->spec());
+    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+    if (!caller.ok()) return answer->Fail(caller.status());
+    const absl::StatusOr<JobSpec> spec = ReadSpec(caller->tenant, request->spec());
     if (!spec.ok()) return answer->Fail(spec.status());
     const auto* const stored = std::get_if<StoredNetworkModel>(&spec->model.kind);
     if (stored != nullptr && stored->format == ModelFormat::kTorchScript) {
       if (const absl::Status allowed = CheckModulesAllowed(parts_); !allowed.ok()) return answer->Fail(allowed);
     }
-    parts_.dispatcher->CreateJob(*tenant, *spec, request->request_id(), request->validate_only(),
-                                 [answer](absl::StatusOr<JobView> job) {
-                                   answer->Answer(job, [](const JobView& view) { return RenderJob(view, true); });
-                                 });
+    const auto create = [answer, dispatcher = parts_.dispatcher, tenant = caller->tenant, id = request->request_id(),
+                         validate_only = request->validate_only()](const absl::StatusOr<JobSpec>& ready) {
+      if (!ready.ok()) return answer->Fail(ready.status());
+      dispatcher->CreateJob(tenant, *ready, id, validate_only, [answer](absl::StatusOr<JobView> job) {
+        answer->Answer(job, [](const JobView& view) { return RenderJob(view, true); });
+      });
+    };
+    if (!HasUris(spec->init)) return create(spec);
+    if (request->validate_only()) return answer->Fail(InvalidFields({{"init.weights", kNotYetRead}}));
+    StoreWeights(
+        parts_, *caller, *spec, [answer] { return answer->waits(); }, create);
   });
 }
 

@@ -2,6 +2,7 @@
 import hashlib
 import http.client
 import json
+import math
 import os
 import struct
 import subprocess
@@ -9,6 +10,18 @@ import unittest
 
 import fleet as fleets
 import with_s3
+
+START = """
+name: start
+model: {builtin: softmax_regression}
+init: {weights: ["URI"]}
+dataset: {name: digits}
+prior: {gaussian: {precision: 1}}
+sampler: {sgld: {}}
+learning_rate: {constant: 0.001}
+batch_size: 4
+num_steps: 10
+"""
 
 
 def write_digits(folder, rows=12):
@@ -22,10 +35,14 @@ def write_digits(folder, rows=12):
     return paths
 
 
-def write_weights(path, values=4):
+def write_weights(path, shapes):
     """A file of safetensors with zeros; returns its bytes."""
-    header = json.dumps({"fc1.bias": {"dtype": "F32", "shape": [values], "data_offsets": [0, 4 * values]}}).encode()
-    content = struct.pack("<Q", len(header)) + header + bytes(4 * values)
+    tensors, end = {}, 0
+    for name, shape in shapes.items():
+        begin, end = end, end + 4 * math.prod(shape)
+        tensors[name] = {"dtype": "F32", "shape": shape, "data_offsets": [begin, end]}
+    header = json.dumps(tensors).encode()
+    content = struct.pack("<Q", len(header)) + header + bytes(end)
     with open(path, "wb") as file:
         file.write(content)
     return content
@@ -69,11 +86,33 @@ class InAFolder(Roots):
 
     def test_a_model_by_file_is_the_one_in_the_file(self):
         path = self.fleet.path("data", "map.safetensors")
-        self.assert_same_model(f"file://{path}", write_weights(path))
+        self.assert_same_model(f"file://{path}", write_weights(path, {"fc1.bias": (4,)}))
         for refused, words in ((f"file://{self.fleet.path('secret')}", "--dataset-root"), ("no-such-file", "no-such-file")):
             done = self.fleet.run("model", "put", "refused", refused)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(words, done.stderr)
+
+    def test_a_job_starts_at_the_file_of_its_uri(self):
+        path = self.fleet.path("data", "map.safetensors")
+        content = write_weights(path, {"fc1.weight": (3, 16), "fc1.bias": (3,)})
+        self.put("digits", *self.files)
+        uri = f"file://{path}"
+        for _ in range(2):
+            job = self.fleet.json("describe", self.fleet.submit(START.replace("URI", uri)))
+        stored = self.fleet.json("model", "list")["models"]
+        self.assertEqual([model["object"]["sha256"] for model in stored], [hashlib.sha256(content).hexdigest()])
+        self.assertEqual(job["spec"]["init"]["weights"], [stored[0]["name"]])
+        request = {"spec": {**job["spec"], "name": "http", "init": {"weights": [uri]}}}
+        connection = http.client.HTTPConnection(self.fleet.http_address, timeout=60)
+        self.addCleanup(connection.close)
+        connection.request("POST", "/v1/jobs", json.dumps(request), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        made = json.load(answer)
+        self.assertEqual(answer.status, http.client.OK, made)
+        self.assertEqual(made["spec"]["init"]["weights"], [stored[0]["name"]])
+        outside = self.fleet.submit_status(START.replace("URI", f"file://{self.outside[0]}"))
+        self.assertEqual(outside.returncode, 4, outside.stderr)
+        self.assertIn("init.weights[0]: ", outside.stderr)
 
     def test_outside_the_root_nothing_is_read(self):
         labels = self.files[1]
@@ -131,7 +170,7 @@ class InS3(Roots):
                 self.assertEqual(self.s3.status_of("PUT", key, f.read()), http.client.OK)
 
     def test_a_model_by_s3_is_the_object_also_in_several_parts(self):
-        content = write_weights(self.fleet.path("map.safetensors"), values=5 << 20)
+        content = write_weights(self.fleet.path("map.safetensors"), {"fc1.bias": (5 << 20,)})
         self.assertEqual(self.s3.status_of("PUT", "/lab/data/map.safetensors", content), http.client.OK)
         self.assert_same_model(f"s3://{with_s3.BUCKET}/lab/data/map.safetensors", content)
 

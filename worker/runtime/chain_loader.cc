@@ -1,5 +1,7 @@
 #include "worker/runtime/chain_loader.h"
 
+#include <malloc.h>
+
 #include <utility>
 #include <vector>
 
@@ -45,6 +47,7 @@ absl::StatusOr<std::shared_ptr<const ModelFile>> InputCache::ReadModel(const Blo
   const std::string path = fetcher_->PathOnDisk(file);
   if (path.empty() || !IsExportedProgram(*bytes)) return ReadModelFile(std::move(bytes));
   bytes.reset();
+  malloc_trim(0);  // parts of a large file leave fragments of about a tenth of it
   return ReadExportedModel(ByteSource::InFile(path, file.size_bytes));
 }
 

@@ -61,7 +61,8 @@ class Init(Spec):
     perturb: standard deviation of normal noise that each chain adds to its start, in units of theta; allowed:
       at least 0; default: 0.
     model: true: the weights that the file of the stored network holds; default: false.
-    weights: names of stored safetensors files of its parameters: chain i starts at file i mod K; default:
+    weights: names of stored safetensors files of its parameters, or URIs (file:///PATH, s3://BUCKET/KEY) of
+      such files, which the server reads and stores at submission: chain i starts at file i mod K; default:
       none.
     """
 

@@ -51,6 +51,10 @@ TEST(ChainMemory, CountsATorchScriptModuleByItsSizeAndAPt2FileByItsParameters) {
                                       .output = {"y", "float32", {10}},
                                       .parameters = {{"w", "float32", {10, 784}}}};
   EXPECT_EQ(EstimateChainBytes(spec, {1, 28, 28}, 10, &stored), 9 * 7840 * 4 + 2 * 4 * spec.batch_size * 784);
+  stored.signature->activation_bytes_per_row = 400;
+  EXPECT_EQ(EstimateChainBytes(spec, {1, 28, 28}, 10, &stored), 9 * 7840 * 4 + 2 * 4 * spec.batch_size * (784 + 100));
+  spec.model.sample = {"*"};
+  EXPECT_EQ(EstimateChainBytes(spec, {1, 28, 28}, 10, &stored), 9 * 7840 * 4 + 2 * 4 * spec.batch_size * 784);
 }
 
 // "submit should say how many bytes a job will store."

@@ -189,6 +189,7 @@ TEST(ExportedProgramTest, ReadsTensorsInputsAndNodes) {
   EXPECT_EQ(std::get<bool>(program.nodes[2].arguments[2].second), false);
   EXPECT_EQ(program.result.id, 12);
   EXPECT_EQ(program.num_values, 13);
+  EXPECT_EQ(program.activation_bytes_per_row, 4 * (5 * 16 + 3));
 }
 
 TEST(ExportedProgramTest, NotesWhatTrains) {

@@ -207,5 +207,84 @@ TEST_F(ModelTest, AJobNeedsOneThatIsThereAndHoldsIt) {
   EXPECT_THAT(Names(), testing::IsEmpty());
 }
 
+class StartByUri : public ModelTest {
+ protected:
+  StartByUri() {
+    std::filesystem::create_directories(folder_);
+    dataset_roots_.AddFolder(folder_);
+    PutDigits();
+    const std::vector<float> values(12, 0.5);
+    const auto* const bytes = reinterpret_cast<const char*>(values.data());
+    const TensorView weight{"fc1.weight", TensorType::kFloat32, {3, 4}, bytes, 48};
+    const TensorView bias{"fc1.bias", TensorType::kFloat32, {3}, bytes, 12};
+    Write("part", WriteSafetensors({bias}, {}));
+    Write("map", WriteSafetensors({weight, bias}, {}));
+    Write("net", TorchScriptArchive(1));
+  }
+  ~StartByUri() override { std::filesystem::remove_all(folder_); }
+
+  void Write(const std::string& name, const std::string& bytes) const {
+    std::ofstream(folder_ + "/" + name, std::ios::binary) << bytes;
+  }
+  v1::JobSpec Job(const std::string& name, const std::string& start) const {
+    v1::JobSpec spec = SoftmaxJob(name);
+    spec.mutable_init()->add_weights(start);
+    return spec;
+  }
+  void ExpectRefused(const v1::JobSpec& spec, const std::string& words) {
+    const auto job = CreateJob(spec);
+    ASSERT_FALSE(job.ok()) << words;
+    EXPECT_THAT(std::string(job.status().message()), HasSubstr(words));
+  }
+
+  const std::string folder_ = testing::TempDir() + "starts-" + std::to_string(::getpid());
+  const std::string root_ = "file://" + folder_ + "/";
+};
+
+TEST_F(StartByUri, IsStoredOnceAndTheJobNamesIt) {
+  const auto job = CreateJob(Job("first", root_ + "map"), "id-1");
+  ASSERT_TRUE(job.ok()) << job.status();
+  const std::vector<std::string> names = Names();
+  ASSERT_EQ(names.size(), 1U);
+  EXPECT_THAT(names[0], testing::StartsWith("weights-"));
+  EXPECT_THAT(job->spec().init().weights(), testing::ElementsAreArray(names));
+  const auto again = CreateJob(Job("first", root_ + "map"), "id-1");
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->id(), job->id()) << "a repeated call made another job";
+  ASSERT_TRUE(CreateJob(Job("second", root_ + "map")).ok());
+  EXPECT_EQ(Names(), names) << "stored twice";
+  EXPECT_EQ(ReasonOf(Delete(names[0])), "IN_USE");
+}
+
+TEST_F(StartByUri, TakesTheNameThatTheContentHas) {
+  ASSERT_TRUE(PutUri("mine", root_ + "map").ok());
+  v1::JobSpec spec = Job("first", "mine");
+  ASSERT_TRUE(CreateJob(spec).ok());
+  spec.mutable_init()->set_weights(0, root_ + "map");
+  const auto job = CreateJob(spec);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_THAT(job->spec().init().weights(), testing::ElementsAre("mine"));
+  EXPECT_THAT(Names(), testing::ElementsAre("mine"));
+}
+
+TEST_F(StartByUri, RefusesWhatIsNoStartAndNamesTheField) {
+  ExpectRefused(Job("first", root_ + "net"), "init.weights[0]: " + root_ + "net is not a safetensors file");
+  ExpectRefused(Job("first", root_ + "gone"), "init.weights[0]: ");
+  ExpectRefused(Job("first", "file:///etc/hostname"), "init.weights[0]: ");
+  ExpectRefused(Job("first", "http://host/map"), "init.weights[0]: ");
+  v1::JobSpec unfit = Job("No Good", root_ + "map");
+  ExpectRefused(unfit, "name");
+  unfit = Job("twice", root_ + "map");
+  for (int i = 0; i < 1000; ++i) unfit.mutable_init()->add_weights(root_ + "map");
+  ExpectRefused(unfit, "at most 256 files");
+  v1::CreateJobRequest dry_run;
+  *dry_run.mutable_spec() = Job("first", root_ + "map");
+  dry_run.set_validate_only(true);
+  EXPECT_THAT(std::string(Call(*jobs_, &v1::JobService::Stub::CreateJob, dry_run).status().message()),
+              HasSubstr("init.weights: names files by URI"));
+  EXPECT_THAT(Names(), testing::IsEmpty());
+  ExpectRefused(Job("first", root_ + "part"), "lacks fc1.weight");
+}
+
 }  // namespace
 }  // namespace chainfleet

@@ -25,7 +25,8 @@ struct DeviceInputs {
 namespace {
 
 constexpr int64_t kMaxFeatureBytes = 1024 * limits::kMiB;
-constexpr int64_t kRowsOfFeatures = 128;  // a pass
+// Rows of a pass. On a CPU, 128 rows take more memory and are at most a sixth faster.
+constexpr int64_t kRowsOnCpu = 32, kRowsOnGpu = 128;
 
 // One copy per device, shared by all potentials that use it at a time.
 std::shared_ptr<const DeviceInputs> InputsOn(at::Device device, const std::shared_ptr<const ResidentDataset>& dataset) {
@@ -111,13 +112,14 @@ std::vector<at::Tensor> TrainingRows::Features(const StoredNetwork& network) con
     if (bytes > kMaxFeatureBytes) return {};
     all.push_back(at::empty(shape, of_row.options()));
   }
+  const int64_t of_pass = inputs_.is_cuda() ? kRowsOnGpu : kRowsOnCpu;
   const auto fill = [&](int64_t pass) {
     const c10::AutoGradMode no_autograd(false);  // a setting of the thread
-    const int64_t first = pass * kRowsOfFeatures, count = std::min(kRowsOfFeatures, num_rows - first);
+    const int64_t first = pass * of_pass, count = std::min(of_pass, num_rows - first);
     const std::vector<at::Tensor> some = network.Features(Range(first, count).squeeze(0));
     for (size_t k = 0; k < all.size(); ++k) all[k].narrow(0, first, count).copy_(some[k]);
   };
-  const int64_t passes = (num_rows + kRowsOfFeatures - 1) / kRowsOfFeatures;
+  const int64_t passes = (num_rows + of_pass - 1) / of_pass;
   if (!inputs_.is_cuda()) {
     RunSingleThreaded(passes, fill);
   } else {

@@ -118,20 +118,22 @@ class MetropolisStats(_message.Message):
     def __init__(self, acceptance: _Optional[float] = ..., noise_variance: _Optional[float] = ..., skew: _Optional[float] = ..., kurtosis: _Optional[float] = ..., guarded: _Optional[float] = ...) -> None: ...
 
 class NetworkSignature(_message.Message):
-    __slots__ = ["has_dropout", "inputs", "output", "parameters", "statistics", "torch_version"]
+    __slots__ = ["activation_bytes_per_row", "has_dropout", "inputs", "output", "parameters", "statistics", "torch_version"]
+    ACTIVATION_BYTES_PER_ROW_FIELD_NUMBER: _ClassVar[int]
     HAS_DROPOUT_FIELD_NUMBER: _ClassVar[int]
     INPUTS_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_FIELD_NUMBER: _ClassVar[int]
     STATISTICS_FIELD_NUMBER: _ClassVar[int]
     TORCH_VERSION_FIELD_NUMBER: _ClassVar[int]
+    activation_bytes_per_row: int
     has_dropout: bool
     inputs: _containers.RepeatedCompositeFieldContainer[TensorSignature]
     output: TensorSignature
     parameters: _containers.RepeatedCompositeFieldContainer[TensorSignature]
     statistics: _containers.RepeatedCompositeFieldContainer[TensorSignature]
     torch_version: str
-    def __init__(self, torch_version: _Optional[str] = ..., inputs: _Optional[_Iterable[_Union[TensorSignature, _Mapping]]] = ..., output: _Optional[_Union[TensorSignature, _Mapping]] = ..., parameters: _Optional[_Iterable[_Union[TensorSignature, _Mapping]]] = ..., has_dropout: bool = ..., statistics: _Optional[_Iterable[_Union[TensorSignature, _Mapping]]] = ...) -> None: ...
+    def __init__(self, torch_version: _Optional[str] = ..., inputs: _Optional[_Iterable[_Union[TensorSignature, _Mapping]]] = ..., output: _Optional[_Union[TensorSignature, _Mapping]] = ..., parameters: _Optional[_Iterable[_Union[TensorSignature, _Mapping]]] = ..., has_dropout: bool = ..., statistics: _Optional[_Iterable[_Union[TensorSignature, _Mapping]]] = ..., activation_bytes_per_row: _Optional[int] = ...) -> None: ...
 
 class Normalisation(_message.Message):
     __slots__ = ["mean", "stddev"]

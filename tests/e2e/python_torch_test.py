@@ -120,6 +120,17 @@ class Torch(ConnectedFleet):
             numpy.testing.assert_allclose(odds.numpy(), served, atol=2e-6)
         numpy.testing.assert_allclose(job.to_torch()(HELD_OUT).numpy(), job.predict(HELD_OUT).mean_probability, atol=2e-6)
 
+    def test_a_module_trains_with_its_batch_norm_and_dropout_if_asked_to(self):
+        torch.manual_seed(5)
+        net = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.BatchNorm1d(16), torch.nn.ReLU(), torch.nn.Dropout(0.2), torch.nn.Linear(16, 2))
+        y = (numpy.abs(ROWS[:, 0] - 3) > 1.3).astype(int)
+        for training in (True, False):
+            job = self.fleet.sample(net, data=(ROWS, y), sampler=cf.SGLD(), epochs=4, learning_rate=0.1, training=training, progress=False)
+            self.assertEqual(self.fleet.model(job.describe().spec.model.exported).signature.has_dropout, training)
+            means = job.draws().state_dict(chain=0, draw=1)["1.running_mean"]
+            self.assertEqual(bool(means.any()), training, "each draw has statistics of its own")
+            numpy.testing.assert_allclose(job.to_torch()(HELD_OUT).numpy(), job.predict(HELD_OUT).mean_probability, atol=2e-6)
+
     def test_a_module_is_put_with_example_rows_and_sampled_by_its_name(self):
         stored = self.fleet.put_model("own", Net(2), example=ROWS[:1], progress=False)
         self.assertEqual([list(entry.shape) for entry in (*stored.signature.inputs, stored.signature.output)], [[4], [2]])

@@ -99,9 +99,9 @@ class Fleet:
         """See chainfleet.Fleet.share_dataset."""
         return await call(self.sync.share_dataset, name, with_, stop=stop)
 
-    async def put_model(self, name: str, model: Any, *, example: Any=None, progress: bool=True) -> types_pb2.StoredModel:
+    async def put_model(self, name: str, model: Any, *, example: Any=None, training: bool=False, progress: bool=True) -> types_pb2.StoredModel:
         """See chainfleet.Fleet.put_model."""
-        return await call(self.sync.put_model, name, model, example=example, progress=progress)
+        return await call(self.sync.put_model, name, model, example=example, training=training, progress=progress)
 
     async def models(self) -> list[types_pb2.StoredModel]:
         """See chainfleet.Fleet.models."""
@@ -199,9 +199,9 @@ class Fleet:
         """See chainfleet.Fleet.upload_model."""
         return await call(self.sync.upload_model, name, content, progress)
 
-    async def sample(self, model: Any, data: Any=None, *, sampler: Sampler, chains: int=1, epochs: int | None=None, steps: int | None=None, name: str | None=None, likelihood: Likelihood | None=None, prior: Prior | None=None, learning_rate: Schedule | float | None=None, step_size: Schedule | float | None=None, temperature: float | None=None, batch_size: int | None=None, burn_in: BurnIn | None=None, collect: Collect | None=None, seed: int | None=None, wait: bool=True, progress: bool=True, **more: Any) -> Job:
+    async def sample(self, model: Any, data: Any=None, *, sampler: Sampler, chains: int=1, epochs: int | None=None, steps: int | None=None, name: str | None=None, likelihood: Likelihood | None=None, prior: Prior | None=None, learning_rate: Schedule | float | None=None, step_size: Schedule | float | None=None, temperature: float | None=None, batch_size: int | None=None, burn_in: BurnIn | None=None, collect: Collect | None=None, seed: int | None=None, training: bool=False, wait: bool=True, progress: bool=True, **more: Any) -> Job:
         """See chainfleet.Fleet.sample."""
-        return Job(await call(self.sync.sample, model, data, sampler=sampler, chains=chains, epochs=epochs, steps=steps, name=name, likelihood=likelihood, prior=prior, learning_rate=learning_rate, step_size=step_size, temperature=temperature, batch_size=batch_size, burn_in=burn_in, collect=collect, seed=seed, wait=wait, progress=progress, **more))
+        return Job(await call(self.sync.sample, model, data, sampler=sampler, chains=chains, epochs=epochs, steps=steps, name=name, likelihood=likelihood, prior=prior, learning_rate=learning_rate, step_size=step_size, temperature=temperature, batch_size=batch_size, burn_in=burn_in, collect=collect, seed=seed, training=training, wait=wait, progress=progress, **more))
 
     async def import_networks(self, model: Any, weights: Sequence[Any], data: Any, *, name: str, progress: bool=True, **more: Any) -> Job:
         """See chainfleet.Fleet.import_networks."""

@@ -98,6 +98,7 @@ class Fleet(Resources):
         burn_in: BurnIn | None = None,
         collect: Collect | None = None,
         seed: int | None = None,
+        training: bool = False,
         wait: bool = True,
         progress: bool = True,
         **more: Any,
@@ -113,6 +114,8 @@ class Fleet(Resources):
         holds integer classes, or floats to predict: NumPy arrays, torch tensors, pandas frames or lists. They are sent
         once: the same content has the same name. Several inputs of an exported network are {name: array [n, ...]} or a
         tuple of arrays in the network's order: floats for float32, integers for int64, bool for bool.
+        training: exports a torch.nn.Module in training mode: chains sample with its dropout and with the batch norm of
+        mini-batches, and each draw has statistics of its own. Else dropout is off, and batch norm has those stored.
         epochs, steps: how long each chain runs; one of the two. more: other fields of chainfleet.JobSpec.
 
         Arguments left out have these values: learning_rate 0.01; prior Gaussian(precision=1); for floats likelihood
@@ -140,7 +143,7 @@ class Fleet(Resources):
                     undo.append((self.delete_dataset, dataset))
                     rows = self._rows_to_try(dataset, None)
                 parts = content.parts if isinstance(content, Data) else ()
-                module, function = modules.network_file(model, rows.x.shape[1:] if rows else None, parts)
+                module, function = modules.network_file(model, rows.x.shape[1:] if rows else None, parts, training)
                 if rows and function:
                     modules.try_module(function, rows, likelihood, modules.parts_of_file(module))
                 chosen = modules.stored_model(module)

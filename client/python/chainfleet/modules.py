@@ -27,12 +27,15 @@ TRIED_ROWS = 3
 _TYPES = {4: "int32", 5: "int64", 7: "float32", 12: "bool"}  # numbers of the schema of torch.export
 
 
-def network_file(model: Any, shape: Sequence[int] | None, parts: Sequence[Part] = ()) -> tuple[bytes, Any]:
+def network_file(
+    model: Any, shape: Sequence[int] | None, parts: Sequence[Part] = (), training: bool = False
+) -> tuple[bytes, Any]:
     """A torch.nn.Module as a .pt2 file of torch.export, or a file by its path, and the function in it.
 
     The function of a file is None if torch is not installed or does not read the file: the workers alone try it then.
     shape: that of one row. parts: the inputs, if the module has several. A ScriptModule becomes a TorchScript file. A
-    module of indices is exported for int64.
+    module of indices is exported for int64. training: exports it in training mode, whose function is None: it gives
+    another answer each time.
     Raises InvalidArgument if the module has no parameters, or with torch's words if it cannot be exported, NotFound
     without the file.
     """
@@ -60,7 +63,7 @@ def network_file(model: Any, shape: Sequence[int] | None, parts: Sequence[Part] 
     if shape is None:
         hint = "give example=x, rows like those that it will get"
         raise _refused("the shape of its inputs is not known", hint)
-    module = evaluated(copy.deepcopy(model).cpu())
+    module = torch.nn.Module.train(copy.deepcopy(model).cpu(), training)
     if not parts:
         parts = (Part("x", "int64" if takes_indices(module, shape) else "float32", tuple(shape)),)
     examples = tuple(  # stored in the file
@@ -78,7 +81,7 @@ def network_file(model: Any, shape: Sequence[int] | None, parts: Sequence[Part] 
             hint = "give x as a dict of arrays, one for each argument of forward"
         raise _refused(f"torch.export does not take it: {words}", hint) from error
     torch.export.save(exported, buffer)
-    return buffer.getvalue(), exported.module()
+    return buffer.getvalue(), None if training else exported.module()
 
 
 def stored_model(content: bytes) -> Model:

@@ -85,7 +85,7 @@ def _failure(verb: str, status: int, said: str) -> ChainfleetError:
         f"`chainfleet {verb}` failed: {'; '.join([message[0], *map(str.strip, message[1:])])}",
         reason="INVALID_FIELD" if violations else "PROGRAM_FAILED",
         violations=violations,
-        hint="correct the fields" if violations else f"`chainfleet {verb} --help`; `chainfleet doctor` checks this machine",
+        hint="correct the fields" if violations else f"`chainfleet {verb} --help`, and `chainfleet doctor`",
     )
 
 

@@ -111,12 +111,15 @@ class Resources:
         request = build(jobs_pb2.ShareRequest, name=name, tenants=with_, stop=stop)
         return self.connection.call("JobService/ShareDataset", request, types_pb2.Dataset)
 
-    def put_model(self, name: str, model: Any, *, example: Any = None, progress: bool = True) -> types_pb2.StoredModel:
+    def put_model(
+        self, name: str, model: Any, *, example: Any = None, training: bool = False, progress: bool = True
+    ) -> types_pb2.StoredModel:
         """Uploads a .pt2 file by its path, or a torch.nn.Module, for Model(exported=name).
 
         A state_dict, or a safetensors file by its path, is for Init(weights=[name]). A URI (file:///PATH,
         s3://BUCKET/KEY) is read by the server itself.
         example: rows [n, ...] like those that the network will get, on which it is tried; a module needs them.
+        training: as in `sample`.
         A TorchScript file or a ScriptModule is for Model(torchscript=name); the server must allow it.
         """
         if isinstance(model, str) and is_uri(model):
@@ -128,7 +131,9 @@ class Resources:
             if example is None
             else side_by_side(example, modules.parts_of(model, example) if has_several(example) else ())
         )
-        content, function = modules.network_file(model, None if rows is None else rows.shape[1:], parts)
+        content, function = modules.network_file(
+            model, None if rows is None else rows.shape[1:], parts, training
+        )
         if function and rows is not None:
             modules.try_example(function, rows, modules.parts_of_file(content))
         return self.upload_model(name, content, progress)

@@ -131,9 +131,7 @@ class Resources:
             if example is None
             else side_by_side(example, modules.parts_of(model, example) if has_several(example) else ())
         )
-        content, function = modules.network_file(
-            model, None if rows is None else rows.shape[1:], parts, training
-        )
+        content, function = modules.network_file(model, None if rows is None else rows.shape[1:], parts, training)
         if function and rows is not None:
             modules.try_example(function, rows, modules.parts_of_file(content))
         return self.upload_model(name, content, progress)

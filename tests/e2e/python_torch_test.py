@@ -129,7 +129,11 @@ class Torch(ConnectedFleet):
             self.assertEqual(self.fleet.model(job.describe().spec.model.exported).signature.has_dropout, training)
             means = job.draws().state_dict(chain=0, draw=1)["1.running_mean"]
             self.assertEqual(bool(means.any()), training, "each draw has statistics of its own")
-            numpy.testing.assert_allclose(job.to_torch()(HELD_OUT).numpy(), job.predict(HELD_OUT).mean_probability, atol=2e-6)
+            average = job.to_torch()
+            with tempfile.TemporaryDirectory() as folder:
+                average.save(pathlib.Path(folder))
+                for here in (average, type(average).load(pathlib.Path(folder))):
+                    numpy.testing.assert_allclose(here(HELD_OUT).numpy(), job.predict(HELD_OUT).mean_probability, atol=2e-6)
 
     def test_a_module_is_put_with_example_rows_and_sampled_by_its_name(self):
         stored = self.fleet.put_model("own", Net(2), example=ROWS[:1], progress=False)

@@ -137,7 +137,8 @@ class Draws:
         found = {name: torch.from_numpy(value.copy()) for name, value in self.get(chain, draw).parameters.items()}
         if self._module is None:
             return found
-        state: dict[str, torch.Tensor] = {name: value.clone() for name, value in self._module.state_dict().items()}
+        # Buffers are the module's, but for the statistics that a draw has of its own.
+        state = {name: found.get(name, value.clone()) for name, value in self._module.state_dict().items()}
         first: dict[int, str] = {}  # name under which a parameter that has several is sampled
         for name, value in self._module.named_parameters(remove_duplicate=False):
             sampled = first.setdefault(id(value), name)

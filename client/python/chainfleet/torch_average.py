@@ -62,11 +62,9 @@ class TorchAverage:
         if not self._draws:
             raise InvalidArgument(f"job {about.id} has no draws to average", reason="NO_DRAWS", hint="job.wait() first")
         found = {name: tuple(value.shape) for name, value in self._draws[0][1].items()}
-        wanted = {
-            name: tuple(value.shape)
-            for name, value in self._module.named_parameters()
-            if name in found or not about.spec.sample  # the others keep their values
-        }
+        sampled = () if about.spec.sample else dict(self._module.named_parameters())  # else those of the draws
+        tensors = (*self._module.named_parameters(), *self._module.named_buffers())
+        wanted = {name: tuple(value.shape) for name, value in tensors if name in found or name in sampled}
         if wanted != found:
             raise InvalidArgument(
                 f"the module has parameters {wanted}, the draws have {found}",
@@ -98,7 +96,8 @@ class TorchAverage:
         (folder / ("module.pt2" if exported else "module.pt")).write_bytes(module)
         first: dict[int, str] = {}  # a parameter with several names is several in the module of a .pt2 file
         arrays: dict[str, Any] = {}
-        for name, value in self._module.named_parameters(remove_duplicate=not exported):
+        buffers = self._module.named_buffers()  # statistics of batch norm that trained
+        for name, value in (*self._module.named_parameters(remove_duplicate=not exported), *buffers):
             sampled = first.setdefault(id(value), name)
             if sampled not in self._draws[0][1]:
                 continue  # the module of the file has its value

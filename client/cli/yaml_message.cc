@@ -79,6 +79,28 @@ std::optional<T> Integer(const std::string& text) {
   return static_cast<T>(real);
 }
 
+std::string Expectation(const FieldDescriptor& field) {
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_STRING:
+      return "expects text";
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return "expects a number";
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return "expects true or false";
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return "expects a whole number from 0";
+    case FieldDescriptor::CPPTYPE_INT32:
+      return absl::StrCat("expects a whole number up to ", std::numeric_limits<int32_t>::max());
+    case FieldDescriptor::CPPTYPE_ENUM: {
+      std::vector<std::string> names;
+      for (int i = 0; i < field.enum_type()->value_count(); ++i) names.push_back(field.enum_type()->value(i)->name());
+      return absl::StrCat("expects one of ", absl::StrJoin(names, ", "));
+    }
+    default:
+      return "expects a whole number";
+  }
+}
+
 class MessageReader {
  public:
   MessageReader(std::string file_name, FieldLines* lines) : file_name_(std::move(file_name)), lines_(lines) {}
@@ -188,28 +210,6 @@ class MessageReader {
     if (value.IsNull() && !field->is_repeated()) return;  // proto3 JSON: null leaves the field unset
     const std::string expectation = Expectation(*field);
     if (!value.IsScalar() || !SetScalar(value.Scalar(), field, message)) Fail(value, path, expectation, value);
-  }
-
-  static std::string Expectation(const FieldDescriptor& field) {
-    switch (field.cpp_type()) {
-      case FieldDescriptor::CPPTYPE_STRING:
-        return "expects text";
-      case FieldDescriptor::CPPTYPE_DOUBLE:
-        return "expects a number";
-      case FieldDescriptor::CPPTYPE_BOOL:
-        return "expects true or false";
-      case FieldDescriptor::CPPTYPE_UINT64:
-        return "expects a whole number from 0";
-      case FieldDescriptor::CPPTYPE_INT32:
-        return absl::StrCat("expects a whole number up to ", std::numeric_limits<int32_t>::max());
-      case FieldDescriptor::CPPTYPE_ENUM: {
-        std::vector<std::string> names;
-        for (int i = 0; i < field.enum_type()->value_count(); ++i) names.push_back(field.enum_type()->value(i)->name());
-        return absl::StrCat("expects one of ", absl::StrJoin(names, ", "));
-      }
-      default:
-        return "expects a whole number";
-    }
   }
 
   // False if `text` is not a value of the field's type.

@@ -11,12 +11,11 @@ FUNCTION_P95, FUNCTION_STOP = 40, 70
 CLASS_STOP = 150
 # Longer ones by their path, which may not grow. Lower the number when one shrinks; take the line out at CLASS_STOP.
 LONG_CLASSES = {
-    ("client/cli/yaml_message.cc", "MessageReader"): 168,
     ("core/store/state_store/apply_change.cc", "Applier"): 309,
     ("server/control/restored_store.cc", "StockTaking"): 170,
     ("server/predict/evaluation/evaluation.cc", "EvaluateCall"): 224,
     ("server/predict/evaluation/evaluation_operations.cc", "EvaluationOperations::State"): 179,
-    ("server/predict/serving/batcher.cc", "Batcher::State"): 253,
+    ("server/predict/serving/batcher.cc", "Batcher::State"): 244,
     ("server/predict/serving/predict_router.cc", "PredictCall"): 210,
     ("server/predict/serving/shard_queue.cc", "ShardQueue::State"): 306,
     ("server/rpc/front_door.cc", "FrontDoor::Connections"): 234,

@@ -270,20 +270,20 @@ class NoDevice(ChainfleetError):
     hint = "the message says which; --device cpu needs none of them"
 
 
-class NoDrawKey(ChainfleetError):
-    """Draws were to be read or stored, but the server's keys of draws have none by which they are encrypted, or none
-    for the tenant.
-    """
-
-    hint = "an operator adds the key that the message names to the server's keys of draws, and starts it again"
-
-
 class NoDraws(ChainfleetError):
     """Nothing is committed yet; the job ended without a draw; retention or damage has taken every draw; or only chains
     that failed have draws.
     """
 
     hint = "wait for draws: job.wait(); or ask for a newer version. fleet.job(NAME) says why a FAILED job has none"
+
+
+class NoDrawKey(ChainfleetError):
+    """Draws were to be read or stored, but the server's keys of draws have none by which they are encrypted, or none
+    for the tenant.
+    """
+
+    hint = "an operator adds the key that the message names to the server's keys of draws, and starts it again"
 
 
 class NoServingWorker(ChainfleetError):

@@ -20,6 +20,8 @@
 namespace chainfleet {
 namespace {
 
+constexpr int64_t kSharedBatchRows = 64;
+
 using Done = std::function<void(absl::StatusOr<Prediction>)>;
 
 // The properties that the requests of a batch share. Requests of more than max_rows form batches of their own.
@@ -66,6 +68,7 @@ struct Batch {
 // The waiting requests of one kind, and the number of its batches in flight.
 struct Group {
   PredictQuery query;
+  std::string tenant;                                                            // who owns the job
   std::array<std::deque<std::shared_ptr<Request>>, kPredictPriorities> waiting;  // by priority
   std::array<int, kPredictPriorities> in_flight = {};                            // by priority
 
@@ -77,6 +80,21 @@ struct Group {
       if (!waiting[priority].empty()) break;
     }
     return ahead;
+  }
+
+  struct Waiting {
+    int64_t rows = 0;
+    absl::Duration oldest = absl::InfiniteDuration();  // arrival
+  };
+  Waiting LookAtWaiting() const {
+    Waiting found;
+    for (const auto& urgent : waiting) {
+      for (const auto& request : urgent) {
+        found.rows += request->rows;
+        found.oldest = std::min(found.oldest, request->arrived);
+      }
+    }
+    return found;
   }
 };
 
@@ -132,6 +150,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
       return Answer(request, std::move(room));
     }
     SetWaiting(request.get(), true);
+    recent.Came(request->tenant, clock->Monotonic());
     WatchDeadlines();
     if (query.draws.version == 0 || query.draws.pinned != nullptr) return Join(kind, query, request);
     const auto join = [this, kind, query, request](const absl::StatusOr<std::shared_ptr<const Version>>& version) {
@@ -148,6 +167,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     if (request->done == nullptr) return;  // answered during the lookup
     Group& group = groups[kind];
     group.query = query;
+    group.tenant = request->tenant;
     group.waiting[static_cast<size_t>(request->priority)].push_back(request);
     Advance(kind);
   }
@@ -189,9 +209,12 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     if (found == groups.end()) return;
     Group& group = found->second;
     DropAnswered(&group);  // also while all its batches hang: answered requests hold no place
+    // A batch that runs is not interrupted: while other tenants predict, too, they wait for a short one only.
+    const bool is_shared = recent.OthersCame(group.tenant, clock->Monotonic());
+    const int64_t most_rows = is_shared ? std::min(limits.max_rows, kSharedBatchRows) : limits.max_rows;
     while (group.NumAhead() < kFullBatchesInFlight) {
-      const Waiting waiting = LookAt(group);
-      if (waiting.rows < limits.max_rows) {
+      const Group::Waiting waiting = group.LookAtWaiting();
+      if (waiting.rows < most_rows) {
         if (waiting.oldest == absl::InfiniteDuration() || group.NumAhead() >= kBatchesInFlight) break;
         const absl::Duration wait = waiting.oldest + limits.max_delay - clock->Monotonic();
         if (wait > absl::ZeroDuration()) {
@@ -199,7 +222,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
           return;
         }
       }
-      Launch(kind, &group, Gather(&group));
+      Launch(kind, &group, Gather(&group, most_rows));
     }
     const bool idle = std::ranges::all_of(group.in_flight, [](int batches) { return batches == 0; });
     if (idle) groups.erase(found);  // no request waits then
@@ -210,26 +233,11 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
     for (auto& waiting : group->waiting) std::erase_if(waiting, [&](const auto& r) { return Expired(r, now); });
   }
 
-  struct Waiting {
-    int64_t rows = 0;
-    absl::Duration oldest = absl::InfiniteDuration();  // arrival
-  };
-  static Waiting LookAt(const Group& group) {
-    Waiting found;
-    for (const auto& waiting : group.waiting) {
-      for (const auto& request : waiting) {
-        found.rows += request->rows;
-        found.oldest = std::min(found.oldest, request->arrived);
-      }
-    }
-    return found;
-  }
-
-  std::vector<std::shared_ptr<Request>> Gather(Group* group) {
+  std::vector<std::shared_ptr<Request>> Gather(Group* group, int64_t most_rows) {
     std::vector<std::shared_ptr<Request>> requests;
     int64_t rows = 0;
     for (auto& waiting : group->waiting) {
-      while (!waiting.empty() && (requests.empty() || rows + waiting.front()->rows <= limits.max_rows)) {
+      while (!waiting.empty() && (requests.empty() || rows + waiting.front()->rows <= most_rows)) {
         rows += waiting.front()->rows;
         SetWaiting(waiting.front().get(), false);
         requests.push_back(std::move(waiting.front()));
@@ -359,7 +367,8 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
   std::map<Kind, Group> groups;
   const ByteBudget input_bytes;
   VersionLookup versions;
-  TenantPlaces places;  // taken by requests that wait
+  TenantPlaces places;
+  RecentTenants recent;
   RowRates rates;
   std::multimap<absl::Duration, std::shared_ptr<Request>> by_deadline;  // all unanswered requests
   absl::Duration watching = absl::InfiniteDuration();                   // deadline of the current timer

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "core/base/status.h"
 
 namespace chainfleet {
@@ -59,6 +60,22 @@ class TenantTurns {
  private:
   uint64_t now_ = 0;
   std::map<std::string, uint64_t> next_;
+};
+
+// Remembers the tenants who came within the last second.
+class RecentTenants {
+ public:
+  // `now` is monotonic.
+  void Came(const std::string& tenant, absl::Duration now) { came_[tenant] = now; }
+  // True if another tenant than this one came.
+  bool OthersCame(const std::string& tenant, absl::Duration now) {
+    std::erase_if(came_, [&](const auto& each) { return now - each.second > kRecently; });
+    return came_.size() > came_.count(tenant);
+  }
+
+ private:
+  static constexpr absl::Duration kRecently = absl::Seconds(1);
+  std::map<std::string, absl::Duration> came_;
 };
 
 }  // namespace chainfleet

@@ -58,6 +58,7 @@ class DataFilter {
         return !in_data_;
       case json::parse_event_t::value:
         if (!(parsed.is_number() || parsed.is_boolean()) || depth == kInputKey) break;
+        if (parsed.is_boolean()) out_->with_bools.insert(out_->data.size() - 1);
         out_->data.back().push_back(parsed.is_boolean() ? parsed.get<bool>() : parsed.get<double>());
         return false;
       default:

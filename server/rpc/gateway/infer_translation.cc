@@ -227,6 +227,9 @@ class InferTranslation final : public Translation {
       CHAINFLEET_ASSIGN_OR_RETURN(const json size,
                                   TakeParameters(inputs[i], "binary_data_size", tensor->mutable_parameters()));
       if (size.is_null()) {
+        if (parsed.with_bools.contains(i) && tensor->datatype() != "BOOL") {
+          return Invalid(where, "data of ", tensor->datatype(), " has true or false");
+        }
         CHAINFLEET_RETURN_IF_ERROR(TakeElements(parsed.data[i], where, tensor));
         continue;
       }

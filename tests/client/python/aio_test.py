@@ -129,7 +129,7 @@ class Calls(Served, unittest.IsolatedAsyncioTestCase):
     async def test_a_fleet_of_this_machine_is_stopped(self):
         with unittest.mock.patch("chainfleet.local_fleet.run_program") as run:
             await cf.aio.down("folder")
-        run.assert_called_once_with(["down", "--data-dir", "folder"])
+        run.assert_called_once_with(["down", "--data-dir=folder"])
 
     async def test_errors_are_the_same(self):
         server = self.serve(GetJob=lambda request, context: refuse(context, grpc.StatusCode.NOT_FOUND, "no", reason("JOB_NOT_FOUND")))

@@ -19,6 +19,13 @@ namespace {
 using Answer = std::optional<absl::StatusOr<Prediction>>;
 using Mood = testing::FakeShardPort::Mood;
 
+std::shared_ptr<const InputTensor> Rows(const std::vector<float>& values) {
+  auto inputs = std::make_shared<InputTensor>();
+  inputs->shape = {static_cast<int64_t>(values.size()), 1};
+  inputs->bytes.assign(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  return inputs;
+}
+
 struct World {
   explicit World(BatchLimits limits = {}, PredictObserver* observer = nullptr)
       : executor(&clock),
@@ -40,6 +47,11 @@ struct World {
     });
   }
 
+  void AskAs(const std::string& tenant, size_t rows, Answer* answer) {
+    Ask(Rows(std::vector<float>(rows, 1)), answer, absl::Seconds(60), PredictPriority::kNormal,
+        {.draws = {.job = tenant}, .tenant = tenant});
+  }
+
   FakeClock clock;
   ManualExecutor executor;
   testing::FakeDrawCatalog catalog;
@@ -49,13 +61,6 @@ struct World {
   InferenceStatistics statistics;
   Batcher batcher;
 };
-
-std::shared_ptr<const InputTensor> Rows(const std::vector<float>& values) {
-  auto inputs = std::make_shared<InputTensor>();
-  inputs->shape = {static_cast<int64_t>(values.size()), 1};
-  inputs->bytes.assign(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
-  return inputs;
-}
 
 TEST(Batcher, GathersWhatComesWhileTheWorkersAreBusyAndGivesEachItsOwnRows) {
   World world;
@@ -445,25 +450,40 @@ TEST(Batcher, RefusesMoreThanMayWait) {
   EXPECT_FALSE(answers[4]);
 }
 
-// The flood of one tenant fills the places, and another tenant is not refused for it.
 TEST(Batcher, EachTenantHasItsShareOfThePlacesThatWait) {
   World world({.max_waiting = 4});
   world.port.workers = {{"a", Mood::kHangs}};
-  const auto ask = [&](const std::string& tenant, Answer* answer) {
-    world.Ask(Rows({1}), answer, absl::Seconds(60), PredictPriority::kNormal,
-              {.draws = {.job = "job"}, .tenant = tenant});
-    world.executor.RunUntilIdle();
-  };
-  std::vector<Answer> flood(7), quiet(3);
-  for (Answer& answer : flood) ask("flood", &answer);
+  std::vector<Answer> flood(7), quiet(5);
+  for (Answer& answer : flood) world.AskAs("flood", 1, &answer);
+  world.executor.RunUntilIdle();
   EXPECT_FALSE(flood[5]) << "two under way, four wait";
   ASSERT_TRUE(flood[6]);
   EXPECT_EQ(ReasonOf(flood[6]->status()), "QUEUE_FULL");
   EXPECT_THAT(std::string(flood[6]->status().message()), ::testing::HasSubstr("4 of tenant flood"));
-  for (Answer& answer : quiet) ask("quiet", &answer);
-  EXPECT_FALSE(quiet[0] || quiet[1]) << "half of the places";
-  ASSERT_TRUE(quiet[2]);
-  EXPECT_EQ(ReasonOf(quiet[2]->status()), "QUEUE_FULL");
+  for (Answer& answer : quiet) world.AskAs("quiet", 1, &answer);
+  world.executor.RunUntilIdle();
+  EXPECT_FALSE(quiet[3]) << "two under way, two wait: half of the places";
+  ASSERT_TRUE(quiet[4]);
+  EXPECT_EQ(ReasonOf(quiet[4]->status()), "QUEUE_FULL");
+}
+
+TEST(Batcher, BatchesAreShortWhileAnotherTenantPredictsToo) {
+  World world;
+  const auto rows_sent_of_a_flood = [&] {
+    world.port.sent.clear();
+    std::vector<Answer> flood(12);
+    for (Answer& answer : flood) world.AskAs("flood", 16, &answer);
+    world.executor.RunFor(absl::Milliseconds(100));
+    int64_t most = 0;
+    for (const auto& sent : world.port.sent) most = std::max(most, sent.request.inputs->shape.front());
+    return most;
+  };
+  EXPECT_EQ(rows_sent_of_a_flood(), 160) << "two under way, ten together";
+  Answer quiet;
+  world.AskAs("quiet", 1, &quiet);
+  EXPECT_EQ(rows_sent_of_a_flood(), 64);
+  world.executor.RunFor(absl::Seconds(2));
+  EXPECT_EQ(rows_sent_of_a_flood(), 160);
 }
 
 TEST(Batcher, AVersionIsServedToThoseWhoAskedForItBeforeItWasDeleted) {

@@ -115,6 +115,7 @@ TEST_F(InferTranslationTest, WrongMembersAreNamed) {
                 "data of INT32 has the value 3e+09");
   ExpectRefused(R"({"inputs":[{"name":"x","shape":[1],"datatype":"BOOL","data":[-1]}]})",
                 "data of BOOL has the value -1");
+  ExpectRefused(Body(R"("data":[1,true])"), "data of FP32 has true or false");
 }
 
 TEST_F(InferTranslationTest, WholeNumbersAndMasksKeepTheirTypes) {

@@ -291,6 +291,13 @@ int WrongUsage(const std::string& what) {
   return kUsage;
 }
 
+// NAME=VALUE of each variable, for a child.
+std::vector<std::string> OwnEnvironment() {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) variables.push_back(*variable);
+  return variables;
+}
+
 // Checks the settings of --scale slurm at the start, not when the first chain waits.
 absl::StatusOr<SlurmOptions> ReadSlurmOptions(const Flags& flags) {
   const auto bad = [](const std::string& what) { return absl::InvalidArgumentError(what); };
@@ -320,7 +327,7 @@ absl::StatusOr<SlurmOptions> ReadSlurmOptions(const Flags& flags) {
   }
   slurm.address = EnvironmentVariable("CHAINFLEET_ADDRESS");
   if (slurm.address.empty()) slurm.address = flags.server.advertise;
-  for (char** variable = environ; *variable != nullptr; ++variable) slurm.environment.push_back(*variable);
+  slurm.environment = OwnEnvironment();
   return slurm;
 }
 
@@ -391,9 +398,7 @@ absl::StatusOr<ObjectKeys> ReadDrawKeys(const Flags& flags) {
   absl::StatusOr<std::string> text = "";
   if (!flags.draw_keys.empty()) text = RealFileSystem()->ReadRange(flags.draw_keys, 0, kMostKeysBytes);
   if (!flags.draw_keys_command.empty()) {
-    std::vector<std::string> environment;
-    for (char** variable = environ; *variable != nullptr; ++variable) environment.push_back(*variable);
-    text = RunCommand(SystemClock(), {"/bin/sh", "-c", flags.draw_keys_command}, environment,
+    text = RunCommand(SystemClock(), {"/bin/sh", "-c", flags.draw_keys_command}, OwnEnvironment(),
                       {.time = absl::Seconds(60), .output_bytes = kMostKeysBytes});
   }
   CHAINFLEET_RETURN_IF_ERROR(Annotate(text.status(), "--draw-keys"));

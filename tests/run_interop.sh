@@ -6,13 +6,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ -n "${CHAINFLEET_BIN:-}" ] || deploy/build.sh chainfleet chainfleet-server chainfleet-worker
-venv=build/interop
-if ! cmp -s tests/interop/requirements.txt $venv/requirements.txt; then
-  # Triton's model processes have the interpreter 3.11.2: a newer standard library does not fit.
-  /usr/bin/python3 -m venv --clear $venv
-  $venv/bin/pip install --quiet --require-hashes -r tests/interop/requirements.txt
-  cp tests/interop/requirements.txt $venv
-fi
+. tests/deploy/pinned_venv.sh
+pinned_venv interop  # Triton's model processes have the interpreter 3.11.2: a newer standard library does not fit
 export CHAINFLEET_BIN=${CHAINFLEET_BIN:-$PWD/build/release/bin} PYTHONPATH=tests/support
 [ "${1:-}" != --write ] || set -- docs/reference/triton.md
-exec $venv/bin/python -B tests/interop/run.py "$@"
+exec build/interop/bin/python -B tests/interop/run.py "$@"

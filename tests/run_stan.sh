@@ -5,11 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 deploy/install_deps.sh --with-tests
 [ -n "${CHAINFLEET_BIN:-}" ] || deploy/build.sh chainfleet chainfleet-server chainfleet-worker
-venv=build/stan
-if ! cmp -s tests/stan/requirements.txt $venv/requirements.txt; then
-  /usr/bin/python3 -m venv --clear $venv
-  $venv/bin/pip install --quiet --require-hashes -r tests/stan/requirements.txt
-  cp tests/stan/requirements.txt $venv
-fi
+. tests/deploy/pinned_venv.sh
+pinned_venv stan
 export CHAINFLEET_BIN=${CHAINFLEET_BIN:-$PWD/build/release/bin} PYTHONPATH=tests/support CHAINFLEET_NEWEST_WHEELS=1
-exec /usr/bin/python3 -B tests/stan/compare.py $PWD/$venv/bin/python docs/guides/from_stan.md
+exec /usr/bin/python3 -B tests/stan/compare.py "$PWD/build/stan/bin/python" docs/guides/from_stan.md

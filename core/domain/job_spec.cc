@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/limits.h"
+#include "core/domain/batch_norm_rules.h"
 #include "core/domain/chain_memory.h"
 #include "core/domain/chain_trace.h"
 #include "core/domain/posthoc_rules.h"
@@ -141,14 +142,6 @@ void ValidateStopRule(const JobSpec& spec, Violations* violations) {
   if (spec.until.rhat_below) violations->push_back({"until.rhat_below", reason});
   if (spec.until.ess_above) violations->push_back({"until.ess_above", reason});
   if (spec.trace_every) violations->push_back({"trace_every", reason});
-}
-
-// Rules for a network with batch norm over mini-batches.
-Violations ValidateForBatchNorm(const SamplerSpec& sampler, const std::string& advice) {
-  if (!sampler.needs_full_data()) return {};
-  return {
-      {"sampler." + sampler.name(),
-       "needs a potential that is a function of theta alone, which batch norm over mini-batches is not: " + advice}};
 }
 
 // Rules for a .pt2 file in training mode.

@@ -2,18 +2,26 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <map>
+#include <utility>
 
 #include "absl/time/time.h"
 #include "client/lib/client.h"
+#include "client/lib/draw_reader.h"
 #include "core/base/status.h"
+#include "core/domain/draw.h"
 
 namespace chainfleet {
 
-// Compares step, weight and values of each draw in `records`, of job `name`, with those of a job that it makes with the
-// same spec and deletes again. Returns their number. DATA_LOSS names the first chain and draw that differ, and the job,
-// which then stays. FAILED_PRECONDITION: the data set or a model has other content by now, or there are no draws.
-absl::StatusOr<int64_t> Replay(Client* client, const std::string& name, const std::vector<v1::SegmentRecord>& records,
-                               absl::Duration timeout);
+using DrawDigests = std::map<std::pair<int32_t, int64_t>, DigestHex>;  // by chain and index of the draw
+
+// Adds the digest of step, weight and values of each draw.
+void AddDigests(const CheckedSegment& segment, DrawDigests* digests);
+
+// Compares `digests`, those of the draws that `asked` names, with those of a job that it makes with the same spec and
+// deletes again. DATA_LOSS names the first chain and draw that differ, and the job, which then stays.
+// FAILED_PRECONDITION: there are no draws.
+absl::Status Replay(Client* client, const v1::ListSegmentsRequest& asked, const DrawDigests& digests,
+                    absl::Duration timeout);
 
 }  // namespace chainfleet

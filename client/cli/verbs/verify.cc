@@ -121,12 +121,16 @@ absl::Status Verify(Invocation* run, const VerifyOptions& options) {
       CHAINFLEET_RETURN_IF_ERROR(CheckSignature(record, authorities));
     }
   }
-  CHAINFLEET_RETURN_IF_ERROR(ReadDraws(&client, records, [](const CheckedSegment&) { return absl::OkStatus(); }));
+  DrawDigests draws;
+  CHAINFLEET_RETURN_IF_ERROR(ReadDraws(&client, records, [&](const CheckedSegment& segment) {
+    if (options.replay) AddDigests(segment, &draws);
+    return absl::OkStatus();
+  }));
   std::cout << FactsTable(chains).Render()
             << "every segment has the digest that its worker signed, and follows the one before it\n";
   if (!options.replay) return absl::OkStatus();
-  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t draws, Replay(&client, options.job, records, run->timeout));
-  std::cout << "sampled again, " << draws << " draws have the same bits\n";
+  CHAINFLEET_RETURN_IF_ERROR(Replay(&client, request, draws, run->timeout));
+  std::cout << "sampled again, " << draws.size() << " draws have the same bits\n";
   return absl::OkStatus();
 }
 

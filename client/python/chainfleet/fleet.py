@@ -264,7 +264,7 @@ class Fleet(Resources):
         The same folder again takes only what is new. verify: only check every file of the folder against its SHA-256.
         `chainfleet.restore` reads the folder. Needs the program `chainfleet`.
         """
-        return self.run_program("backup", os.fspath(folder), *(["--verify"] if verify else []))
+        return self.run_program("backup", os.fspath(folder), *programs.flags({"verify": verify}))
 
     def run_program(self, *arguments: str) -> str:
         """Returns the output of `chainfleet ARGUMENTS` against this server. Raises NotFound without the program."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from . import html, prediction, text
+from . import html, prediction, programs, text
 from .arrays import Array, Part
 from .draws import Draws
 from .errors import InvalidArgument, class_of
@@ -320,21 +320,19 @@ class Job:
         skip_corrupt: leaves out draws whose checksum does not match. traces: the traced values instead, to a .npz or
         .csv. For "arviz" only, see to_arviz: kind, dataset (a name), log_likelihood, include_failed.
         """
-        place = {"--traces" if traces else "--output": os.fspath(path), "--format": "" if traces else format}
-        given = {
+        place = {"traces" if traces else "output": path, "format": None if traces else format}
+        self._run(
+            "export",
             **place,
-            "--chains": ",".join(map(str, chains)),
-            "--point": point,
-            "--kind": kind,
-            "--dataset": dataset,
-        }
-        switches = {
-            "--weighted": weighted,
-            "--skip-corrupt": skip_corrupt,
-            "--no-log-likelihood": not log_likelihood,
-            "--include-failed": include_failed,
-        }
-        self._run("export", given, switches)
+            chains=",".join(map(str, chains)),
+            point=point,
+            kind=kind,
+            dataset=dataset,
+            weighted=weighted,
+            skip_corrupt=skip_corrupt,
+            no_log_likelihood=not log_likelihood,
+            include_failed=include_failed,
+        )
 
     def report(
         self,
@@ -355,16 +353,17 @@ class Job:
         flatness: also the Fisher spectrum and the loss along lines.
         """
         with self._fleet._stored((data, ood), self._learns_numbers(), wanted=self._parts()) as (dataset, other):
-            given = {
-                "--output": os.fspath(path),
-                "--dataset": dataset,
-                "--ood": other,
-                "--corruptions": ",".join(corruptions),
-                "--class-names": ",".join(class_names),
-                "--evaluation": evaluation,
-                "--point": point,
-            }
-            self._run("report", given, {"--flatness": flatness})
+            self._run(
+                "report",
+                output=path,
+                dataset=dataset,
+                ood=other,
+                corruptions=",".join(corruptions),
+                class_names=",".join(class_names),
+                evaluation=evaluation,
+                point=point,
+                flatness=flatness,
+            )
 
     def verify(self, authority: str | os.PathLike[str] = "", *, replay: bool = False) -> str:
         """Reads all draws and checks that the workers signed them as they are. Needs the program `chainfleet`.
@@ -373,12 +372,11 @@ class Job:
         replay: also samples the job a second time, as a job that is deleted afterwards, and compares every draw.
         Returns a table of the chains. Raises DataLoss naming the first segment or draw that is not as it should be.
         """
-        return self._run("verify", {"--authority": os.fspath(authority)}, {"--replay": replay})
+        return self._run("verify", authority=authority, replay=replay)
 
-    def _run(self, verb: str, given: dict[str, str], switches: dict[str, bool]) -> str:
-        """Runs the program with the flags that have a value, and the switches that are on."""
-        flags = [part for flag, value in given.items() if value for part in (flag, value)]
-        return self._fleet.run_program(verb, self.id, *flags, *(flag for flag, on in switches.items() if on))
+    def _run(self, verb: str, **given: Any) -> str:
+        """Runs the program with the flags of `given`."""
+        return self._fleet.run_program(verb, self.id, *programs.flags(given))
 
     def _set_intent(self, intent: jobs_pb2.Job.Intent) -> None:
         request = build(jobs_pb2.SetIntentRequest, name=self.id, intent=intent)

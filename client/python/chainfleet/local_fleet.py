@@ -46,11 +46,11 @@ def local(
         "data_dir": data_dir,
         "listen": listen or (None if _is_free(DEFAULT_ADDRESS) else "127.0.0.1:0"),
         "timeout": f"{timeout:g}s",
+        "allow_modules": allow_modules,
     }
-    arguments = flags(given) + (["--allow-modules"] if allow_modules else [])
     with text.line(progress) as line:
         line.show("starting a server and workers on this machine")
-        said = run_program(["up", *arguments], {"CHAINFLEET_TOKEN": found} if token else None)
+        said = run_program(["up", *flags(given)], {"CHAINFLEET_TOKEN": found} if token else None)
     match = re.search(r"up: server (\S+),", said)
     if match is None:
         raise Internal(f"`chainfleet up` named no address: {said!r}", reason="PROGRAM_FAILED")

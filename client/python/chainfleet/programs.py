@@ -71,8 +71,9 @@ def run_program(arguments: Sequence[str], environment: Mapping[str, str] | None 
 
 
 def flags(given: Mapping[str, Any]) -> list[str]:
-    """{"data_dir": "x"} as ["--data-dir=x"]; what is None or "" is left out."""
-    return [f"--{name.replace('_', '-')}={value}" for name, value in given.items() if value not in (None, "")]
+    """{"data_dir": "x", "weighted": True} as ["--data-dir=x", "--weighted"]; what is None, "" or False is left out."""
+    said = ((name, value) for name, value in given.items() if value is not None and value is not False and value != "")
+    return [f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}") for name, value in said]
 
 
 def _failure(verb: str, status: int, said: str) -> ChainfleetError:

@@ -27,7 +27,7 @@ class BlobStore {
   // behind.
   virtual absl::Status Put(const std::string& name, const ByteSource& content) = 0;
 
-  // Replaces the object atomically and durably. Only PutContentAddressed calls it.
+  // Replaces the object atomically and durably. Only PutContentAddressed and EncryptedBlobStore call it.
   virtual absl::Status Replace(const std::string& name, const ByteSource& content) = 0;
 
   // Errors: NOT_FOUND.

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "core/domain/batch_norm_rules.h"
 #include "worker/numerics/dataset/input_rows.h"
 #include "worker/numerics/likelihoods/likelihood.h"
 #include "worker/numerics/models/architecture.h"
@@ -28,10 +29,8 @@ absl::StatusOr<std::unique_ptr<Potential>> MakeNetworkPotential(const JobPlan& p
   CHAINFLEET_ASSIGN_OR_RETURN(auto script, StoredNetworkOf(plan.spec.model, module, network, where));
   if (script != nullptr) network = script->shape();
   // The server refuses it, too, unless the file was put before it knew of training mode.
-  if (script != nullptr && !network.statistics.empty() && plan.spec.sampler.needs_full_data()) {
-    return InvalidFields({{"sampler." + plan.spec.sampler.name(),
-                           "needs a potential that is a function of theta alone, which batch norm over mini-batches is "
-                           "not: export net.eval()"}});
+  if (script != nullptr && !network.statistics.empty()) {
+    CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForBatchNorm(plan.spec.sampler, "export net.eval()")));
   }
   auto layout = std::make_shared<const Layout>(network.parameters);
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForImages(plan.spec.augmentation, data.input_shape)));

@@ -11,11 +11,13 @@
 namespace chainfleet {
 
 int64_t StateCopies(const SamplerSpec& sampler) {
-  constexpr int64_t kUsual = 3, kAveraging = 7;
-  if (std::holds_alternative<SwaSpec>(sampler.kind)) return kAveraging;
+  constexpr int64_t kUsual = 3, kMile = 5, kAveraging = 7;
+  if (std::holds_alternative<MileSpec>(sampler.kind)) return kMile;
+  const auto square = static_cast<int64_t>(sampler.uses_adamw());
+  if (std::holds_alternative<SwaSpec>(sampler.kind)) return kAveraging + square;
   const auto* swag = std::get_if<SwagSpec>(&sampler.kind);
-  if (swag == nullptr) return kUsual;
-  return kAveraging + (swag->diagonal ? 0 : swag->max_rank);
+  if (swag == nullptr) return kUsual + square;
+  return kAveraging + square + (swag->diagonal ? 0 : swag->max_rank);
 }
 
 int64_t EstimateChainBytes(const JobSpec& spec, const std::vector<int64_t>& input_shape, int64_t num_classes,

@@ -176,7 +176,8 @@ void ValidateAugmentation(const JobSpec& spec, Violations* violations) {
   if (!spec.model.is_network()) {
     violations->push_back({"augmentation", "is for networks on images, the model is an analytic potential"});
   }
-  if (spec.sampler.is_metropolis() || spec.sampler.passes_over_data()) {
+  const bool takes_all_data = std::holds_alternative<MileSpec>(spec.sampler.kind);
+  if (spec.sampler.is_metropolis() || spec.sampler.passes_over_data() || takes_all_data) {
     violations->push_back({"augmentation", absl::StrCat(spec.sampler.name(),
                                                         " needs a potential that is a function of theta alone, "
                                                         "which that of images changed at random is not")});
@@ -212,6 +213,22 @@ bool StepIsALength(const SamplerSpec& sampler) {
       sampler.kind);
 }
 
+void ValidateMile(const JobSpec& spec, Violations* violations) {
+  if (spec.schedule.scale == StepScale::kStepSize) {
+    violations->push_back({"step_size", "mile tunes its step itself: give learning_rate, that of AdamW"});
+  } else if (!std::holds_alternative<ConstantSchedule>(spec.schedule.kind)) {
+    violations->push_back({"learning_rate", "mile runs AdamW at a constant rate: give a number"});
+  }
+  if (spec.temperature == 0) {
+    violations->push_back({"temperature", "must be above 0: mile samples a density, T = 0 has none"});
+  }
+  const auto* potential = std::get_if<PotentialKind>(&spec.model.kind);
+  if (potential != nullptr && !spec.model.has_data() && NumParameters(ParametersOf(*potential, {})) < 2) {
+    violations->push_back(
+        {"sampler.mile", "turns a velocity of fixed length: needs 2 coordinates, the potential has 1"});
+  }
+}
+
 // Checks the sampler's requirements on the rest of the job.
 void ValidateForSampler(const JobSpec& spec, Violations* violations) {
   if (spec.schedule.scale == StepScale::kLearningRate && StepIsALength(spec.sampler)) {
@@ -227,6 +244,7 @@ void ValidateForSampler(const JobSpec& spec, Violations* violations) {
   if (const auto* sampler = std::get_if<GradientUncertaintySpec>(&spec.sampler.kind)) {
     ValidateGradientUncertainty(spec, *sampler, violations);
   }
+  if (std::holds_alternative<MileSpec>(spec.sampler.kind)) ValidateMile(spec, violations);
   if (const auto* bsam = std::get_if<BsamSpec>(&spec.sampler.kind)) {
     if (bsam->parts >= 1 && spec.model.has_data() && spec.batch_size % bsam->parts != 0) {
       violations->push_back(
@@ -511,8 +529,9 @@ StepPlan PlanSteps(const JobSpec& spec, int64_t num_examples) {
   }
   plan.total_steps = plan.training_steps + plan.pass_steps + spec.sampler.posterior_draws();
   plan.steps_per_cycle = std::max<int64_t>(1, plan.training_steps / spec.schedule.cycles());
-  plan.burn_in_steps = spec.burn_in.steps.value_or(spec.burn_in.epochs.value_or(0) * plan.steps_per_epoch +
-                                                   spec.burn_in.cycles.value_or(0) * plan.steps_per_cycle);
+  plan.burn_in_steps = std::max(spec.sampler.own_burn_in(),
+                                spec.burn_in.steps.value_or(spec.burn_in.epochs.value_or(0) * plan.steps_per_epoch +
+                                                            spec.burn_in.cycles.value_or(0) * plan.steps_per_cycle));
   const auto& collect = spec.collect;
   plan.collect_every = collect.last_epochs_of_cycle ? plan.steps_per_epoch : collect.every_steps.value_or(1);
   plan.collect_window =

@@ -33,10 +33,19 @@ struct GaussianLikelihood {
   bool operator==(const GaussianLikelihood&) const = default;
 };
 
-// Float32 targets: N(output 0, exp(output 1)).
+// How the standard deviation follows from an output f: exp(f / 2), or log(1 + exp(f)) + kLeastDeviation.
+enum class DeviationLink { kExponential, kSoftplus };
+inline std::initializer_list<const char*> EnumNames(DeviationLink) {
+  static constexpr std::initializer_list<const char*> kNames = {"exponential", "softplus"};
+  return kNames;
+}
+
+// Float32 targets: N(output 0, deviation(output 1)^2).
 struct HeteroscedasticGaussianLikelihood {
   static constexpr char kName[] = "heteroscedastic_gaussian";
-  static void Fields(auto&, auto&&) {}
+  static constexpr double kLeastDeviation = 1e-6;
+  DeviationLink deviation = DeviationLink::kExponential;
+  static void Fields(auto& self, auto&& visit) { visit("deviation", self.deviation); }
   bool operator==(const HeteroscedasticGaussianLikelihood&) const = default;
 };
 

@@ -11,6 +11,15 @@ int64_t SamplerSpec::posterior_draws() const {
       kind);
 }
 
+int64_t SamplerSpec::own_burn_in() const {
+  return std::visit(
+      [](const auto& s) -> int64_t {
+        if constexpr (requires { s.own_burn_in(); }) return s.own_burn_in();
+        return 0;
+      },
+      kind);
+}
+
 int64_t SamplerSpec::num_batches() const {
   return std::visit(
       [](const auto& s) -> int64_t {

@@ -4,7 +4,8 @@
 // A spec may declare: kAnchor, the sampler keeps theta and theta_a; kMetropolis, the sampler stays in place when a
 // proposal is rejected, so that a draw's weight counts the steps it was held; kFullData, U(theta) must depend on theta
 // alone (no batch norm by mini-batch, no augmentation); `draws`, networks sampled after the training steps; kDataPass,
-// between the two the sampler passes once over all data, one batch a step.
+// between the two the sampler passes once over all data, one batch a step; own_burn_in(), the steps of a run before the
+// sampler's law holds.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +20,22 @@
 
 namespace chainfleet {
 
-// Stochastic gradient descent with heavy-ball momentum; no noise.
+// How a chain descends to a mode: heavy-ball momentum, or AdamW (Loshchilov & Hutter, ICLR 2019).
+enum class Optimizer { kHeavyBall, kAdamw };
+inline std::initializer_list<const char*> EnumNames(Optimizer) {
+  static constexpr std::initializer_list<const char*> kNames = {"heavy_ball", "adamw"};
+  return kNames;
+}
+
+// Stochastic gradient descent; no noise.
 struct SgdSpec {
   static constexpr char kName[] = "sgd";
   double momentum = 0.9;
-  static void Fields(auto& self, auto&& visit) { visit("momentum", self.momentum, Below(0, 1)); }
+  Optimizer optimizer = Optimizer::kHeavyBall;
+  static void Fields(auto& self, auto&& visit) {
+    visit("momentum", self.momentum, Below(0, 1));
+    visit("optimizer", self.optimizer);
+  }
   bool operator==(const SgdSpec&) const = default;
 };
 
@@ -261,8 +273,10 @@ struct SwaSpec {
   double momentum = 0.9;
   int64_t start_epoch = 1;
   int64_t draws = 1;
+  Optimizer optimizer = Optimizer::kHeavyBall;
   static void Fields(auto& self, auto&& visit) {
     visit("momentum", self.momentum, Below(0, 1));
+    visit("optimizer", self.optimizer);
     visit("start_epoch", self.start_epoch, Between(0, limits::kMaxEpochs));
   }
   bool operator==(const SwaSpec&) const = default;
@@ -277,8 +291,10 @@ struct SwagSpec {
   int64_t max_rank = 20;        // K, columns of the deviation matrix
   std::optional<double> scale;  // scale of the covariance; default 0.5, diagonal 1
   int64_t draws = 30;
+  Optimizer optimizer = Optimizer::kHeavyBall;
   static void Fields(auto& self, auto&& visit) {
     visit("momentum", self.momentum, Below(0, 1));
+    visit("optimizer", self.optimizer);
     visit("start_epoch", self.start_epoch, Between(0, limits::kMaxEpochs));
     visit("diagonal", self.diagonal);
     visit("max_rank", self.max_rank, Between(2, 1000));
@@ -295,9 +311,11 @@ struct McDropoutSpec {
   double rate = 0.05;
   double momentum = 0.9;
   int64_t draws = 30;
+  Optimizer optimizer = Optimizer::kHeavyBall;
   static void Fields(auto& self, auto&& visit) {
     visit("rate", self.rate, Inside(0, 1));
     visit("momentum", self.momentum, Below(0, 1));
+    visit("optimizer", self.optimizer);
     visit("draws", self.draws, Between(1, 1e6));
   }
   bool operator==(const McDropoutSpec&) const = default;
@@ -317,18 +335,46 @@ struct LaplaceSpec {
   CurvatureStructure structure = CurvatureStructure::kKronecker;
   double momentum = 0.9;
   int64_t draws = 30;
+  Optimizer optimizer = Optimizer::kHeavyBall;
   static void Fields(auto& self, auto&& visit) {
     visit("structure", self.structure);
     visit("momentum", self.momentum, Below(0, 1));
+    visit("optimizer", self.optimizer);
     visit("draws", self.draws, Between(1, 1e6));
   }
   bool operator==(const LaplaceSpec&) const = default;
 };
 
+// Microcanonical Langevin ensembles (Sommer et al., ICLR 2025): AdamW towards a mode, then microcanonical Langevin
+// dynamics on all data, first with a tuner of the step and of the length L. The schedule is AdamW's learning rate.
+struct MileSpec {
+  static constexpr char kName[] = "mile";
+  static constexpr bool kFullData = true;
+  int64_t optimizer_steps = 1000;
+  double validation_fraction = 0.15;  // share of the data that stops AdamW early
+  int64_t patience = 20;              // AdamW steps without a better validation loss
+  int64_t warm_up_steps = 50'000;     // steps of the tuner
+  double initial_step = 1e-3;
+  double energy_variance_start = 0.5, energy_variance_end = 0.1;  // target per coordinate, over the warm-up
+  std::optional<double> decoherence_length;                       // L; default: tuned
+  int64_t own_burn_in() const { return optimizer_steps + warm_up_steps; }
+  static void Fields(auto& self, auto&& visit) {
+    visit("optimizer_steps", self.optimizer_steps, Between(0, limits::kMaxStepsPerChain));
+    visit("validation_fraction", self.validation_fraction, Below(0, 1));
+    visit("patience", self.patience, Between(1, limits::kMaxStepsPerChain));
+    visit("warm_up_steps", self.warm_up_steps, Between(0, limits::kMaxStepsPerChain));
+    visit("initial_step", self.initial_step, Above(0));
+    visit("energy_variance_start", self.energy_variance_start, Above(0));
+    visit("energy_variance_end", self.energy_variance_end, Above(0));
+    visit("decoherence_length", self.decoherence_length, Above(0));
+  }
+  bool operator==(const MileSpec&) const = default;
+};
+
 using SamplerKind =
     std::variant<SgldSpec, EmcmcSpec, SgdSpec, SghmcSpec, EmcmcGibbsSpec, EntropySgdSpec, EntropySgldSpec, SamSpec,
                  BsamSpec, GradientUncertaintySpec, RandomWalkSpec, MalaSpec, HmcSpec, PenaltyMhSpec, BatchedMhSpec,
-                 TemperedMhSpec, BarkerMhSpec, SwaSpec, SwagSpec, McDropoutSpec, LaplaceSpec>;
+                 TemperedMhSpec, BarkerMhSpec, SwaSpec, SwagSpec, McDropoutSpec, LaplaceSpec, MileSpec>;
 
 struct SamplerSpec {
   SamplerKind kind;
@@ -364,8 +410,18 @@ struct SamplerSpec {
         },
         kind);
   }
+  bool uses_adamw() const {
+    return std::visit(
+        [](const auto& s) {
+          if constexpr (requires { s.optimizer; }) return s.optimizer == Optimizer::kAdamw;
+          return false;
+        },
+        kind);
+  }
   // Returns the number of networks sampled after the training steps, one a step; 0: draws come from training steps.
   int64_t posterior_draws() const;
+  // Returns the number of steps of a run before the sampler's law holds; 0: that is for the job's burn-in to say.
+  int64_t own_burn_in() const;
   // Returns the number of disjoint mini-batches of a Metropolis step's energy comparison; 0: the step uses all data.
   int64_t num_batches() const;
   // Returns the share of each cycle, from the cycle's start, that runs at temperature 0.

@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "tests/support/network_chains.h"
+#include "tests/support/synthetic_dataset.h"
 #include "tests/support/update_reference.h"
 #include "worker/numerics/batch/chain_batch.h"
 #include "worker/numerics/batch/checkpoint_codec.h"
@@ -71,6 +73,39 @@ Values Descend(double momentum, const std::function<Values(const Values&)>& wher
 
 TEST(SgdParity, IsHeavyBallDescent) {
   ExpectSame(RunKernel({SgdSpec{0.6}}), Descend(0.6, [](const Values& x) { return x; }));
+}
+
+TEST(AdamwParity, FollowsItsFormulas) {
+  Values x = Start(), m(kSize, 0), v(kSize, 0);
+  for (int step = 1; step <= kSteps; ++step) {
+    for (int64_t p = 0; p < kSize; ++p) {
+      const double g = kK * x[p];
+      m[p] = 0.6 * m[p] + 0.4 * g;
+      v[p] = 0.999 * v[p] + 0.001 * g * g;
+      const double root = std::sqrt(v[p] / (1 - std::pow(0.999, step)));
+      x[p] -= kAlpha * m[p] / (1 - std::pow(0.6, step)) / (root + 1e-8);
+    }
+  }
+  ExpectSame(RunKernel({SgdSpec{0.6, Optimizer::kAdamw}}), x);
+}
+
+// The first step divides each coordinate of the gradient by its own size.
+TEST(AdamwParity, MovesByTheLearningRateAndDecaysByThePriorOverN) {
+  constexpr double kPrecision = 200, kRate = 1e-3;
+  const auto data = SyntheticImages(96);
+  const auto plan = NetworkPlan({BuiltinModel{"softmax_regression", {}}}, {SgdSpec{0.6, Optimizer::kAdamw}}, *data);
+  plan->spec.schedule = {StepScale::kLearningRate, ConstantSchedule{kRate}};
+  plan->spec.prior.kind = GaussianPrior{kPrecision};
+  const auto batch = BatchOf(plan, data, "cpu", 1);
+  const std::vector<float> before = DecodeCheckpoint(batch->SaveResumePoint(0))->arenas[0];
+  ASSERT_TRUE(batch->Step().ok());
+  const std::vector<float> after = DecodeCheckpoint(batch->SaveResumePoint(0))->arenas[0];
+  size_t moved = 0;
+  for (size_t p = 0; p < before.size(); ++p) {
+    const double kept = (1 - kRate * kPrecision / 96) * before[p];
+    moved += std::abs(std::abs(after[p] - kept) - kRate) < 1e-3 * kRate;
+  }
+  EXPECT_GT(moved, before.size() * 9 / 10) << "but for pixels that are dark in the whole batch";
 }
 
 TEST(SamParity, TakesTheGradientWhereTheBatchIsWorst) {

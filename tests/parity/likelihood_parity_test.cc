@@ -34,6 +34,7 @@ const std::vector<Case>& Cases() {
       {"gaussian", GaussianLikelihood{.variance = 0.3}},
       {"learned gaussian", GaussianLikelihood{.variance = {}, .learned = true}},
       {"heteroscedastic", HeteroscedasticGaussianLikelihood()},
+      {"softplus", HeteroscedasticGaussianLikelihood{DeviationLink::kSoftplus}},
       {"gaussian in units", GaussianLikelihood{.variance = 0.3}, 0, {4, 2.5}},
       {"learned in units", GaussianLikelihood{{}, true}, 0, {4, 2.5}},
       {"heteroscedastic in units", HeteroscedasticGaussianLikelihood(), 0, {4, 2.5}}};

@@ -1,5 +1,6 @@
-// Runs Hamiltonian Monte Carlo through the job interface on each analytic potential and each likelihood. Compares means
-// and covariances of the draws with closed forms, or with quadrature of densities written out here.
+// Runs Hamiltonian Monte Carlo and microcanonical Langevin dynamics through the job interface on each analytic
+// potential and each likelihood. Compares means and covariances of the draws with closed forms, or with quadrature of
+// densities written out here.
 //
 // A law holds if each moment lies within 4 standard errors, from the spread of the chains' means; the errors are at
 // most 0.4 % of a variance, but for networks of torch.export.
@@ -91,25 +92,28 @@ using Samples = std::vector<std::vector<Draw>>;
 struct Trajectories {
   double step_size;
   int64_t leapfrog_steps = 5;
-  int64_t draws = 96;  // draws of a chain, one for each step
+  int64_t draws = 96;  // draws of a chain
   int chains = 4096;
+  int64_t thinning = 1, burn_in = 32;  // steps
+  double temperature = 1;
 };
 
 // `module`: the file of a stored network.
-Samples RunHmc(const ModelSpec& model, const Trajectories& run, const Table* table = nullptr,
-               const std::shared_ptr<const ModelFile>& module = nullptr) {
-  constexpr int kBurnIn = 32;
+Samples Run(const SamplerSpec& sampler, const ModelSpec& model, const Trajectories& run, const Table* table = nullptr,
+            const std::shared_ptr<const ModelFile>& module = nullptr) {
   const int chains = run.chains;
   EXPECT_TRUE(InitializeDevice("cpu", 1).ok());
   auto plan = std::make_shared<JobPlan>();
   plan->job = "law-aaaaaa";
   plan->spec.name = "law";
   plan->spec.model = model;
-  plan->spec.sampler.kind = HmcSpec{.leapfrog_steps = run.leapfrog_steps};
-  plan->spec.schedule = {StepScale::kStepSize, ConstantSchedule{run.step_size}};
-  plan->spec.burn_in.steps = kBurnIn;
-  plan->spec.num_steps = kBurnIn + run.draws;
-  plan->spec.collect.every_steps = 1;
+  plan->spec.sampler = sampler;
+  plan->spec.schedule = {sampler.own_burn_in() > 0 ? StepScale::kLearningRate : StepScale::kStepSize,
+                         ConstantSchedule{run.step_size}};
+  plan->spec.temperature = run.temperature;
+  plan->spec.burn_in.steps = run.burn_in;
+  plan->spec.num_steps = run.burn_in + run.draws * run.thinning;
+  plan->spec.collect.every_steps = run.thinning;
   plan->spec.chains = chains;
   plan->spec.seed = 20251121;
   std::shared_ptr<const ResidentDataset> data;
@@ -136,6 +140,18 @@ Samples RunHmc(const ModelSpec& model, const Trajectories& run, const Table* tab
     if (auto held = (*batch)->GiveUpHeld(chain)) samples[chain].push_back(*std::move(held));
   }
   return samples;
+}
+
+Samples RunHmc(const ModelSpec& model, const Trajectories& run, const Table* table = nullptr,
+               const std::shared_ptr<const ModelFile>& module = nullptr) {
+  return Run({HmcSpec{.leapfrog_steps = run.leapfrog_steps}}, model, run, table, module);
+}
+
+// `step` and `length` are e and L of the dynamics, after some steps of AdamW.
+Samples RunMile(const ModelSpec& model, double step, double length, Trajectories run, const Table* table = nullptr) {
+  const MileSpec mile{.optimizer_steps = 20, .warm_up_steps = 0, .initial_step = step, .decoherence_length = length};
+  run.step_size = 0.01;  // AdamW's
+  return Run({mile}, model, run, table);
 }
 
 // Treats independent coordinates as chains of one coordinate.
@@ -199,6 +215,30 @@ TEST(PosteriorLaws, GaussianHasItsCovarianceAndMean) {
   EXPECT_THAT(Misfits(samples, {{1, 0, -2}, wider}), Not(IsEmpty()));
 }
 
+TEST(MicrocanonicalLaws, GaussianHasItsCovarianceAndMean) {
+  const std::vector<double> covariance = {2, 0.8, -0.4, 0.8, 1.5, 0.3, -0.4, 0.3, 1};
+  const GaussianPotential gaussian{.dimension = 3, .covariance = covariance, .mean = {1, 0, -2}};
+  const Samples samples = RunMile({gaussian}, 0.3, 2, {.step_size = 0, .thinning = 6, .burn_in = 200});
+  EXPECT_THAT(Misfits(samples, {{1, 0, -2}, covariance}), IsEmpty());
+}
+
+TEST(MicrocanonicalLaws, TheTemperatureScalesTheCovariance) {
+  const GaussianPotential gaussian{.dimension = 3, .covariance = {2, 0.8, -0.4, 0.8, 1.5, 0.3, -0.4, 0.3, 1}};
+  const Samples samples =
+      RunMile({gaussian}, 0.2, 1.4, {.step_size = 0, .thinning = 6, .burn_in = 200, .temperature = 0.5});
+  EXPECT_THAT(Misfits(samples, {{0, 0, 0}, {1, 0.4, -0.2, 0.4, 0.75, 0.15, -0.2, 0.15, 0.5}}), IsEmpty());
+}
+
+TEST(MicrocanonicalLaws, MixtureOfAWholeVectorHasItsMoments) {
+  const GaussianMixturePotential mixture{
+      .weights = {1, 3}, .means = {-1, 0.5, 1, -0.5}, .stddev = {0.9, 0.7}, .dimension = 2};
+  const double mean[] = {0.5, -0.25}, within = (0.81 + 3 * 0.49) / 4;
+  const double between[] = {1 - 0.25, -0.5 + 0.125, 0.25 - 0.0625};
+  EXPECT_THAT(Misfits(RunMile({mixture}, 0.2, 2, {.step_size = 0, .thinning = 8, .burn_in = 200}),
+                      {{mean[0], mean[1]}, {within + between[0], between[1], between[1], within + between[2]}}),
+              IsEmpty());
+}
+
 TEST(PosteriorLaws, MixtureOfIndependentCoordinatesHasItsMoments) {
   const GaussianMixturePotential mixture{.weights = {1, 3}, .means = {-1, 1.2}, .stddev = {0.8, 0.6}, .dimension = 32};
   const double mean = (-1 + 3 * 1.2) / 4, square = (0.64 + 1 + 3 * (0.36 + 1.44)) / 4;
@@ -258,6 +298,15 @@ TEST(PosteriorLaws, LinearRegressionHasItsClosedForm) {
   }
 }
 
+TEST(MicrocanonicalLaws, LinearRegressionHasItsClosedForm) {
+  constexpr double kVariance = 0.4;
+  const Table table = CentredTable();
+  const ModelSpec network{BuiltinModel{"linear", {}}, GaussianLikelihood{.variance = kVariance}};
+  EXPECT_THAT(Misfits(RunMile(network, 0.04, 0.3, {.step_size = 0, .thinning = 8, .burn_in = 200}, &table),
+                      LinearLaw(table, kVariance)),
+              IsEmpty());
+}
+
 // theta: weight, intercept.
 Law LogisticLaw(const Table& table) {
   return Quadrature(2,
@@ -281,6 +330,14 @@ TEST(PosteriorLaws, LogisticRegressionMatchesQuadrature) {
 TEST(PosteriorLaws, BernoulliNetworkMatchesQuadrature) {
   const Table table = MakeTable(kData, 1, true);
   EXPECT_THAT(Misfits(RunHmc({BuiltinModel{"linear", {}}, BernoulliLikelihood()}, {.step_size = 0.14}, &table),
+                      LogisticLaw(table)),
+              IsEmpty());
+}
+
+TEST(MicrocanonicalLaws, BernoulliNetworkMatchesQuadrature) {
+  const Table table = MakeTable(kData, 1, true);
+  EXPECT_THAT(Misfits(RunMile({BuiltinModel{"linear", {}}, BernoulliLikelihood()}, 0.12, 1,
+                              {.step_size = 0, .thinning = 8, .burn_in = 200}, &table),
                       LogisticLaw(table)),
               IsEmpty());
 }

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from .spec import Spec
 
@@ -50,9 +50,13 @@ class HeteroscedasticGaussian(Likelihood):
     Formula: y ~ N(m + d f_0, d^2 exp(f_1)), f the outputs, m and d mean and deviation of standardised targets,
       else 0 and 1.
     Source: Nix & Weigend, ICNN 1994.
+
+    deviation: exponential: the formula; softplus: d (log(1 + exp(f_1)) + 1e-6) is the deviation, which grows
+      more slowly; allowed: exponential, softplus; default: exponential.
     """
 
     kind: ClassVar[str] = "heteroscedastic_gaussian"
+    deviation: Literal["exponential", "softplus"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

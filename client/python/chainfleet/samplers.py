@@ -61,17 +61,22 @@ class EMCMC(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class SGD(Sampler):
-    """Stochastic gradient descent with heavy-ball momentum, without noise. Several chains are a deep ensemble.
+    """Stochastic gradient descent, without noise. Several chains are a deep ensemble.
 
     Formula: v <- momentum v + grad U; theta <- theta - alpha v.
-    Source: Polyak 1964 (momentum); Lakshminarayanan et al., NeurIPS 2017 (deep ensembles).
+    Source: Polyak 1964 (momentum); Loshchilov & Hutter, ICLR 2019 (AdamW); Lakshminarayanan et al., NeurIPS 2017
+      (deep ensembles).
     Symbols: help(chainfleet.samplers.Sampler).
 
-    momentum: coefficient of the heavy-ball momentum; allowed: at least 0, below 1; default: 0.9.
+    momentum: coefficient of the heavy-ball momentum; with adamw its beta1; allowed: at least 0, below 1;
+      default: 0.9.
+    optimizer: descent: the formula, or adamw, which takes a Gaussian prior as decoupled weight decay of
+      precision / N and has beta2 0.999, epsilon 1e-8; allowed: heavy_ball, adamw; default: heavy_ball.
     """
 
     kind: ClassVar[str] = "sgd"
     momentum: float | None = None
+    optimizer: Literal["heavy_ball", "adamw"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -358,11 +363,13 @@ class SWA(Sampler):
 
     momentum: coefficient of the heavy-ball momentum; allowed: at least 0, below 1; default: 0.9.
     start_epoch: data epoch of the first snapshot; allowed: 0 to 1,000,000; default: 1.
+    optimizer: descent: heavy-ball SGD, or adamw as for sgd; allowed: heavy_ball, adamw; default: heavy_ball.
     """
 
     kind: ClassVar[str] = "swa"
     momentum: float | None = None
     start_epoch: int | None = None
+    optimizer: Literal["heavy_ball", "adamw"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -381,6 +388,7 @@ class SWAG(Sampler):
     max_rank: K, columns of the deviation matrix; allowed: 2 to 1,000; default: 20.
     scale: factor of the covariance; default 0.5, with diagonal 1; allowed: above 0.
     draws: networks sampled after the training steps; allowed: 1 to 1,000,000; default: 30.
+    optimizer: descent: heavy-ball SGD, or adamw as for sgd; allowed: heavy_ball, adamw; default: heavy_ball.
     """
 
     kind: ClassVar[str] = "swag"
@@ -390,6 +398,7 @@ class SWAG(Sampler):
     max_rank: int | None = None
     scale: float | None = None
     draws: int | None = None
+    optimizer: Literal["heavy_ball", "adamw"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -404,12 +413,14 @@ class MCDropout(Sampler):
     rate: probability of dropping an input unit; allowed: above 0, below 1; default: 0.05.
     momentum: coefficient of the heavy-ball momentum; allowed: at least 0, below 1; default: 0.9.
     draws: networks sampled after the training steps; allowed: 1 to 1,000,000; default: 30.
+    optimizer: descent: heavy-ball SGD, or adamw as for sgd; allowed: heavy_ball, adamw; default: heavy_ball.
     """
 
     kind: ClassVar[str] = "mc_dropout"
     rate: float | None = None
     momentum: float | None = None
     draws: int | None = None
+    optimizer: Literal["heavy_ball", "adamw"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -425,9 +436,50 @@ class Laplace(Sampler):
       diagonal, full; default: kronecker.
     momentum: coefficient of the heavy-ball momentum; allowed: at least 0, below 1; default: 0.9.
     draws: networks sampled after the training steps; allowed: 1 to 1,000,000; default: 30.
+    optimizer: descent: heavy-ball SGD, or adamw as for sgd; allowed: heavy_ball, adamw; default: heavy_ball.
     """
 
     kind: ClassVar[str] = "laplace"
     structure: Literal["kronecker", "diagonal", "full"] | None = None
     momentum: float | None = None
     draws: int | None = None
+    optimizer: Literal["heavy_ball", "adamw"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MILE(Sampler):
+    """Microcanonical Langevin ensembles: AdamW on all data from the chain's own start, until the loss on a part of
+    the data stops to fall; then microcanonical Langevin dynamics on all data, first with a tuner. A velocity u of
+    length 1 turns towards -grad U and loses its direction within the length L. alpha is AdamW's.
+
+    Formula: one step: u turns by b1 e; theta <- theta + e u / 2; u turns by (1 - 2 b1) e; theta <- theta + e u /
+      2; u turns by b1 e; u <- u + z sqrt((exp(2 e / L) - 1) / D), to length 1. A turn by s: d = s |grad U| / (T
+      (D - 1)), c = -u . grad U / |grad U|, u <- -((1 - exp(-d)) (1 + exp(-d) + c (1 - exp(-d))) grad U / |grad
+      U|) + 2 exp(-d) u, to length 1. b1 = 0.1931833275037836.
+    Source: Sommer et al., ICLR 2025; Robnik et al., JMLR 2023 (dynamics and tuner).
+    Symbols: help(chainfleet.samplers.Sampler).
+
+    optimizer_steps: AdamW steps at most, each on all data; the best point is the start; allowed: 0 to
+      1,000,000,000,000,000; default: 1,000.
+    validation_fraction: share of the data, different for each chain, that AdamW does not see and that stops
+      it; the dynamics sees all; allowed: at least 0, below 1; default: 0.15.
+    patience: AdamW steps without a better validation loss before it stops; allowed: 1 to
+      1,000,000,000,000,000; default: 20.
+    warm_up_steps: steps of the dynamics that tune e and L; with AdamW's they are the burn-in; allowed: 0 to
+      1,000,000,000,000,000; default: 50,000.
+    initial_step: e at the start of the warm-up, in units of theta; allowed: above 0; default: 0.001.
+    energy_variance_start: aim of the tuner at its start: squared energy error of a step / D; allowed: above
+      0; default: 0.5.
+    energy_variance_end: aim of the tuner at its end; allowed: above 0; default: 0.1.
+    decoherence_length: L, in units of theta; default: 0.4 e times the autocorrelation time; allowed: above 0.
+    """
+
+    kind: ClassVar[str] = "mile"
+    optimizer_steps: int | None = None
+    validation_fraction: float | None = None
+    patience: int | None = None
+    warm_up_steps: int | None = None
+    initial_step: float | None = None
+    energy_variance_start: float | None = None
+    energy_variance_end: float | None = None
+    decoherence_length: float | None = None

@@ -54,6 +54,14 @@ const std::vector<Refusal>& Refusals() {
       {GradientUncertaintySpec{.quantile = 0}, "quantile"},
       {GradientUncertaintySpec{.quantile = 1}, "quantile"},
       {HmcSpec{.leapfrog_steps = 0}, "leapfrog_steps"},
+      {MileSpec{.optimizer_steps = -1}, "optimizer_steps"},
+      {MileSpec{.validation_fraction = 1}, "validation_fraction"},
+      {MileSpec{.patience = 0}, "patience"},
+      {MileSpec{.warm_up_steps = -1}, "warm_up_steps"},
+      {MileSpec{.initial_step = 0}, "initial_step"},
+      {MileSpec{.energy_variance_start = 0}, "energy_variance_start"},
+      {MileSpec{.energy_variance_end = kNan}, "energy_variance_end"},
+      {MileSpec{.decoherence_length = 0}, "decoherence_length"},
       {PenaltyMhSpec{.num_batches = 2}, "num_batches"},  // the variance of two batches is no estimate
       {PenaltyMhSpec{.effective_data_size = 0}, "effective_data_size"},
       {BatchedMhSpec{.num_batches = 0}, "num_batches"},
@@ -88,9 +96,11 @@ TEST(SamplerSpec, RefusesASettingOutsideItsDomainAtItsPath) {
 
 // Lists the fields without bounds of their own; every other field needs a line above.
 TEST(SamplerSpec, HasNoSettingWithoutADomain) {
-  std::set<std::string> tried = {"sghmc.scheme",        "emcmc.anchor_decay", "gradient_uncertainty.scale_free",
-                                 "penalty_mh.proposal", "penalty_mh.penalty", "batched_mh.proposal",
-                                 "barker_mh.proposal",  "swag.diagonal",      "laplace.structure"};
+  std::set<std::string> tried = {"sghmc.scheme",         "emcmc.anchor_decay", "gradient_uncertainty.scale_free",
+                                 "penalty_mh.proposal",  "penalty_mh.penalty", "batched_mh.proposal",
+                                 "barker_mh.proposal",   "swag.diagonal",      "laplace.structure",
+                                 "sgd.optimizer",        "swa.optimizer",      "swag.optimizer",
+                                 "mc_dropout.optimizer", "laplace.optimizer"};
   for (const Refusal& refusal : Refusals()) {
     tried.insert(SamplerSpec{refusal.sampler}.name() + "." + refusal.field);
   }
@@ -106,7 +116,8 @@ TEST(SamplerSpec, TakesTheEdgesThatBelongToTheDomain) {
            SgdSpec{.momentum = 0}, SghmcSpec{.friction = 1}, EmcmcGibbsSpec{.inner_steps = 1},
            EntropySgdSpec{.averaging = 0}, BsamSpec{.beta1 = 0, .rho = 0, .damping = 0}, HmcSpec{.leapfrog_steps = 1},
            PenaltyMhSpec{.num_batches = 3}, BarkerMhSpec{.num_batches = 3}, BatchedMhSpec{.num_batches = 1},
-           SwagSpec{.start_epoch = 0, .max_rank = 2, .draws = 1}}) {
+           SwagSpec{.start_epoch = 0, .max_rank = 2, .draws = 1},
+           MileSpec{.optimizer_steps = 0, .validation_fraction = 0, .patience = 1, .warm_up_steps = 0}}) {
     EXPECT_TRUE(Validate(SamplerSpec{sampler}).empty()) << SamplerSpec{sampler}.name();
   }
 }

@@ -343,7 +343,7 @@ class KernelBatch final : public ChainBatch {
       report.chain = rows_[r].chain;
       report.step = rows_[r].step;
       report.stats.energy = seen.energy;
-      report.stats.step_size = chains[r].step_size;
+      report.stats.step_size = seen.step_size.value_or(chains[r].step_size);
       report.stats.temperature = chains[r].temperature;
       report.stats.anchor_distance = seen.anchor_distance;
       if (held_) report.stats.metropolis = seen.metropolis;

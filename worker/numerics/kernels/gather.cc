@@ -18,14 +18,34 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::CappedTag<float, 16>;
 constexpr int64_t kWidth = hn::MaxLanes(D());
 
-HWY_INLINE hn::Vec<D> LoadFloats(D d, const uint8_t* p) {
-  return hn::ConvertTo(d, hn::PromoteTo(hn::RebindToSigned<D>(), hn::LoadU(hn::Rebind<uint8_t, D>(), p)));
+template <class Tag>
+HWY_INLINE hn::Vec<Tag> LoadFloats(Tag d, const uint8_t* p) {
+  return hn::ConvertTo(d, hn::PromoteTo(hn::RebindToSigned<Tag>(), hn::LoadU(hn::Rebind<uint8_t, Tag>(), p)));
 }
-HWY_INLINE hn::Vec<D> LoadFloats(D d, const float* p) { return hn::LoadU(d, p); }
+template <class Tag>
+HWY_INLINE hn::Vec<Tag> LoadFloats(Tag d, const float* p) {
+  return hn::LoadU(d, p);
+}
+
+// Channels of one value: columns of a table.
+template <class Tag, typename T>
+HWY_INLINE void NormaliseColumns(Tag d, const InputScale& input, const T* row, float* out, int64_t* next) {
+  constexpr int64_t kStep = hn::MaxLanes(Tag());
+  for (; *next + kStep <= input.channels; *next += kStep) {
+    const auto scale = hn::LoadU(d, input.scale + *next), shift = hn::LoadU(d, input.shift + *next);
+    hn::StoreU(hn::MulAdd(LoadFloats(d, row + *next), scale, shift), d, out + *next);
+  }
+}
 
 template <typename T>
 void Normalise(const InputScale& input, const T* row, float* out) {
   const D d;
+  if (input.channel_size == 1) {
+    int64_t next = 0;
+    NormaliseColumns(d, input, row, out, &next);
+    NormaliseColumns(hn::CappedTag<float, 1>(), input, row, out, &next);
+    return;
+  }
   for (int64_t c = 0; c < input.channels; ++c) {
     const auto scale = hn::Set(d, input.scale[c]), shift = hn::Set(d, input.shift[c]);
     int64_t i = 0;

@@ -30,6 +30,11 @@ enum class Pass : int {
   kBsamStep,
   kAverage,
   kDiagonalDraw,
+  kAdamw,
+  kTurn,
+  kRefresh,
+  kMoments,
+  kSquareRatio,
 };
 
 inline constexpr int kMaxPassArenas = 5, kMaxPassScalars = 5;

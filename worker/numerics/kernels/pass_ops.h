@@ -210,4 +210,59 @@ struct DiagonalDraw {
   }
 };
 
+// x = {theta, m, v, gradient}, s = {beta1, beta2, rate, epsilon, decay}: m <- b1 m + (1 - b1) gradient; v <- b2 v +
+// (1 - b2) gradient^2; theta <- theta - rate m / (sqrt(v) + epsilon) - decay theta.
+struct Adamw {
+  static constexpr int kArenas = 4, kWritten = 7;
+  static constexpr int kNoises = 0;
+  CHAINFLEET_OP float Apply(const float* s, float* x, float) {
+    x[1] = s[0] * x[1] + (1 - s[0]) * x[3];
+    x[2] = s[1] * x[2] + (1 - s[1]) * (x[3] * x[3]);
+    x[0] -= s[2] * x[1] / (sqrtf(x[2]) + s[3]) + s[4] * x[0];
+    return 0;
+  }
+};
+
+// x = {to_theta, to_u, theta, u, gradient}, s = {keep, force, way}: to_u <- keep u + force gradient; to_theta <- theta
+// + way to_u.
+struct Turn {
+  static constexpr int kArenas = 5, kWritten = 3;
+  static constexpr int kNoises = 0;
+  CHAINFLEET_OP float Apply(const float* s, float* x, float) {
+    x[1] = s[0] * x[3] + s[1] * x[4];
+    x[0] = x[2] + s[2] * x[1];
+    return 0;
+  }
+};
+
+// x = {u, gradient}, s = {keep, force, noise}: u <- keep u + force gradient + noise z. Sum: |u|^2.
+struct Refresh {
+  static constexpr int kArenas = 2, kWritten = 1;
+  static constexpr int kNoises = 1;
+  CHAINFLEET_OP float Apply(const float* s, float* x, float z) {
+    x[0] = s[0] * x[0] + s[1] * x[1] + s[2] * z;
+    return x[0] * x[0];
+  }
+};
+
+// x = {mean, variance, theta}, s = {share}: running moments, in which theta has this share of all weights so far. Sum:
+// the variances.
+struct Moments {
+  static constexpr int kArenas = 3, kWritten = 3;
+  static constexpr int kNoises = 0;
+  CHAINFLEET_OP float Apply(const float* s, float* x, float) {
+    const float before = x[2] - x[0];
+    x[0] += s[0] * before;
+    x[1] += s[0] * (before * (x[2] - x[0]) - x[1]);
+    return x[1];
+  }
+};
+
+// x = {a, b}: nothing is written. Sum: a^2 / b where b is above 0.
+struct SquareRatio {
+  static constexpr int kArenas = 2, kWritten = 0;
+  static constexpr int kNoises = 0;
+  CHAINFLEET_OP float Apply(const float*, float* x, float) { return x[1] > 0 ? x[0] * x[0] / x[1] : 0.0f; }
+};
+
 }  // namespace chainfleet::pass

@@ -19,7 +19,9 @@ std::unique_ptr<const Likelihood> MakeLikelihood(const LikelihoodKind& spec, int
     return MakeInTargetUnits(MakeLikelihood(within, num_classes, TargetUnits()), units);
   }
   if (const auto* gaussian = std::get_if<GaussianLikelihood>(&spec)) return MakeGaussian(*gaussian);
-  if (std::holds_alternative<HeteroscedasticGaussianLikelihood>(spec)) return MakeHeteroscedasticGaussian();
+  if (const auto* gaussian = std::get_if<HeteroscedasticGaussianLikelihood>(&spec)) {
+    return MakeHeteroscedasticGaussian(gaussian->deviation);
+  }
   if (std::holds_alternative<BernoulliLikelihood>(spec)) return MakeBernoulli();
   return MakeCategorical(num_classes);
 }

@@ -80,7 +80,7 @@ std::unique_ptr<const Likelihood> MakeLikelihood(const LikelihoodKind& spec, int
 std::unique_ptr<const Likelihood> MakeCategorical(int64_t num_classes);
 std::unique_ptr<const Likelihood> MakeBernoulli();
 std::unique_ptr<const Likelihood> MakeGaussian(const GaussianLikelihood& spec);
-std::unique_ptr<const Likelihood> MakeHeteroscedasticGaussian();
+std::unique_ptr<const Likelihood> MakeHeteroscedasticGaussian(DeviationLink deviation);
 std::unique_ptr<const Likelihood> MakeInTargetUnits(std::unique_ptr<const Likelihood> within, const TargetUnits& units);
 
 }  // namespace chainfleet

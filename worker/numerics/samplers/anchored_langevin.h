@@ -1,6 +1,7 @@
 // A Langevin step of an arena towards a fixed anchor.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "worker/numerics/samplers/stochastic_gradient.h"
@@ -18,5 +19,7 @@ std::vector<ChainStep> OnlyActive(const std::vector<ChainStep>& chains, const Du
   for (ChainStep& chain : some) chain.active = chain.active && due(chain);
   return some;
 }
+
+inline bool Any(const std::vector<ChainStep>& chains) { return std::ranges::any_of(chains, &ChainStep::active); }
 
 }  // namespace chainfleet

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "worker/numerics/samplers/row_pass.h"
 
@@ -13,11 +14,17 @@ int64_t ChunkSize(const StepInputs& inputs, int64_t count) {
   return std::min(count, std::max<int64_t>(128, inputs.batches->batch_size()));
 }
 
-// Examples first .. first+count-1 for each of `rows`, [rows, count].
-const int64_t* RangeForEachRow(int64_t first, int64_t count, int64_t rows, std::vector<int64_t>* ids) {
+// The chosen examples first .. first+count-1 of each of `rows`, [rows, count].
+const int64_t* Part(ChosenRows chosen, int64_t first, int64_t count, int64_t rows, std::vector<int64_t>* ids) {
   ids->resize(rows * count);
-  for (int64_t row = 0; row < rows; ++row)
-    std::iota(ids->begin() + row * count, ids->begin() + (row + 1) * count, first);
+  for (int64_t row = 0; row < rows; ++row) {
+    const auto to = ids->begin() + row * count;
+    if (chosen.ids != nullptr) {
+      std::copy_n(chosen.ids + row * chosen.count + first, count, to);
+    } else {
+      std::iota(to, to + count, first);
+    }
+  }
   return ids->data();
 }
 
@@ -54,25 +61,25 @@ void CompareLosses(const StepInputs& inputs, const ThetaArena& from, const Theta
                    int64_t count, const SeeLosses& see) {
   const int64_t rows = from.rows(), chunk = ChunkSize(inputs, count);
   std::vector<double> at_from(rows * chunk), at_to(rows * chunk);
-  std::vector<int64_t>& chosen = inputs.scratch->ids;
   for (int64_t first = 0; first < count; first += chunk) {
     const int64_t size = std::min(chunk, count - first);
-    RangeForEachRow(first, size, rows, &chosen);
-    if (ids != nullptr) {
-      for (int64_t row = 0; row < rows; ++row) std::copy_n(ids + row * count + first, size, &chosen[row * size]);
-    }
-    inputs.potential->Losses(from, {chosen.data(), size}, at_from.data());
-    inputs.potential->Losses(to, {chosen.data(), size}, at_to.data());
+    const BatchRows batch = {Part({ids, count}, first, size, rows, &inputs.scratch->ids), size};
+    inputs.potential->Losses(from, batch, at_from.data());
+    inputs.potential->Losses(to, batch, at_to.data());
     for (int64_t row = 0; row < rows; ++row) see(row, first, size, &at_from[row * size], &at_to[row * size]);
   }
 }
 
 std::vector<double> LossOverAllData(const StepInputs& inputs, const ThetaArena& theta) {
-  const int64_t rows = theta.rows(), all = inputs.potential->num_examples(), chunk = ChunkSize(inputs, all);
+  return LossOver(inputs, theta, {nullptr, inputs.potential->num_examples()});
+}
+
+std::vector<double> LossOver(const StepInputs& inputs, const ThetaArena& theta, ChosenRows chosen) {
+  const int64_t rows = theta.rows(), chunk = ChunkSize(inputs, chosen.count);
   std::vector<double> losses(rows * chunk), sums(rows);
-  for (int64_t first = 0; first < all; first += chunk) {
-    const int64_t size = std::min(chunk, all - first);
-    inputs.potential->Losses(theta, {RangeForEachRow(first, size, rows, &inputs.scratch->ids), size}, losses.data());
+  for (int64_t first = 0; first < chosen.count; first += chunk) {
+    const int64_t size = std::min(chunk, chosen.count - first);
+    inputs.potential->Losses(theta, {Part(chosen, first, size, rows, &inputs.scratch->ids), size}, losses.data());
     for (int64_t row = 0; row < rows; ++row) {
       sums[row] = std::accumulate(&losses[row * size], &losses[row * size] + size, sums[row]);
     }
@@ -80,20 +87,33 @@ std::vector<double> LossOverAllData(const StepInputs& inputs, const ThetaArena& 
   return sums;
 }
 
-void GradientOverAllData(const StepInputs& inputs, const ThetaArena& theta, ThetaArena* gradient) {
+Late<double> GradientOverAllData(const StepInputs& inputs, const ThetaArena& theta, ThetaArena* gradient) {
+  return GradientOver(inputs, theta, {nullptr, inputs.potential->num_examples()}, gradient);
+}
+
+Late<double> GradientOver(const StepInputs& inputs, const ThetaArena& theta, ChosenRows chosen, ThetaArena* gradient) {
   StepScratch& scratch = *inputs.scratch;
-  const int64_t all = inputs.potential->num_examples(), chunk = ChunkSize(inputs, all);
+  const int64_t chunk = ChunkSize(inputs, chosen.count);
   MatchRows(theta, &scratch.gradient);
-  for (int64_t first = 0; first < all; first += chunk) {
-    const int64_t size = std::min(chunk, all - first);
-    const BatchRows batch = {RangeForEachRow(first, size, theta.rows(), &scratch.ids), size, nullptr,
+  std::vector<std::pair<double, Late<double>>> energies;  // with their weights
+  for (int64_t first = 0; first < chosen.count; first += chunk) {
+    const int64_t size = std::min(chunk, chosen.count - first);
+    const BatchRows batch = {Part(chosen, first, size, theta.rows(), &scratch.ids), size, nullptr,
                              PriorPrecisions(inputs)};
-    Evaluate(inputs, theta, batch, &scratch.gradient);
+    const double weight = static_cast<double>(size) / static_cast<double>(chosen.count);
+    energies.emplace_back(weight, Evaluate(inputs, theta, batch, &scratch.gradient));
     RunPass(Pass::kAccumulate, {gradient, &scratch.gradient}, inputs.chains, [&](int64_t, float* s) {
-      s[0] = static_cast<float>(static_cast<double>(size) / static_cast<double>(all));
+      s[0] = static_cast<float>(weight);
       s[1] = first == 0 ? 0.0f : 1.0f;
     });
   }
+  return Late<double>([energies = std::move(energies)] {
+    std::vector<double> sums(energies.front().second.get().size());
+    for (const auto& [weight, energy] : energies) {
+      for (size_t row = 0; row < sums.size(); ++row) sums[row] += weight * energy[row];
+    }
+    return sums;
+  });
 }
 
 }  // namespace chainfleet

@@ -36,11 +36,20 @@ using SeeLosses =
 void CompareLosses(const StepInputs& inputs, const ThetaArena& from, const ThetaArena& to, const int64_t* ids,
                    int64_t count, const SeeLosses& see);
 
-// sum_i loss_i(theta) of each row.
-std::vector<double> LossOverAllData(const StepInputs& inputs, const ThetaArena& theta);
+// Examples of each row: ids [C, count], or null for 0 .. count-1.
+struct ChosenRows {
+  const int64_t* ids = nullptr;
+  int64_t count = 0;
+};
 
-// grad U over all data minus prior precision * theta, as Potential::Evaluate gives it for a minibatch: the mean over
-// chunks weighted by their sizes, so that the prior counts once. `gradient` must not be the scratch's own.
-void GradientOverAllData(const StepInputs& inputs, const ThetaArena& theta, ThetaArena* gradient);
+// sum_i loss_i(theta) of each row, over all data or the chosen examples.
+std::vector<double> LossOverAllData(const StepInputs& inputs, const ThetaArena& theta);
+std::vector<double> LossOver(const StepInputs& inputs, const ThetaArena& theta, ChosenRows chosen);
+
+// U of each row, and grad U minus prior precision * theta, over all data or with the chosen examples as a minibatch: as
+// Potential::Evaluate gives them, the mean over chunks weighted by their sizes, so that the prior counts once.
+// `gradient` must not be the scratch's own.
+Late<double> GradientOverAllData(const StepInputs& inputs, const ThetaArena& theta, ThetaArena* gradient);
+Late<double> GradientOver(const StepInputs& inputs, const ThetaArena& theta, ChosenRows chosen, ThetaArena* gradient);
 
 }  // namespace chainfleet

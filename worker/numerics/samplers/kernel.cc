@@ -10,13 +10,15 @@ Kernel Make(const EmcmcSpec& spec) { return Emcmc{spec.eta, spec.anchor_decay}; 
 Kernel Make(const EmcmcGibbsSpec& spec) { return EmcmcGibbs{spec.eta, spec.inner_steps}; }
 Kernel Make(const EntropySgdSpec& spec) { return EntropySgd{spec.eta, spec.inner_steps, spec.averaging, false}; }
 Kernel Make(const EntropySgldSpec& spec) { return EntropySgd{spec.eta, spec.inner_steps, spec.averaging, true}; }
-Kernel Make(const SgdSpec& spec) { return Sgd{spec.momentum}; }
+Kernel Make(const SgdSpec& spec) { return Sgd{{spec.momentum, spec.optimizer}}; }
 Kernel Make(const SghmcSpec& spec) { return Sghmc{spec.friction, spec.scheme}; }
 Kernel Make(const SamSpec& spec) { return Sam{spec.rho, spec.momentum}; }
 Kernel Make(const BsamSpec& spec) { return Bsam{spec}; }
-Kernel Make(const SwaSpec& spec) { return Swag{spec.momentum, spec.start_epoch, 0, 0}; }
+Kernel Make(const SwaSpec& spec) { return Swag{{spec.momentum, spec.optimizer}, spec.start_epoch, 0, 0}; }
 Kernel Make(const SwagSpec& spec) {
-  return Swag{spec.momentum, spec.start_epoch, spec.diagonal ? 0 : spec.max_rank,
+  return Swag{{spec.momentum, spec.optimizer},
+              spec.start_epoch,
+              spec.diagonal ? 0 : spec.max_rank,
               spec.scale.value_or(spec.diagonal ? 1 : 0.5)};
 }
 Kernel Make(const GradientUncertaintySpec& spec) { return GradientUncertainty{spec}; }
@@ -35,8 +37,9 @@ Kernel Make(const BatchedMhSpec& spec) {
 Kernel Make(const BarkerMhSpec& spec) {
   return MinibatchMh{MinibatchMh::Rule::kBarker, spec.proposal, spec.num_batches};
 }
-Kernel Make(const McDropoutSpec& spec) { return McDropout{spec.rate, spec.momentum}; }
-Kernel Make(const LaplaceSpec& spec) { return Laplace{spec.structure, spec.momentum}; }
+Kernel Make(const McDropoutSpec& spec) { return McDropout{{spec.momentum, spec.optimizer}, spec.rate}; }
+Kernel Make(const LaplaceSpec& spec) { return Laplace{{spec.momentum, spec.optimizer}, spec.structure}; }
+Kernel Make(const MileSpec& spec) { return Mile{spec}; }
 
 }  // namespace
 

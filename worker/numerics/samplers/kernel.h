@@ -24,6 +24,7 @@
 #include "worker/numerics/samplers/laplace.h"
 #include "worker/numerics/samplers/mala.h"
 #include "worker/numerics/samplers/mc_dropout.h"
+#include "worker/numerics/samplers/mile.h"
 #include "worker/numerics/samplers/minibatch_mh.h"
 #include "worker/numerics/samplers/random_walk.h"
 #include "worker/numerics/samplers/sam.h"
@@ -35,7 +36,7 @@
 namespace chainfleet {
 
 using Kernel = std::variant<Sgld, Emcmc, EmcmcGibbs, EntropySgd, Sgd, Sghmc, Sam, Bsam, Swag, GradientUncertainty,
-                            RandomWalk, Mala, Hmc, MinibatchMh, McDropout, Laplace>;
+                            RandomWalk, Mala, Hmc, MinibatchMh, McDropout, Laplace, Mile>;
 
 // UNIMPLEMENTED, naming the sampler: this build has no kernel for it.
 absl::StatusOr<Kernel> MakeKernel(const SamplerSpec& spec);

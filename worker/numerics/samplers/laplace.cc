@@ -43,10 +43,6 @@ double LogPriorOver2Pi(const std::vector<float>& theta, const std::vector<double
   return log_prior;
 }
 
-bool Any(const std::vector<ChainStep>& chains) {
-  return std::any_of(chains.begin(), chains.end(), [](const ChainStep& chain) { return chain.active; });
-}
-
 // On the host only one thread computes a row, so its bits do not depend on the number of threads.
 void ForEachActive(const std::vector<ChainStep>& chains, Device device, const std::function<void(int64_t)>& of_row) {
   const auto if_active = [&](int64_t row) {
@@ -83,7 +79,7 @@ Late<StepInfo> Laplace::Step(const StepInputs& inputs, SamplerState* state) cons
   if (!Any(training)) return of_trained;
   const StepInputs some = {inputs.potential, inputs.batches, inputs.plan, training, inputs.scratch};
   EvaluateBatches(some, state->theta());
-  const Late<StepInfo> moved = UpdateHeavyBall(some, momentum, &state->theta(), &state->arenas[kMomentum]);
+  const Late<StepInfo> moved = descent.Update(some, state);
   if (!Any(trained)) return moved;
   std::vector<StepInfo> info = moved;
   for (size_t row = 0; row < info.size(); ++row) {

@@ -1,4 +1,4 @@
-// Laplace's approximation (MacKay, Neural Computation 1992; Daxberger et al., NeurIPS 2021): heavy-ball SGD towards
+// Laplace's approximation (MacKay, Neural Computation 1992; Daxberger et al., NeurIPS 2021): descent towards
 // theta* = argmin U; then one pass over all data, one minibatch a step in stored order, for the Gauss-Newton matrix H
 // of the likelihood at theta* (curvature.h); then one network a step from
 //
@@ -20,10 +20,10 @@
 namespace chainfleet {
 
 struct Laplace {
-  static constexpr const char* kArenas[] = {"theta", "momentum", "draw"};
+  Descent descent;
   CurvatureStructure structure = CurvatureStructure::kDiagonal;
-  double momentum = 0;
 
+  std::vector<std::string> Arenas() const { return descent.Arenas({"theta", "momentum", "draw"}); }
   std::string draw_arena() const { return "draw"; }
   void InitRow(SamplerState*, int64_t) const {}
   Late<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const;

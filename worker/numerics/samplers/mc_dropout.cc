@@ -68,8 +68,7 @@ Late<StepInfo> McDropout::Step(const StepInputs& inputs, SamplerState* state) co
 
   const auto training =
       OnlyActive(inputs.chains, [&](const ChainStep& chain) { return chain.t < inputs.plan->training_steps; });
-  return UpdateHeavyBall({inputs.potential, inputs.batches, inputs.plan, training, inputs.scratch}, momentum,
-                         &state->theta(), &state->arenas[1]);
+  return descent.Update({inputs.potential, inputs.batches, inputs.plan, training, inputs.scratch}, state);
 }
 
 }  // namespace chainfleet

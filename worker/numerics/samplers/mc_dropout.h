@@ -17,10 +17,11 @@
 namespace chainfleet {
 
 struct McDropout {
-  static constexpr const char* kArenas[] = {"theta", "momentum", "draw"};  // draw: m o theta of the last step
+  Descent descent;
   double rate = 0;
-  double momentum = 0;
 
+  // draw: m o theta of the last step
+  std::vector<std::string> Arenas() const { return descent.Arenas({"theta", "momentum", "draw"}); }
   std::string draw_arena() const { return "draw"; }
   void InitRow(SamplerState*, int64_t) const {}
   Late<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const;

@@ -54,6 +54,7 @@ struct StepInfo {
   bool kept = true;                    // false: the kernel keeps no draw of this step, whatever the job collects
   MetropolisStats metropolis;          // set by a Metropolis kernel
   std::optional<double> log_evidence;  // set by a Laplace approximation, once it exists
+  std::optional<double> step_size;     // set by a kernel that tunes its own
 };
 
 // Buffers that outlive a step only to save allocations; no part of the state.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "worker/numerics/samplers/anchored_langevin.h"
 
@@ -10,16 +11,12 @@ namespace {
 
 enum : size_t { kTheta, kMomentum, kDraw, kMean, kMeanLow, kSpread, kSpreadLow, kDeviations };
 
-bool Any(const std::vector<ChainStep>& chains) {
-  return std::any_of(chains.begin(), chains.end(), [](const ChainStep& chain) { return chain.active; });
-}
-
 }  // namespace
 
 std::vector<std::string> Swag::Arenas() const {
   std::vector<std::string> names = {"theta", "momentum", "draw", "mean", "mean_low", "spread", "spread_low"};
   for (int64_t k = 0; k < max_rank; ++k) names.push_back("deviation" + std::to_string(k));
-  return names;
+  return descent.Arenas(std::move(names));
 }
 
 Late<StepInfo> Swag::Step(const StepInputs& inputs, SamplerState* state) const {
@@ -40,7 +37,7 @@ Late<StepInfo> Swag::Step(const StepInputs& inputs, SamplerState* state) const {
   if (!Any(training)) return of_sampling;
   const StepInputs some = {inputs.potential, inputs.batches, inputs.plan, training, inputs.scratch};
   EvaluateBatches(some, state->theta());
-  const Late<StepInfo> trained = UpdateHeavyBall(some, momentum, &state->theta(), &state->arenas[kMomentum]);
+  const Late<StepInfo> trained = descent.Update(some, state);
   TakeSnapshots(some, state);
   if (!Any(sampling)) return trained;
   std::vector<StepInfo> info = trained;

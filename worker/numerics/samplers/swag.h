@@ -1,4 +1,4 @@
-// SWA (Izmailov et al., UAI 2018) and SWAG (Maddox et al., NeurIPS 2019): heavy-ball SGD, with a snapshot of theta at
+// SWA (Izmailov et al., UAI 2018) and SWAG (Maddox et al., NeurIPS 2019): descent, with a snapshot of theta at
 // the end of each data epoch from `start_epoch` on (every step for an analytic potential); then one network a step from
 // the Gaussian of the snapshots:
 //
@@ -18,13 +18,13 @@
 namespace chainfleet {
 
 struct Swag {
-  double momentum = 0;
+  Descent descent;
   int64_t start_epoch = 0;
   int64_t max_rank = 0;  // K
   double scale = 0;
 
-  // theta, momentum, draw, mean and spread in two floats each, deviation0 to deviation(K-1); numbers: {snapshots
-  // taken}.
+  // theta, momentum, draw, mean and spread in two floats each, deviation0 to deviation(K-1), the descent's own;
+  // numbers: {snapshots taken}.
   std::vector<std::string> Arenas() const;
   std::string draw_arena() const { return "draw"; }
   void InitRow(SamplerState* state, int64_t row) const { state->numbers[row] = {0}; }

@@ -97,7 +97,10 @@ class Iteration {
       if (!chains_[row].active) shifted_->CopyRow(row, *theta_);
     }
     const int64_t n = inputs_.batches->batch_size(), all = inputs_.potential->num_examples();
-    if (n > 0 && all <= std::max(n, kCurvatureExamples)) return GradientOverAllData(own_, *shifted_, gradient);
+    if (n > 0 && all <= std::max(n, kCurvatureExamples)) {
+      GradientOverAllData(own_, *shifted_, gradient);
+      return;
+    }
     EvaluateBatches(own_, *shifted_);
     Accumulate(
         gradient, &inputs_.scratch->gradient, [](int64_t) { return 1; }, false);

@@ -64,14 +64,15 @@ double BoundOf(const SghmcSpec& sampler, double k, double) {
   return sampler.scheme == SghmcScheme::kFriction ? 2 * (2 - sampler.friction) / k : 4 / k;
 }
 
-double HeavyBallBound(double momentum, double k) { return 2 * (1 + momentum) / k; }
-double BoundOf(const SgdSpec& sampler, double k, double) { return HeavyBallBound(sampler.momentum, k); }
-double BoundOf(const SwaSpec& sampler, double k, double) { return HeavyBallBound(sampler.momentum, k); }
-double BoundOf(const SwagSpec& sampler, double k, double) { return HeavyBallBound(sampler.momentum, k); }
-double BoundOf(const McDropoutSpec& sampler, double k, double) { return HeavyBallBound(sampler.momentum, k); }
-double BoundOf(const LaplaceSpec& sampler, double k, double) { return HeavyBallBound(sampler.momentum, k); }
-// The ascent step adds at most rho k to a gradient: it moves the point of convergence but does not change stability.
-double BoundOf(const SamSpec& sampler, double k, double) { return HeavyBallBound(sampler.momentum, k); }
+// Heavy-ball momentum. SAM's ascent step adds at most rho k to a gradient: it moves the point of convergence but does
+// not change stability. AdamW divides by the size of its gradients, so no step size makes it diverge.
+double BoundOf(const auto& sampler, double k, double) requires requires { sampler.momentum; }
+{
+  if constexpr (requires { sampler.optimizer; }) {
+    if (sampler.optimizer == Optimizer::kAdamw) return std::numeric_limits<double>::infinity();
+  }
+  return 2 * (1 + sampler.momentum) / k;
+}
 double BoundOf(const HmcSpec&, double k, double) { return 2 / std::sqrt(k); }
 
 }  // namespace

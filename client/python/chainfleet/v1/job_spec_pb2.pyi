@@ -63,6 +63,11 @@ class JobSpec(_message.Message):
             learned: bool
             variance: float
             def __init__(self, variance: _Optional[float] = ..., learned: bool = ...) -> None: ...
+        class HeteroscedasticGaussian(_message.Message):
+            __slots__ = ["deviation"]
+            DEVIATION_FIELD_NUMBER: _ClassVar[int]
+            deviation: str
+            def __init__(self, deviation: _Optional[str] = ...) -> None: ...
         BERNOULLI_FIELD_NUMBER: _ClassVar[int]
         CATEGORICAL_FIELD_NUMBER: _ClassVar[int]
         GAUSSIAN_FIELD_NUMBER: _ClassVar[int]
@@ -70,8 +75,8 @@ class JobSpec(_message.Message):
         bernoulli: JobSpec.Likelihood.Empty
         categorical: JobSpec.Likelihood.Empty
         gaussian: JobSpec.Likelihood.Gaussian
-        heteroscedastic_gaussian: JobSpec.Likelihood.Empty
-        def __init__(self, categorical: _Optional[_Union[JobSpec.Likelihood.Empty, _Mapping]] = ..., gaussian: _Optional[_Union[JobSpec.Likelihood.Gaussian, _Mapping]] = ..., heteroscedastic_gaussian: _Optional[_Union[JobSpec.Likelihood.Empty, _Mapping]] = ..., bernoulli: _Optional[_Union[JobSpec.Likelihood.Empty, _Mapping]] = ...) -> None: ...
+        heteroscedastic_gaussian: JobSpec.Likelihood.HeteroscedasticGaussian
+        def __init__(self, categorical: _Optional[_Union[JobSpec.Likelihood.Empty, _Mapping]] = ..., gaussian: _Optional[_Union[JobSpec.Likelihood.Gaussian, _Mapping]] = ..., heteroscedastic_gaussian: _Optional[_Union[JobSpec.Likelihood.HeteroscedasticGaussian, _Mapping]] = ..., bernoulli: _Optional[_Union[JobSpec.Likelihood.Empty, _Mapping]] = ...) -> None: ...
     class Model(_message.Message):
         __slots__ = ["builtin", "exported", "hidden", "layers", "potential", "stem", "torchscript", "vocabulary", "width"]
         BUILTIN_FIELD_NUMBER: _ClassVar[int]
@@ -181,7 +186,7 @@ class JobSpec(_message.Message):
         ttl_seconds: float
         def __init__(self, keep_last: _Optional[int] = ..., ttl_seconds: _Optional[float] = ...) -> None: ...
     class Sampler(_message.Message):
-        __slots__ = ["barker_mh", "batched_mh", "bsam", "emcmc", "emcmc_gibbs", "entropy_sgd", "entropy_sgld", "gradient_uncertainty", "hmc", "laplace", "mala", "mc_dropout", "penalty_mh", "random_walk", "sam", "sgd", "sghmc", "sgld", "swa", "swag", "tempered_mh"]
+        __slots__ = ["barker_mh", "batched_mh", "bsam", "emcmc", "emcmc_gibbs", "entropy_sgd", "entropy_sgld", "gradient_uncertainty", "hmc", "laplace", "mala", "mc_dropout", "mile", "penalty_mh", "random_walk", "sam", "sgd", "sghmc", "sgld", "swa", "swag", "tempered_mh"]
         class BatchedMh(_message.Message):
             __slots__ = ["num_batches", "proposal"]
             NUM_BATCHES_FIELD_NUMBER: _ClassVar[int]
@@ -248,26 +253,49 @@ class JobSpec(_message.Message):
             leapfrog_steps: int
             def __init__(self, leapfrog_steps: _Optional[int] = ...) -> None: ...
         class Laplace(_message.Message):
-            __slots__ = ["draws", "momentum", "structure"]
+            __slots__ = ["draws", "momentum", "optimizer", "structure"]
             DRAWS_FIELD_NUMBER: _ClassVar[int]
             MOMENTUM_FIELD_NUMBER: _ClassVar[int]
+            OPTIMIZER_FIELD_NUMBER: _ClassVar[int]
             STRUCTURE_FIELD_NUMBER: _ClassVar[int]
             draws: int
             momentum: float
+            optimizer: str
             structure: str
-            def __init__(self, structure: _Optional[str] = ..., momentum: _Optional[float] = ..., draws: _Optional[int] = ...) -> None: ...
+            def __init__(self, structure: _Optional[str] = ..., momentum: _Optional[float] = ..., draws: _Optional[int] = ..., optimizer: _Optional[str] = ...) -> None: ...
         class Mala(_message.Message):
             __slots__ = []
             def __init__(self) -> None: ...
         class McDropout(_message.Message):
-            __slots__ = ["draws", "momentum", "rate"]
+            __slots__ = ["draws", "momentum", "optimizer", "rate"]
             DRAWS_FIELD_NUMBER: _ClassVar[int]
             MOMENTUM_FIELD_NUMBER: _ClassVar[int]
+            OPTIMIZER_FIELD_NUMBER: _ClassVar[int]
             RATE_FIELD_NUMBER: _ClassVar[int]
             draws: int
             momentum: float
+            optimizer: str
             rate: float
-            def __init__(self, rate: _Optional[float] = ..., momentum: _Optional[float] = ..., draws: _Optional[int] = ...) -> None: ...
+            def __init__(self, rate: _Optional[float] = ..., momentum: _Optional[float] = ..., draws: _Optional[int] = ..., optimizer: _Optional[str] = ...) -> None: ...
+        class Mile(_message.Message):
+            __slots__ = ["decoherence_length", "energy_variance_end", "energy_variance_start", "initial_step", "optimizer_steps", "patience", "validation_fraction", "warm_up_steps"]
+            DECOHERENCE_LENGTH_FIELD_NUMBER: _ClassVar[int]
+            ENERGY_VARIANCE_END_FIELD_NUMBER: _ClassVar[int]
+            ENERGY_VARIANCE_START_FIELD_NUMBER: _ClassVar[int]
+            INITIAL_STEP_FIELD_NUMBER: _ClassVar[int]
+            OPTIMIZER_STEPS_FIELD_NUMBER: _ClassVar[int]
+            PATIENCE_FIELD_NUMBER: _ClassVar[int]
+            VALIDATION_FRACTION_FIELD_NUMBER: _ClassVar[int]
+            WARM_UP_STEPS_FIELD_NUMBER: _ClassVar[int]
+            decoherence_length: float
+            energy_variance_end: float
+            energy_variance_start: float
+            initial_step: float
+            optimizer_steps: int
+            patience: int
+            validation_fraction: float
+            warm_up_steps: int
+            def __init__(self, optimizer_steps: _Optional[int] = ..., validation_fraction: _Optional[float] = ..., patience: _Optional[int] = ..., warm_up_steps: _Optional[int] = ..., initial_step: _Optional[float] = ..., energy_variance_start: _Optional[float] = ..., energy_variance_end: _Optional[float] = ..., decoherence_length: _Optional[float] = ...) -> None: ...
         class PenaltyMh(_message.Message):
             __slots__ = ["effective_data_size", "num_batches", "penalty", "proposal"]
             EFFECTIVE_DATA_SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -290,10 +318,12 @@ class JobSpec(_message.Message):
             rho: float
             def __init__(self, rho: _Optional[float] = ..., momentum: _Optional[float] = ...) -> None: ...
         class Sgd(_message.Message):
-            __slots__ = ["momentum"]
+            __slots__ = ["momentum", "optimizer"]
             MOMENTUM_FIELD_NUMBER: _ClassVar[int]
+            OPTIMIZER_FIELD_NUMBER: _ClassVar[int]
             momentum: float
-            def __init__(self, momentum: _Optional[float] = ...) -> None: ...
+            optimizer: str
+            def __init__(self, momentum: _Optional[float] = ..., optimizer: _Optional[str] = ...) -> None: ...
         class Sghmc(_message.Message):
             __slots__ = ["friction", "noise_free_fraction", "scheme"]
             FRICTION_FIELD_NUMBER: _ClassVar[int]
@@ -311,27 +341,31 @@ class JobSpec(_message.Message):
             noise_free_fraction: float
             def __init__(self, gradient_noise: _Optional[float] = ..., noise_free_fraction: _Optional[float] = ...) -> None: ...
         class Swa(_message.Message):
-            __slots__ = ["momentum", "start_epoch"]
+            __slots__ = ["momentum", "optimizer", "start_epoch"]
             MOMENTUM_FIELD_NUMBER: _ClassVar[int]
+            OPTIMIZER_FIELD_NUMBER: _ClassVar[int]
             START_EPOCH_FIELD_NUMBER: _ClassVar[int]
             momentum: float
+            optimizer: str
             start_epoch: int
-            def __init__(self, momentum: _Optional[float] = ..., start_epoch: _Optional[int] = ...) -> None: ...
+            def __init__(self, momentum: _Optional[float] = ..., start_epoch: _Optional[int] = ..., optimizer: _Optional[str] = ...) -> None: ...
         class Swag(_message.Message):
-            __slots__ = ["diagonal", "draws", "max_rank", "momentum", "scale", "start_epoch"]
+            __slots__ = ["diagonal", "draws", "max_rank", "momentum", "optimizer", "scale", "start_epoch"]
             DIAGONAL_FIELD_NUMBER: _ClassVar[int]
             DRAWS_FIELD_NUMBER: _ClassVar[int]
             MAX_RANK_FIELD_NUMBER: _ClassVar[int]
             MOMENTUM_FIELD_NUMBER: _ClassVar[int]
+            OPTIMIZER_FIELD_NUMBER: _ClassVar[int]
             SCALE_FIELD_NUMBER: _ClassVar[int]
             START_EPOCH_FIELD_NUMBER: _ClassVar[int]
             diagonal: bool
             draws: int
             max_rank: int
             momentum: float
+            optimizer: str
             scale: float
             start_epoch: int
-            def __init__(self, momentum: _Optional[float] = ..., start_epoch: _Optional[int] = ..., diagonal: bool = ..., max_rank: _Optional[int] = ..., scale: _Optional[float] = ..., draws: _Optional[int] = ...) -> None: ...
+            def __init__(self, momentum: _Optional[float] = ..., start_epoch: _Optional[int] = ..., diagonal: bool = ..., max_rank: _Optional[int] = ..., scale: _Optional[float] = ..., draws: _Optional[int] = ..., optimizer: _Optional[str] = ...) -> None: ...
         class TemperedMh(_message.Message):
             __slots__ = ["data_size"]
             DATA_SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -349,6 +383,7 @@ class JobSpec(_message.Message):
         LAPLACE_FIELD_NUMBER: _ClassVar[int]
         MALA_FIELD_NUMBER: _ClassVar[int]
         MC_DROPOUT_FIELD_NUMBER: _ClassVar[int]
+        MILE_FIELD_NUMBER: _ClassVar[int]
         PENALTY_MH_FIELD_NUMBER: _ClassVar[int]
         RANDOM_WALK_FIELD_NUMBER: _ClassVar[int]
         SAM_FIELD_NUMBER: _ClassVar[int]
@@ -370,6 +405,7 @@ class JobSpec(_message.Message):
         laplace: JobSpec.Sampler.Laplace
         mala: JobSpec.Sampler.Mala
         mc_dropout: JobSpec.Sampler.McDropout
+        mile: JobSpec.Sampler.Mile
         penalty_mh: JobSpec.Sampler.PenaltyMh
         random_walk: JobSpec.Sampler.RandomWalk
         sam: JobSpec.Sampler.Sam
@@ -379,7 +415,7 @@ class JobSpec(_message.Message):
         swa: JobSpec.Sampler.Swa
         swag: JobSpec.Sampler.Swag
         tempered_mh: JobSpec.Sampler.TemperedMh
-        def __init__(self, sgld: _Optional[_Union[JobSpec.Sampler.Sgld, _Mapping]] = ..., emcmc: _Optional[_Union[JobSpec.Sampler.Emcmc, _Mapping]] = ..., sgd: _Optional[_Union[JobSpec.Sampler.Sgd, _Mapping]] = ..., sghmc: _Optional[_Union[JobSpec.Sampler.Sghmc, _Mapping]] = ..., emcmc_gibbs: _Optional[_Union[JobSpec.Sampler.EmcmcGibbs, _Mapping]] = ..., entropy_sgd: _Optional[_Union[JobSpec.Sampler.EntropySgd, _Mapping]] = ..., entropy_sgld: _Optional[_Union[JobSpec.Sampler.EntropySgd, _Mapping]] = ..., sam: _Optional[_Union[JobSpec.Sampler.Sam, _Mapping]] = ..., bsam: _Optional[_Union[JobSpec.Sampler.Bsam, _Mapping]] = ..., gradient_uncertainty: _Optional[_Union[JobSpec.Sampler.GradientUncertainty, _Mapping]] = ..., random_walk: _Optional[_Union[JobSpec.Sampler.RandomWalk, _Mapping]] = ..., mala: _Optional[_Union[JobSpec.Sampler.Mala, _Mapping]] = ..., hmc: _Optional[_Union[JobSpec.Sampler.Hmc, _Mapping]] = ..., penalty_mh: _Optional[_Union[JobSpec.Sampler.PenaltyMh, _Mapping]] = ..., batched_mh: _Optional[_Union[JobSpec.Sampler.BatchedMh, _Mapping]] = ..., tempered_mh: _Optional[_Union[JobSpec.Sampler.TemperedMh, _Mapping]] = ..., barker_mh: _Optional[_Union[JobSpec.Sampler.BatchedMh, _Mapping]] = ..., swa: _Optional[_Union[JobSpec.Sampler.Swa, _Mapping]] = ..., swag: _Optional[_Union[JobSpec.Sampler.Swag, _Mapping]] = ..., mc_dropout: _Optional[_Union[JobSpec.Sampler.McDropout, _Mapping]] = ..., laplace: _Optional[_Union[JobSpec.Sampler.Laplace, _Mapping]] = ...) -> None: ...
+        def __init__(self, sgld: _Optional[_Union[JobSpec.Sampler.Sgld, _Mapping]] = ..., emcmc: _Optional[_Union[JobSpec.Sampler.Emcmc, _Mapping]] = ..., sgd: _Optional[_Union[JobSpec.Sampler.Sgd, _Mapping]] = ..., sghmc: _Optional[_Union[JobSpec.Sampler.Sghmc, _Mapping]] = ..., emcmc_gibbs: _Optional[_Union[JobSpec.Sampler.EmcmcGibbs, _Mapping]] = ..., entropy_sgd: _Optional[_Union[JobSpec.Sampler.EntropySgd, _Mapping]] = ..., entropy_sgld: _Optional[_Union[JobSpec.Sampler.EntropySgd, _Mapping]] = ..., sam: _Optional[_Union[JobSpec.Sampler.Sam, _Mapping]] = ..., bsam: _Optional[_Union[JobSpec.Sampler.Bsam, _Mapping]] = ..., gradient_uncertainty: _Optional[_Union[JobSpec.Sampler.GradientUncertainty, _Mapping]] = ..., random_walk: _Optional[_Union[JobSpec.Sampler.RandomWalk, _Mapping]] = ..., mala: _Optional[_Union[JobSpec.Sampler.Mala, _Mapping]] = ..., hmc: _Optional[_Union[JobSpec.Sampler.Hmc, _Mapping]] = ..., penalty_mh: _Optional[_Union[JobSpec.Sampler.PenaltyMh, _Mapping]] = ..., batched_mh: _Optional[_Union[JobSpec.Sampler.BatchedMh, _Mapping]] = ..., tempered_mh: _Optional[_Union[JobSpec.Sampler.TemperedMh, _Mapping]] = ..., barker_mh: _Optional[_Union[JobSpec.Sampler.BatchedMh, _Mapping]] = ..., swa: _Optional[_Union[JobSpec.Sampler.Swa, _Mapping]] = ..., swag: _Optional[_Union[JobSpec.Sampler.Swag, _Mapping]] = ..., mc_dropout: _Optional[_Union[JobSpec.Sampler.McDropout, _Mapping]] = ..., laplace: _Optional[_Union[JobSpec.Sampler.Laplace, _Mapping]] = ..., mile: _Optional[_Union[JobSpec.Sampler.Mile, _Mapping]] = ...) -> None: ...
     class Schedule(_message.Message):
         __slots__ = ["constant", "cyclical", "exponential", "linear", "polynomial", "step", "swag"]
         class Cyclical(_message.Message):

@@ -43,6 +43,11 @@ TEST(NormaliseRow, ScalesAndShiftsEachChannelOfAnySize) {
         ExpectNormalised<float>(channels, channel_size, 4);
       }
     }
+    for (const int64_t columns : {5, 15, 16, 18, 40}) {
+      SCOPED_TRACE(columns);
+      ExpectNormalised<uint8_t>(columns, 1, 255);
+      ExpectNormalised<float>(columns, 1, 4);
+    }
   });
 }
 

@@ -197,6 +197,7 @@ TEST(NetworkCurvature, MatchesTheMeansAndLogVariancesOfNormals) {
   const double variance = 0.3;
   for (const LikelihoodKind& likelihood :
        {LikelihoodKind(GaussianLikelihood{.variance = variance}), LikelihoodKind(HeteroscedasticGaussianLikelihood()),
+        LikelihoodKind(HeteroscedasticGaussianLikelihood{DeviationLink::kSoftplus}),
         LikelihoodKind(GaussianLikelihood{.variance = {}, .learned = true})}) {
     SCOPED_TRACE(likelihood.index());
     const LayerList layers = {{LinearLayer{.outputs = 5}}, {ReluLayer{}}, {LinearLayer{}}};
@@ -218,7 +219,10 @@ TEST(NetworkCurvature, MatchesTheMeansAndLogVariancesOfNormals) {
       const at::Tensor hidden = at::relu(at::tensor(x, at::kDouble).view({1, 3}).matmul(w[0].t()) + w[1]);
       const at::Tensor outputs = (hidden.matmul(w[2].t()) + w[3]).squeeze(0);
       const bool fixed = std::holds_alternative<GaussianLikelihood>(likelihood) && w.size() == 4;
-      const at::Tensor log_variance = w.size() == 5 ? w[4].squeeze(0) : fixed ? at::Tensor() : outputs[1];
+      at::Tensor log_variance = w.size() == 5 ? w[4].squeeze(0) : fixed ? at::Tensor() : outputs[1];
+      if (likelihood == LikelihoodKind(HeteroscedasticGaussianLikelihood{DeviationLink::kSoftplus})) {
+        log_variance = 2 * at::log(at::softplus(log_variance) + 1e-6);
+      }
       const double v = fixed ? variance : std::exp(log_variance.item<double>());
       const auto add = [&](const at::Tensor& output, double information) {
         std::vector<at::Tensor> flat;

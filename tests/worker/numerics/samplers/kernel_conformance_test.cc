@@ -50,6 +50,8 @@ std::shared_ptr<JobPlan> PlanFor(const Case& of, const ResidentDataset& data) {
   if (!std::holds_alternative<BsamSpec>(sampler.kind)) spec.prior.kind = GaussianPrior{5};
   spec.sampler = sampler;
   spec.schedule = {StepScale::kStepSize, of.schedule.value_or(ConstantSchedule{2e-4})};
+  const bool is_mile = std::holds_alternative<MileSpec>(sampler.kind);
+  if (is_mile) spec.schedule.scale = StepScale::kLearningRate;
   spec.temperature = 0.5;
   spec.batch_size = 16;
   spec.num_steps = kSteps;
@@ -59,7 +61,8 @@ std::shared_ptr<JobPlan> PlanFor(const Case& of, const ResidentDataset& data) {
     spec.burn_in.steps = 10;
     spec.collect.every_steps = 1;
   }
-  if (!sampler.is_metropolis() && !sampler.passes_over_data()) spec.augmentation = {.crop_padding = 3, .flip = true};
+  if (!sampler.is_metropolis() && !sampler.passes_over_data() && !is_mile)
+    spec.augmentation = {.crop_padding = 3, .flip = true};
   spec.seed = 11;
   plan->dataset = data.description();
   plan->normalisation = data.description().normalisation;
@@ -240,28 +243,35 @@ std::string NameOf(const ::testing::TestParamInfo<Case>& info) {
 }
 
 constexpr CyclicalSchedule kCyclical{2e-4, 1e-6, 2};
+// All phases in kSteps steps: b, the length of the tuner's sums, is 1.
+const SamplerSpec kShortMile{MileSpec{.optimizer_steps = 3, .validation_fraction = 0.25, .warm_up_steps = 12}};
 
 INSTANTIATE_TEST_SUITE_P(
     Samplers, KernelConformance,
-    ::testing::Values(Case{{SgldSpec{}}}, Case{{SgldSpec{.noise_free_fraction = 0.5}}, kCyclical},
-                      Case{{EmcmcSpec{0.01, true}}}, Case{{EmcmcSpec{0.01, false, 0.5}}, kCyclical},
-                      Case{{EmcmcGibbsSpec{0.01, 4}}}, Case{{SgdSpec{}}}, Case{{SghmcSpec{}}},
-                      Case{{SghmcSpec{.noise_free_fraction = 0.5}}, kCyclical},
-                      Case{{SghmcSpec{.scheme = SghmcScheme::kBaoa}}}, Case{{EntropySgdSpec{0.01, 4, 0.75}}},
-                      Case{{EntropySgldSpec{0.01, 4, 0.75}}}, Case{{SamSpec{}}}, Case{{BsamSpec{.parts = 4}}},
-                      Case{{GradientUncertaintySpec{}}}, Case{{GradientUncertaintySpec{.threshold = 0}}},
-                      Case{{SwaSpec{.start_epoch = 2}}}, Case{{SwagSpec{.start_epoch = 2, .max_rank = 3, .draws = 4}}},
-                      Case{{SwagSpec{.start_epoch = 1, .diagonal = true, .draws = 4}}}, Case{{RandomWalkSpec{}}},
-                      Case{{MalaSpec{}}}, Case{{HmcSpec{3}}}, Case{{PenaltyMhSpec{.num_batches = 5}}},
-                      Case{{PenaltyMhSpec{.num_batches = 5, .penalty = Penalty::kPlain}}},
-                      Case{{PenaltyMhSpec{.proposal = Proposal::kLangevin, .num_batches = 5}}},
-                      Case{{BatchedMhSpec{.num_batches = 2}}},
-                      Case{{BatchedMhSpec{.proposal = Proposal::kLangevin, .num_batches = 2}}},
-                      Case{{TemperedMhSpec{48}}}, Case{{BarkerMhSpec{.num_batches = 5}}},
-                      Case{{BarkerMhSpec{.proposal = Proposal::kLangevin, .num_batches = 5}}},
-                      Case{{McDropoutSpec{.rate = 0.2, .draws = 4}}}, Case{{LaplaceSpec{.draws = 4}}},
-                      Case{{LaplaceSpec{.structure = CurvatureStructure::kDiagonal, .draws = 4}}},
-                      Case{{LaplaceSpec{.structure = CurvatureStructure::kFull, .draws = 4}}}),
+    ::testing::Values(
+        Case{{SgldSpec{}}}, Case{{SgldSpec{.noise_free_fraction = 0.5}}, kCyclical}, Case{{EmcmcSpec{0.01, true}}},
+        Case{{EmcmcSpec{0.01, false, 0.5}}, kCyclical}, Case{{EmcmcGibbsSpec{0.01, 4}}}, Case{{SgdSpec{}}},
+        Case{{SghmcSpec{}}}, Case{{SghmcSpec{.noise_free_fraction = 0.5}}, kCyclical},
+        Case{{SghmcSpec{.scheme = SghmcScheme::kBaoa}}}, Case{{EntropySgdSpec{0.01, 4, 0.75}}},
+        Case{{EntropySgldSpec{0.01, 4, 0.75}}}, Case{{SamSpec{}}}, Case{{BsamSpec{.parts = 4}}},
+        Case{{GradientUncertaintySpec{}}}, Case{{GradientUncertaintySpec{.threshold = 0}}},
+        Case{{SwaSpec{.start_epoch = 2}}}, Case{{SwagSpec{.start_epoch = 2, .max_rank = 3, .draws = 4}}},
+        Case{{SwagSpec{.start_epoch = 1, .diagonal = true, .draws = 4}}}, Case{{RandomWalkSpec{}}}, Case{{MalaSpec{}}},
+        Case{{HmcSpec{3}}}, Case{{PenaltyMhSpec{.num_batches = 5}}},
+        Case{{PenaltyMhSpec{.num_batches = 5, .penalty = Penalty::kPlain}}},
+        Case{{PenaltyMhSpec{.proposal = Proposal::kLangevin, .num_batches = 5}}},
+        Case{{BatchedMhSpec{.num_batches = 2}}},
+        Case{{BatchedMhSpec{.proposal = Proposal::kLangevin, .num_batches = 2}}}, Case{{TemperedMhSpec{48}}},
+        Case{{BarkerMhSpec{.num_batches = 5}}}, Case{{BarkerMhSpec{.proposal = Proposal::kLangevin, .num_batches = 5}}},
+        Case{{McDropoutSpec{.rate = 0.2, .draws = 4}}}, Case{{LaplaceSpec{.draws = 4}}},
+        Case{{LaplaceSpec{.structure = CurvatureStructure::kDiagonal, .draws = 4}}},
+        Case{{LaplaceSpec{.structure = CurvatureStructure::kFull, .draws = 4}}},
+        Case{{MileSpec{.optimizer_steps = 4, .patience = 1, .warm_up_steps = 0}}}, Case{kShortMile},
+        Case{{SgdSpec{.optimizer = Optimizer::kAdamw}}, ConstantSchedule{1e-5}},
+        Case{{SwagSpec{.start_epoch = 2, .max_rank = 3, .draws = 4, .optimizer = Optimizer::kAdamw}},
+             ConstantSchedule{1e-5}},
+        Case{{McDropoutSpec{.rate = 0.2, .draws = 4, .optimizer = Optimizer::kAdamw}}, ConstantSchedule{1e-5}},
+        Case{{LaplaceSpec{.draws = 4, .optimizer = Optimizer::kAdamw}}, ConstantSchedule{1e-5}}),
     NameOf);
 
 // Temperature 0 on all data: two seeds, from one start.

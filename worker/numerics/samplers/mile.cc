@@ -1,0 +1,250 @@
+#include "worker/numerics/samplers/mile.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "worker/numerics/kernels/minibatch_ids.h"
+#include "worker/numerics/samplers/anchored_langevin.h"
+#include "worker/numerics/samplers/full_data.h"
+#include "worker/numerics/samplers/sgd.h"
+
+namespace chainfleet {
+namespace {
+
+enum : size_t { kVelocity = 1, kGradient, kFirst, kSecond };
+
+// The numbers of a row.
+enum : size_t {
+  kBestLoss,  // lowest loss of the validation part
+  kWaited,    // steps since it was reached
+  kBegun,     // 1: the dynamics have begun
+  kEnergy,
+  kSpeed,  // length of the velocity arena's row
+  kStep,
+  kLength,
+  kMostStep,
+  kWeightedError,
+  kWeight,
+  kSeen,   // eps of part 2 so far
+  kRatio,  // sum over coordinates and pairs of part 3
+  kNumbersOfMile
+};
+
+int64_t ValidationRows(const MileSpec& spec, int64_t num_examples) {
+  return static_cast<int64_t>(spec.validation_fraction * static_cast<double>(num_examples));
+}
+
+// Ids of each row's examples in an order of its own, [C, N] as two lists: validation part, then the rest.
+struct Split {
+  std::vector<int64_t> validation, rest;
+};
+
+Split SplitRows(const StepInputs& inputs, int64_t num_validation) {
+  const int64_t all = inputs.potential->num_examples();
+  Split split;
+  for (const ChainStep& chain : inputs.chains) {
+    const KeyedPermutation permutation(Fold(chain.key, static_cast<uint64_t>(RngStream::kInit)), all);
+    for (int64_t i = 0; i < all; ++i) (i < num_validation ? split.validation : split.rest).push_back(permutation(i));
+  }
+  return split;
+}
+
+// The steps of the warm-up's parts 1 and 2 together, and where 2 begins.
+int64_t StepsOfTuner(const MileSpec& spec) { return spec.warm_up_steps * 9 / 10; }
+int64_t FirstOfPart2(const MileSpec& spec) { return spec.warm_up_steps * 8 / 10; }
+
+}  // namespace
+
+void Mile::InitRow(SamplerState* state, int64_t row) const {
+  std::vector<double>& numbers = state->numbers[row];
+  numbers.assign(kNumbersOfMile, 0);
+  numbers[kBestLoss] = numbers[kMostStep] = std::numeric_limits<double>::infinity();
+  numbers[kStep] = spec.initial_step;
+}
+
+std::vector<StepInfo> Mile::Step(const StepInputs& inputs, SamplerState* state) const {
+  const auto early = [&](const ChainStep& chain) { return chain.t < spec.optimizer_steps; };
+  const auto descending = OnlyActive(inputs.chains, early);
+  const auto moving = OnlyActive(inputs.chains, [&](const ChainStep& chain) { return !early(chain); });
+  const auto of = [&](const std::vector<ChainStep>& chains) {
+    return StepInputs{inputs.potential, inputs.batches, inputs.plan, chains, inputs.scratch};
+  };
+  std::vector<StepInfo> infos(inputs.chains.size());
+  // Evaluate everything before a row moves, because an evaluation may run out of memory.
+  std::vector<ChainStep> training;
+  if (Any(descending)) training = PrepareDescent(of(descending), state);
+  if (Any(moving)) Move(of(moving), state, &infos);
+  if (!Any(descending)) return infos;
+  Late<PassOutcome> updated;
+  if (Any(training)) {
+    updated = UpdateAdamw(of(training), 0.9, &state->theta(), {&state->arenas[kFirst], &state->arenas[kSecond]},
+                          &inputs.scratch->Arena(3, state->theta()));
+  }
+  for (size_t row = 0; row < infos.size(); ++row) {
+    if (!descending[row].active) continue;
+    infos[row].energy = state->numbers[row][kEnergy];
+    infos[row].finite = std::isfinite(infos[row].energy) && (!training[row].active || updated[row].check == 0);
+  }
+  return infos;
+}
+
+std::vector<ChainStep> Mile::PrepareDescent(const StepInputs& inputs, SamplerState* state) const {
+  const int64_t all = inputs.potential->num_examples(), held_out = ValidationRows(spec, all);
+  std::vector<ChainStep> training = inputs.chains;
+  for (size_t row = 0; row < training.size(); ++row) {
+    training[row].active = training[row].active && state->numbers[row][kWaited] < static_cast<double>(spec.patience);
+  }
+  if (!Any(training)) return training;
+  const StepInputs some = {inputs.potential, inputs.batches, inputs.plan, training, inputs.scratch};
+  const Split split = held_out == 0 ? Split() : SplitRows(inputs, held_out);
+  std::vector<double> losses;
+  if (held_out > 0) losses = LossOver(some, state->theta(), {split.validation.data(), held_out});
+  const Late<double> energies =
+      GradientOver(some, state->theta(), {held_out > 0 ? split.rest.data() : nullptr, all - held_out},
+                   &inputs.scratch->Arena(3, state->theta()));
+  for (size_t row = 0; row < training.size(); ++row) {
+    if (!training[row].active) continue;
+    std::vector<double>& numbers = state->numbers[row];
+    numbers[kEnergy] = energies[row];
+    if (held_out == 0) continue;
+    ++numbers[kWaited];
+    if (losses[row] >= numbers[kBestLoss]) continue;
+    numbers[kBestLoss] = losses[row];
+    numbers[kWaited] = 0;
+    state->arenas[kVelocity].CopyRow(static_cast<int64_t>(row), state->theta());
+  }
+  return training;
+}
+
+// Draws a velocity, and computes the gradient at the theta where the dynamics begin.
+void Mile::Begin(const StepInputs& inputs, SamplerState* state) const {
+  auto beginning = inputs.chains;
+  for (size_t row = 0; row < beginning.size(); ++row) {
+    beginning[row].active = beginning[row].active && state->numbers[row][kBegun] == 0;
+  }
+  if (!Any(beginning)) return;
+  for (size_t row = 0; row < beginning.size(); ++row) {
+    if (!beginning[row].active || !std::isfinite(state->numbers[row][kBestLoss])) continue;
+    state->theta().CopyRow(static_cast<int64_t>(row), state->arenas[kVelocity]);
+  }
+  const StepInputs some = {inputs.potential, inputs.batches, inputs.plan, beginning, inputs.scratch};
+  ThetaArena* gradient = &inputs.scratch->Arena(2, state->theta());
+  const Late<double> energies = WholeGradient(some, &state->theta(), gradient);
+  const std::vector<double> speeds = DrawVelocity(some, &state->arenas[kVelocity]);
+  const auto dimension = static_cast<double>(state->theta().layout().num_parameters());
+  for (size_t row = 0; row < beginning.size(); ++row) {
+    if (!beginning[row].active) continue;
+    std::vector<double>& numbers = state->numbers[row];
+    numbers[kBegun] = 1;
+    numbers[kEnergy] = energies[row];
+    numbers[kSpeed] = speeds[row];
+    numbers[kLength] = spec.decoherence_length.value_or(std::max(std::sqrt(dimension), 15.0));
+    state->arenas[kGradient].CopyRow(static_cast<int64_t>(row), *gradient);
+  }
+}
+
+void Mile::Move(const StepInputs& inputs, SamplerState* state, std::vector<StepInfo>* infos) const {
+  Begin(inputs, state);
+  StepScratch& scratch = *inputs.scratch;
+  ThetaArena* theta = &state->theta();
+  // Create the last arena first, because creating one may move the others.
+  scratch.Arena(3, *theta);
+  const Microcanonical from = {theta, &state->arenas[kVelocity], &state->arenas[kGradient]};
+  const Microcanonical to = {&scratch.Arena(0, *theta), &scratch.Arena(1, *theta), &scratch.Arena(2, *theta)};
+  std::vector<MicrocanonicalRow> rows(inputs.chains.size());
+  for (size_t row = 0; row < rows.size(); ++row) {
+    const std::vector<double>& numbers = state->numbers[row];
+    rows[row] = {numbers[kEnergy], numbers[kSpeed], numbers[kStep], numbers[kLength]};
+  }
+  const auto moves = MoveMicrocanonically(inputs, rows, from, to);
+  const auto dimension = static_cast<double>(theta->layout().num_parameters());
+  auto moved = inputs.chains;
+  for (size_t row = 0; row < rows.size(); ++row) {
+    if (!inputs.chains[row].active) continue;
+    std::vector<double>& numbers = state->numbers[row];
+    StepInfo& info = (*infos)[row];
+    info.energy = numbers[kEnergy];
+    info.step_size = numbers[kStep];
+    const int64_t step = inputs.chains[row].t - spec.optimizer_steps;
+    const bool tunes = step < StepsOfTuner(spec);
+    moved[row].active = tunes ? TuneStep(moves[row], step, dimension, &numbers) : moves[row].finite;
+    info.finite = std::isfinite(info.energy) && (tunes || moved[row].active);
+    if (!moved[row].active) continue;
+    numbers[kEnergy] = moves[row].energy;
+    numbers[kSpeed] = moves[row].length;
+    const auto r = static_cast<int64_t>(row);
+    from.theta->CopyRow(r, *to.theta);
+    from.velocity->CopyRow(r, *to.velocity);
+    from.gradient->CopyRow(r, *to.gradient);
+  }
+  if (spec.decoherence_length) return;
+  const StepInputs tuned = {inputs.potential, inputs.batches, inputs.plan, moved, &scratch};
+  TakeMoments(tuned, state);
+  TakeSums(tuned, state);
+}
+
+bool Mile::TuneStep(const MicrocanonicalMove& move, int64_t step, double dimension,
+                    std::vector<double>* numbers) const {
+  constexpr double kDecay = 99.0 / 101, kSpread = 9, kBackOff = 0.8;
+  double& eps = (*numbers)[kStep];
+  if (!move.finite) {
+    eps = (*numbers)[kMostStep] = kBackOff * eps;
+    return false;
+  }
+  const double done = static_cast<double>(step) / static_cast<double>(StepsOfTuner(spec) + 1);
+  const double target = spec.energy_variance_start + (spec.energy_variance_end - spec.energy_variance_start) * done;
+  const double excess = move.energy_error * move.energy_error / (dimension * target) + 1e-8;
+  const double far = std::log(excess) / kSpread, weight = std::exp(-far * far / 2);
+  double &error = (*numbers)[kWeightedError], &weights = (*numbers)[kWeight];
+  error = kDecay * error + weight * excess / std::pow(eps, 6);
+  weights = kDecay * weights + weight;
+  eps = std::min(std::pow(error / weights, -1.0 / 6), (*numbers)[kMostStep]);
+  return true;
+}
+
+void Mile::TakeMoments(const StepInputs& inputs, SamplerState* state) const {
+  const int64_t last = spec.optimizer_steps + StepsOfTuner(spec) - 1;
+  const auto due = OnlyActive(inputs.chains, [&](const ChainStep& chain) {
+    return chain.t >= spec.optimizer_steps + FirstOfPart2(spec) && chain.t <= last;
+  });
+  if (!Any(due)) return;
+  const auto variances = RunPass(Pass::kMoments, {&state->arenas[kFirst], &state->arenas[kSecond], &state->theta()},
+                                 due, [&](int64_t row, float* s) {
+                                   std::vector<double>& numbers = state->numbers[row];
+                                   numbers[kSeen] += numbers[kStep];
+                                   s[0] = static_cast<float>(numbers[kStep] / numbers[kSeen]);
+                                 });
+  for (size_t row = 0; row < due.size(); ++row) {
+    if (due[row].active && due[row].t == last) state->numbers[row][kLength] = std::sqrt(variances[row].sum);
+  }
+}
+
+void Mile::TakeSums(const StepInputs& inputs, SamplerState* state) const {
+  const auto dimension = static_cast<double>(state->theta().layout().num_parameters());
+  const int64_t pairs = std::clamp<int64_t>(static_cast<int64_t>(100 / dimension), 2, 10);
+  const int64_t b = (spec.warm_up_steps - StepsOfTuner(spec)) / (2 * pairs);
+  const auto step_of = [&](const ChainStep& chain) { return chain.t - spec.optimizer_steps - StepsOfTuner(spec); };
+  const auto due = OnlyActive(
+      inputs.chains, [&](const ChainStep& chain) { return step_of(chain) >= 0 && step_of(chain) < 2 * pairs * b; });
+  if (!Any(due)) return;
+  ThetaArena *sums = &state->arenas[kFirst], *variances = &state->arenas[kSecond];
+  RunPass(Pass::kAccumulate, {sums, &state->theta()}, due, [&](int64_t row, float* s) {
+    const int64_t step = step_of(due[row]);
+    s[0] = step / b % 2 == 0 ? 1.0f : -1.0f;
+    s[1] = step % (2 * b) == 0 ? 0.0f : 1.0f;
+  });
+  const auto ending = OnlyActive(due, [&](const ChainStep& chain) { return (step_of(chain) + 1) % (2 * b) == 0; });
+  if (!Any(ending)) return;
+  const auto ratios = RunPass(Pass::kSquareRatio, {sums, variances}, ending, [](int64_t, float*) {});
+  for (size_t row = 0; row < ending.size(); ++row) {
+    if (!ending[row].active) continue;
+    std::vector<double>& numbers = state->numbers[row];
+    numbers[kRatio] += ratios[row].sum;
+    if (step_of(ending[row]) + 1 < 2 * pairs * b) continue;
+    const double tau = numbers[kRatio] / (dimension * static_cast<double>(2 * pairs * b));
+    if (std::isfinite(tau) && tau > 0) numbers[kLength] = 0.4 * numbers[kStep] * tau;
+  }
+}
+
+}  // namespace chainfleet

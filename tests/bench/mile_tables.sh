@@ -33,7 +33,7 @@ dataset: {name: $table-train}
 likelihood: {heteroscedastic_gaussian: {deviation: softplus}}
 prior: {gaussian: {precision: 1}}
 sampler: {$4}
-learning_rate: {constant: 0.001}
+learning_rate: 0.001
 batch_size: $rows
 num_steps: $5
 chains: $3

@@ -1,7 +1,7 @@
 // The cost of a step of each sampler relative to SGD without momentum, all in turn, on two threads: 16 chains in one
 // batch, minibatch 128. `sgld_update` and `emcmc_update` are the fused updates alone, over as much memory; the cost of
 // noise is part of them. Per-example norms: gradient_uncertainty with sgld; cnn5, which takes them layer by layer, with
-// two chains, minibatch 32 and few examples.
+// two chains, minibatch 32 and few examples. MILE: against SGD on the same 1,200 examples, one gradient a step.
 #include <ATen/Parallel.h>
 #include <benchmark/benchmark.h>
 
@@ -36,7 +36,8 @@ Alternative Stepping(const Setting& setting, const std::shared_ptr<const Residen
   plan->spec.model.kind = BuiltinModel{setting.model, {}};
   if (!std::holds_alternative<BsamSpec>(sampler.kind)) plan->spec.prior.kind = GaussianPrior{25};
   plan->spec.sampler = sampler;
-  plan->spec.schedule = {StepScale::kStepSize, ConstantSchedule{kStepSize}};
+  const bool has_rate = std::holds_alternative<MileSpec>(sampler.kind);
+  plan->spec.schedule = {has_rate ? StepScale::kLearningRate : StepScale::kStepSize, ConstantSchedule{kStepSize}};
   plan->spec.temperature = kTemperature;
   plan->spec.batch_size = setting.batch_size;
   plan->spec.num_steps = int64_t{1} << 40;
@@ -109,6 +110,14 @@ void RunNorms(benchmark::State& state, const Setting& setting) {
                      Stepping(setting, data, "norms", {GradientUncertaintySpec{.threshold = 0}})});
 }
 
+void RunMile(benchmark::State& state, const Setting& setting) {
+  at::set_num_threads(2);
+  const auto data = SyntheticImages(setting.examples);
+  const MileSpec dynamics{.optimizer_steps = 0, .warm_up_steps = 0, .decoherence_length = 1};
+  StepInTurn(state, {Stepping(setting, data, "sgd_plain", {SgdSpec{.momentum = 0}}),
+                     Stepping(setting, data, "mile", {dynamics})});
+}
+
 void Register(const std::string& name, const Setting& setting, void (*run)(benchmark::State&, const Setting&)) {
   const auto function = [=](benchmark::State& state) { run(state, setting); };
   benchmark::RegisterBenchmark((name + "/" + setting.model).c_str(), function)
@@ -123,6 +132,7 @@ const bool registered = [] {
     Register("example_norms", {model}, RunNorms);
   }
   Register("example_norms", {"cnn5", 2, 32, 128}, RunNorms);
+  Register("mile_step", {"mlp", 4, 1200, 1200}, RunMile);
   return true;
 }();
 

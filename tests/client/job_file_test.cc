@@ -54,6 +54,13 @@ TEST(JobFile, ReadsYamlWithEveryTypeOfField) {
   EXPECT_FALSE(spec.has_batch_size());
 }
 
+TEST(JobFile, TakesAPlainNumberForAConstantSchedule) {
+  EXPECT_EQ(Parse("name: a\nlearning_rate: 1e-3\n").learning_rate().constant(), 1e-3);
+  EXPECT_EQ(Parse("name: a\nstep_size: {constant: 0.5}\n").step_size().constant(), 0.5);
+  EXPECT_THAT(Errors("learning_rate: fast\n"),
+              ElementsAre("job.yaml:1: learning_rate: expects a number, got \"fast\""));
+}
+
 TEST(JobFile, AListOfNumbersIsNotEmpty) {
   EXPECT_THAT(Errors("name: a\nsweep:\n  temperature: [1, 2]\n  eta: []\n"),
               ElementsAre("job.yaml:4: sweep.eta: expects at least one number, or to be left out, got an empty list"));

@@ -66,6 +66,17 @@ std::vector<FieldViolation> WithoutMatch(const std::vector<std::string>& pattern
   return violations;
 }
 
+// Returns the tensors of one draw if `tensors` are those of a chain's draws, "theta/NAME" [draw, ...]; else `tensors`.
+std::vector<TensorSignature> OfOneDraw(const std::vector<TensorSignature>& tensors) {
+  constexpr std::string_view kDraws = "theta/";
+  std::vector<TensorSignature> drawn;
+  for (const TensorSignature& tensor : tensors) {
+    if (!tensor.name.starts_with(kDraws) || tensor.shape.empty()) continue;
+    drawn.push_back({tensor.name.substr(kDraws.size()), tensor.type, {tensor.shape.begin() + 1, tensor.shape.end()}});
+  }
+  return drawn.empty() ? tensors : drawn;
+}
+
 bool IsCalledAParameter(const std::string& name) {
   return name == "weight" || name == "bias" || name.ends_with(".weight") || name.ends_with(".bias");
 }
@@ -92,8 +103,9 @@ std::string WhyUnread(const std::vector<TensorSignature>& inputs, const std::vec
 }
 
 std::string WhyNoStart(const std::vector<TensorSignature>& tensors, const std::vector<ParameterShape>& parameters) {
+  const std::vector<TensorSignature> of_start = OfOneDraw(tensors);
   std::map<std::string, const TensorSignature*> unused;
-  for (const TensorSignature& tensor : tensors) unused[tensor.name] = &tensor;
+  for (const TensorSignature& tensor : of_start) unused[tensor.name] = &tensor;
   std::vector<std::string> missing, strange;
   for (const ParameterShape& parameter : parameters) {
     const auto found = unused.extract(parameter.name);

@@ -59,13 +59,17 @@ class Exported(unittest.TestCase):
         refused = self.fleet.run("delete", "model", "mlp", "--yes")
         self.assertIn(job, refused.stderr)
 
-    def test_a_file_of_training_mode_samples_as_it_says(self):
+    def put_bars(self):
         images, labels = self.fleet.path("images.npy"), self.fleet.path("labels.npy")
         classes = [i % 10 for i in range(300)]  # a class has a row of the image that is bright
         pixels = [float(8 * (i // 10 % 2) + j % 8 - 4 + 9 * (j // 8 == classes[i] % 8) - 5 * (classes[i] > 7)) for i in range(300) for j in range(64)]
         fleets.write_npy(images, "<f4", (300, 1, 8, 8), struct.pack("<19200f", *pixels))
         fleets.write_npy(labels, "<i8", (300,), struct.pack("<300q", *classes))
         self.fleet.run("dataset", "put", "bars", images, labels, check=True)
+        return images
+
+    def test_a_file_of_training_mode_samples_as_it_says(self):
+        self.put_bars()
         self.put("trains", "train_norm")
         self.assertIn('name: "6.running_var"', self.fleet.run("describe", "model", "trains", check=True).stdout)
         job = self.fleet.submit(self.job("trains", "bars"))
@@ -195,17 +199,71 @@ class Exported(unittest.TestCase):
             bias = archive.read(next(name for name in archive.namelist() if name.endswith("5.bias.npy")))
         turned = bytes(b ^ 0x80 if at % 4 == 3 else b for at, b in enumerate(tensors["5.bias"]))
         self.assertTrue(bias.endswith(tensors["5.bias"] + turned))
-        self.fleet.run("export", job, "--format", "safetensors", "-o", self.fleet.path("draws"), check=True)
-        drawn = [self.fleet.path("draws", f"chain-000{chain}.safetensors") for chain in range(2)]
-        again = self.fleet.run("import", "again", "--model", os.path.join(DATA, "mlp.pt2"), "--weights", *drawn, "--dataset", "wide-6",
-                               "-o", "name", check=True).stdout.strip()
-        rows = self.fleet.path("rows.npy")
-        fleets.write_npy(rows, "<f4", (9, 6), struct.pack("<54f", *[i / 27 - 1 for i in range(54)]))
-        answers = [self.fleet.json("predict", name, "--input", rows)["scores"] for name in (job, again)]
-        self.assertEqual(answers[0], answers[1])
         refused = self.fleet.run("import", "other", "--model", os.path.join(DATA, "norm.pt2"), "--weights", paths[0], "--dataset", "wide-6")
         self.assertNotEqual(refused.returncode, 0)
         self.assertIn("the network takes float32 [n, 8], the data set has float32 [n, 6]", refused.stderr)
+        self.assertEqual([name for name in self.models() if name.startswith("other")], [], "a failed import leaves nothing")
+
+    def models(self):
+        return self.fleet.run("model", "list", "-o", "name", check=True).stdout.split()
+
+    def imported(self, name, *arguments):
+        return self.fleet.run("import", name, *arguments, "-o", "name", check=True).stdout.strip()
+
+    def answers(self, job, rows, kinds):
+        path = self.fleet.path(f"{job}.npz")
+        self.fleet.run("predict", job, "--input", rows, "--kinds", kinds, "--output", path, check=True)
+        with zipfile.ZipFile(path) as archive:
+            return {name: archive.read(name) for name in archive.namelist() if name.endswith(".npy")}
+
+    def exported(self, name, *options):
+        """Returns all that an export has of each chain but its steps: draws of all kinds, weights and statistics."""
+        self.fleet.run("export", name, "--format", "safetensors", "-o", self.fleet.path(f"draws-{name}"), *options, check=True)
+        chains = []
+        for chain in sorted(os.listdir(self.fleet.path(f"draws-{name}"))):
+            if chain.endswith(".safetensors"):
+                with open(self.fleet.path(f"draws-{name}", chain), "rb") as file:
+                    length = int.from_bytes(file.read(8), "little")
+                    header, data = json.loads(file.read(length)), file.read()
+                chains.append({key: data[slice(*about["data_offsets"])] for key, about in header.items() if key not in ("__metadata__", "steps")})
+        return chains
+
+    def test_chains_that_were_exported_are_imported_to_the_bit(self):
+        images = self.put_bars()
+        self.put("anchored", "train_norm")
+        job = self.fleet.submit(self.job("anchored", "bars").replace("sgld: {}", "emcmc: {}").replace("epochs_of_cycle: 4", "epochs_of_cycle: 10"))
+        self.fleet.run("wait", job, "--timeout", "120s", check=True)
+        drawn = self.exported(job)
+        self.assertEqual(len(drawn), 2)
+        self.assertEqual(len(drawn[0]["theta_a/6.running_var"]), 10 * 12 * 4)
+        arguments = ["--model", os.path.join(DATA, "train_norm.pt2"), "--weights", self.fleet.path(f"draws-{job}"), "--dataset", "bars"]
+        again = self.imported("again", *arguments)
+        self.assertEqual(self.exported(again), drawn)
+        kinds = [self.answers(job, images, kind) for kind in ("theta", "theta_a")]
+        self.assertNotEqual(kinds[0], kinds[1])
+        self.assertEqual([self.answers(again, images, kind) for kind in ("theta", "theta_a")], kinds)
+
+    def test_chains_of_different_lengths_and_weights_are_imported(self):
+        self.put("walks", "mlp")
+        walk = self.job("walks").replace("sgld: {}", "random_walk: {}").replace("learning_rate: {constant: 0.05}", "step_size: {constant: 0.004}")
+        walk = walk.replace("num_epochs: 40", "num_steps: 40").replace("batch_size: 50\n", "").replace("{last_epochs_of_cycle: 4}", "{every_steps: 1}")
+        job = self.fleet.submit(walk.replace("temperature: 1.0e-3\n", ""))
+        self.fleet.run("wait", job, "--timeout", "120s", check=True)
+        drawn = self.exported(job, "--weighted")
+        self.assertNotEqual(len(drawn[0]["weights"]), len(drawn[1]["weights"]))
+        again = self.imported("walked", "--model", os.path.join(DATA, "mlp.pt2"), "--weights", self.fleet.path(f"draws-{job}"), "--dataset", "wide-6")
+        self.assertEqual(self.exported(again, "--weighted"), drawn)
+
+    def test_a_sampled_part_is_imported(self):
+        self.put("trunk", "mlp")
+        job = self.fleet.submit(self.job("trunk") + 'sample: ["5.*"]\ninit: {model: true}\n')
+        self.fleet.run("wait", job, "--timeout", "120s", check=True)
+        drawn = self.exported(job)
+        arguments = ["--model", os.path.join(DATA, "mlp.pt2"), "--weights", self.fleet.path(f"draws-{job}"), "--dataset", "wide-6"]
+        refused = self.fleet.run("import", "whole", *arguments)
+        self.assertIn("lacks 0.weight, 0.bias", refused.stderr)
+        self.assertEqual([name for name in self.models() if name.startswith("whole")], [])
+        self.assertEqual(self.exported(self.imported("part", *arguments, "--sample", "5.*")), drawn)
 
     def test_networks_that_do_not_fit_are_refused_at_submit(self):
         self.put("narrow", "mlp")

@@ -4,6 +4,7 @@ import pathlib
 import tempfile
 import unittest
 import urllib.request
+import zipfile
 
 import python_package  # noqa: F401  first: it says where the next ones are
 from real_torch import torch
@@ -201,6 +202,68 @@ class Torch(ConnectedFleet):
         again = self.fleet.import_networks(nets[0], [job.draws().get(chain, 0).parameters for chain in range(3)], (ROWS, y),
                                            name="again", progress=False)
         numpy.testing.assert_array_equal(again.predict(HELD_OUT).mean_probability, job.predict(HELD_OUT).mean_probability)
+
+        self.assertNotIn("other-0", [model.name for model in self.fleet.models()], "a failed import leaves nothing")
+
+    def test_exported_chains_are_imported_to_the_bit(self):
+        net, y = Net(2), numpy.arange(600) % 2
+        given = {"data": (ROWS, y), "training": True, "progress": False}
+        job = self.fleet.sample(net, sampler=cf.EMCMC(eta=4e-4), chains=2, epochs=20, learning_rate=0.1,
+                                collect=cf.Collect(last_epochs_of_cycle=10), **given)
+        with tempfile.TemporaryDirectory() as folder:
+            job.export(folder, "safetensors")
+            again = self.fleet.import_networks(net, pathlib.Path(folder), given.pop("data"), name="exported", **given)
+        for kind in ("theta", "theta_a"):
+            for chain in range(2):
+                for index in range(10):
+                    draws = [one.draws()[kind].get(chain, index).parameters for one in (job, again)]
+                    self.assertEqual(list(draws[0]), list(draws[1]))
+                    self.assertIn("norm.running_mean", draws[0])
+                    for name in draws[0]:
+                        numpy.testing.assert_array_equal(draws[0][name], draws[1][name])
+            numpy.testing.assert_array_equal(*[one.predict(HELD_OUT, kinds=[kind]).mean_probability for one in (job, again)])
+
+    def test_batch_norm_in_training_mode_is_imported_with_each_network(self):
+        nets = [Net(2) for _ in range(3)]
+        for i, net in enumerate(nets):
+            net.norm.running_mean.fill_(i)
+        job = self.fleet.import_networks(nets[0], [net.state_dict() for net in nets], (ROWS, numpy.arange(600) % 2), name="norms",
+                                         training=True, progress=False)
+        for chain, net in enumerate(nets):
+            numpy.testing.assert_array_equal(job.draws().get(chain, 0).parameters["norm.running_mean"], net.norm.running_mean.numpy())
+
+    def test_networks_of_a_file_are_imported(self):
+        folder = pathlib.Path(__file__).parents[1] / "data" / "exported"
+        data = numpy.random.default_rng(1).normal(size=(60, 1, 8, 8)).astype(numpy.float32), numpy.arange(60) % 10
+
+        def state_of(path):
+            with zipfile.ZipFile(path) as archive:
+                weights = f"{path.stem}/data/weights/"
+                entries = json.loads(archive.read(weights + "model_weights_config.json"))["config"]
+                return {name: numpy.frombuffer(archive.read(weights + entry["path_name"]), "<f4").reshape([size["as_int"] for size in entry["tensor_meta"]["sizes"]])
+                        for name, entry in entries.items() if not name.endswith("num_batches_tracked")}
+
+        state = state_of(folder / "train_norm.pt2")
+        other = {**state, "1.running_mean": numpy.arange(4, dtype=numpy.float32)}
+        job = self.fleet.import_networks(folder / "train_norm.pt2", [state, other], data, name="of-file", progress=False)
+        kept = [job.draws().get(chain, 0).parameters["1.running_mean"] for chain in range(2)]
+        numpy.testing.assert_array_equal(kept, [state["1.running_mean"], numpy.arange(4)])
+        before = [model.name for model in self.fleet.models()]
+        evaluating = folder / "conv.pt2"
+        state = state_of(evaluating)
+        other = {**state, "1.running_mean": state["1.running_mean"] + 1}
+        with self.assertRaisesRegex(cf.errors.InvalidArgument, "another 1.running_mean than the module"):
+            self.fleet.import_networks(evaluating, [state, other], data, name="evaluating", progress=False)
+        self.assertEqual([model.name for model in self.fleet.models()], before)
+
+    def test_many_networks_are_chains_of_several_draws(self):
+        states = [Net(2).state_dict() for _ in range(2)]
+        states = [{name: value + i if value.is_floating_point() and "running" not in name else value for name, value in states[0].items()} for i in range(300)]
+        net = Net(2)
+        net.load_state_dict(states[0])
+        job = self.fleet.import_networks(net, states, (ROWS, numpy.arange(600) % 2), name="many", progress=False)
+        self.assertEqual(len(job.draws()), 300)
+        numpy.testing.assert_array_equal(job.draws().get(149, 1).parameters["out.bias"], states[299]["out.bias"].numpy())
 
     def test_a_part_of_a_module_is_sampled_and_averaged_here_and_from_files(self):
         net = Net(2)

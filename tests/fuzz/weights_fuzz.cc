@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <string>
 
-#include "client/cli/state_dicts.h"
 #include "core/store/draw_codec/object_names.h"
 #include "core/store/draw_codec/segment_codec.h"
 #include "core/store/draw_codec/weights_file.h"
@@ -42,6 +41,16 @@ void CheckAccepted(const Safetensors& file, const std::string& bytes) {
           "a file that is read can be written and read");
 }
 
+void CheckDraws(const Safetensors& file, const std::string& bytes) {
+  const auto draws = chainfleet::NumDrawsIn(SignaturesOf(file));
+  Require(draws.ok() || absl::IsInvalidArgument(draws.status()), "a refusal is INVALID_ARGUMENT");
+  if (draws.value_or(0) == 0) return;
+  for (const TensorView& tensor : DrawIn(file, chainfleet::DrawKind::kTheta, *draws - 1).tensors) {
+    const char* const end = bytes.data() + bytes.size();
+    Require(tensor.data >= bytes.data() && tensor.data + tensor.size_bytes <= end, "a draw is within the file");
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -53,8 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto weights = chainfleet::ReadWeights(bytes);
   Require(header.ok() == weights.ok(), "the header alone gets the same answer");
   if (weights.ok()) Require(SignaturesOf(*weights).size() == weights->tensors.size(), "each tensor has a signature");
-  const auto dicts = chainfleet::StateDictsOf(bytes);
-  Require(dicts.ok() || absl::IsInvalidArgument(dicts.status()), "a refusal is INVALID_ARGUMENT");
+  if (weights.ok()) CheckDraws(*weights, bytes);
   const auto segment = chainfleet::DecodeSegment(bytes);
   if (segment.ok()) {
     Require(!segment->draws.empty(), "a segment has draws");

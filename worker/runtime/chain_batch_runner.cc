@@ -106,6 +106,7 @@ void ChainBatchRunner::Join(const LoadedChain& loaded) {
   row.lease = loaded.chain.lease();
   row.step = row.saved_step = grant.progress.step;
   row.saved_at = clock_->Monotonic();
+  if (loaded.weights != nullptr && HoldsDraws(grant)) row.weights = loaded.weights;
   (*part)->rows.emplace(index, std::move(row));
 }
 
@@ -163,7 +164,7 @@ bool ChainBatchRunner::ParkOrReturn(Part* part) {
       part->batch->RemoveChain(index);
       row.in_batch = false;
     } else if (row.parked && row.standing.may_step) {
-      const absl::Status status = part->batch->AddChain(index, row.parked);
+      const absl::Status status = part->batch->AddChain(index, row.parked, row.weights.get());
       if (!status.ok()) {
         Fail(part, &row, std::string(status.message()));
         continue;

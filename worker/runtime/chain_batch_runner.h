@@ -64,6 +64,7 @@ class ChainBatchRunner {
     bool in_batch = true;
     bool leaving = false;
     std::optional<std::string> parked;
+    std::shared_ptr<const std::string> weights;  // the file that its batch borrows; null unless it HoldsDraws
     std::vector<Draw> draft;
     absl::Duration draft_since;
     int64_t saved_step = 0;  // step of the last closed resume point

@@ -6,10 +6,18 @@
 #include <vector>
 
 #include "core/store/draw_codec/sha256.h"
+#include "core/store/draw_codec/weights_file.h"
 #include "worker/numerics/models/model_file.h"
 #include "worker/numerics/tensors/torch_errors.h"
 
 namespace chainfleet {
+
+bool HoldsDraws(const Grant& grant) {
+  const std::vector<StoredModel>& files = grant.plan->weights;
+  if (files.empty()) return false;
+  const auto& signature = files[static_cast<size_t>(grant.chain.index) % files.size()].signature;
+  return signature && NumDrawsIn(signature->parameters).value_or(0) > 0;
+}
 
 // The shards of one data set that is being fetched. One after the other, because they share one channel anyway.
 struct InputCache::Assembly {
@@ -108,8 +116,14 @@ void ChainLoader::LoadModule(const std::shared_ptr<LoadedChain>& loaded, const D
 }
 
 void ChainLoader::LoadStart(const std::shared_ptr<LoadedChain>& loaded, const Done<LoadedChain>& done) {
+  const Grant& grant = loaded->chain.grant;
+  if (grant.progress.resume_point && !HoldsDraws(grant)) return LoadResumePoint(loaded, done);
+  LoadWeights(loaded, done);
+}
+
+void ChainLoader::LoadResumePoint(const std::shared_ptr<LoadedChain>& loaded, const Done<LoadedChain>& done) {
   const auto& resume_point = loaded->chain.grant.progress.resume_point;
-  if (!resume_point) return LoadWeights(loaded, done);
+  if (!resume_point) return done(std::move(*loaded));
   if (!resume_point->object) {
     if (Sha256Hex(resume_point->inline_bytes) != resume_point->sha256) {
       return done(absl::DataLossError("the resume point of " + ToString(loaded->chain.grant.chain) + " at step " +
@@ -128,14 +142,14 @@ void ChainLoader::LoadStart(const std::shared_ptr<LoadedChain>& loaded, const Do
 
 void ChainLoader::LoadWeights(const std::shared_ptr<LoadedChain>& loaded, const Done<LoadedChain>& done) {
   const Grant& grant = loaded->chain.grant;
-  if (grant.plan->weights.empty()) return done(std::move(*loaded));
+  if (grant.plan->weights.empty()) return LoadResumePoint(loaded, done);
   const StoredModel& file = grant.plan->weights[grant.chain.index % grant.plan->weights.size()];
-  inputs_->GetWeights(
-      file.object, [loaded, done, name = file.name](const absl::StatusOr<std::shared_ptr<const std::string>>& bytes) {
-        if (!bytes.ok()) return done(Annotate(bytes.status(), "model " + name));
-        loaded->weights = *bytes;
-        done(std::move(*loaded));
-      });
+  inputs_->GetWeights(file.object, [this, loaded, done,
+                                    name = file.name](const absl::StatusOr<std::shared_ptr<const std::string>>& bytes) {
+    if (!bytes.ok()) return done(Annotate(bytes.status(), "model " + name));
+    loaded->weights = *bytes;
+    LoadResumePoint(loaded, done);
+  });
 }
 
 }  // namespace chainfleet

@@ -26,9 +26,13 @@ struct JobInputs {
 struct LoadedChain {
   LeasedChain chain;
   JobInputs inputs;
-  std::optional<std::string> resume_point;     // nullopt: starts at step 0
-  std::shared_ptr<const std::string> weights;  // bytes of its file of init.weights, for a start at step 0; else null
+  std::optional<std::string> resume_point;  // nullopt: starts at step 0
+  // Bytes of its file of init.weights, for a start at step 0 or if it HoldsDraws; else null.
+  std::shared_ptr<const std::string> weights;
 };
+
+// True if the chain's file of init.weights has its draws, which it needs at each step.
+bool HoldsDraws(const Grant& grant);
 
 // Checks a module's file before any other use. The check may block, so `executor` is a separate one.
 struct ModuleCheck {
@@ -83,6 +87,7 @@ class ChainLoader {
  private:
   void LoadModule(const std::shared_ptr<LoadedChain>& loaded, const Done<LoadedChain>& done);
   void LoadStart(const std::shared_ptr<LoadedChain>& loaded, const Done<LoadedChain>& done);
+  void LoadResumePoint(const std::shared_ptr<LoadedChain>& loaded, const Done<LoadedChain>& done);
   void LoadWeights(const std::shared_ptr<LoadedChain>& loaded, const Done<LoadedChain>& done);
 
   ObjectFetcher* const fetcher_;

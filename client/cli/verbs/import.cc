@@ -1,6 +1,5 @@
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -10,21 +9,20 @@
 #include "absl/strings/str_format.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/job_file.h"
-#include "client/cli/state_dicts.h"
+#include "client/cli/members.h"
 #include "client/cli/verbs/follow.h"
 #include "client/cli/verbs/named_content.h"
 #include "client/cli/verbs/verbs.h"
-#include "core/base/file_system.h"
 #include "core/base/random_bits.h"
 
 namespace chainfleet {
 namespace {
 
-constexpr size_t kMostMembers = 256;
+constexpr double kNoMove = 1e-30;  // only chains of sgd may have a learning rate of 0; draws come from the file
 
 struct ImportOptions {
   std::string name, model, dataset, likelihood = "{categorical: {}}";
-  std::vector<std::string> weights;
+  std::vector<std::string> weights, sample;
   bool raw_inputs = false, raw_targets = false;
 };
 
@@ -38,41 +36,35 @@ absl::StatusOr<v1::StoredModel> Send(Invocation* run, Client* client, const std:
   return model;
 }
 
-// The networks in the files of --weights, each with the file's name. INVALID_ARGUMENT: there are too many.
-absl::StatusOr<std::vector<FileToSend>> Members(const std::vector<std::string>& files) {
-  std::vector<FileToSend> members;
-  for (const std::string& path : files) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, RealFileSystem()->Read(path));
-    absl::StatusOr<std::vector<std::string>> networks = StateDictsOf(bytes);
-    if (!networks.ok()) return Annotate(networks.status(), path);
-    for (std::string& network : *networks) {
-      const bool is_file = network == bytes;  // is sent from the disk, and not held until then
-      members.push_back({path, is_file ? std::nullopt : std::optional(std::move(network))});
-    }
-    if (members.size() > kMostMembers) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": these are more than ", kMostMembers, " networks"));
-    }
+// Deletes what an import that failed has stored.
+class Undo {
+ public:
+  Undo(Client* client, const std::vector<v1::StoredModel>& known) : client_(client) {
+    for (const v1::StoredModel& model : known) known_.insert(model.name());
   }
-  return members;
-}
-
-// Buffers such as the statistics of batch norm come from the network's file alone.
-absl::Status CheckHasParametersOnly(const v1::StoredModel& weights, const v1::StoredModel& network,
-                                    const std::string& file) {
-  std::set<std::string> known;
-  for (const v1::TensorSignature& tensor : network.signature().parameters()) known.insert(tensor.name());
-  for (const v1::TensorSignature& tensor : weights.signature().parameters()) {
-    const bool counts = tensor.type().find("float") == std::string::npos || tensor.name().starts_with("likelihood.");
-    if (counts || known.contains(tensor.name())) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        file, " has ", tensor.name(), ", which is no parameter of the network: all members have the buffers ",
-        "of the .pt2 file. Leave it out if it is equal there; else import each network as a job of its own"));
+  void Stored(const std::string& name) {
+    if (!known_.contains(name)) stored_.push_back(name);
   }
-  return absl::OkStatus();
-}
+  // Without an answer the job may have been created.
+  absl::Status Because(const absl::Status& failed) {
+    if (absl::IsUnavailable(failed) || absl::IsDeadlineExceeded(failed)) return failed;
+    for (const std::string& name : stored_) {
+      if (const absl::Status deleted = client_->DeleteModel(name); !deleted.ok()) {
+        std::cerr << "warning: model " << name << " stays: " << deleted.message() << "; `chainfleet delete model "
+                  << name << "` deletes it\n";
+      }
+    }
+    return failed;
+  }
 
-// A job of one chain for each file, whose only draw is its start.
-absl::StatusOr<v1::JobSpec> ImportingJob(const ImportOptions& options, const std::vector<std::string>& weights) {
+ private:
+  Client* client_;
+  std::set<std::string> known_;
+  std::vector<std::string> stored_;
+};
+
+// A job of one chain for each file. Its steps make one draw of the file each.
+absl::StatusOr<v1::JobSpec> ImportingJob(const ImportOptions& options, const Members& members) {
   CHAINFLEET_ASSIGN_OR_RETURN(const JobFile file,
                               ParseJobFile("--likelihood", absl::StrCat("likelihood: ", options.likelihood)));
   v1::JobSpec spec = file.spec;
@@ -81,32 +73,52 @@ absl::StatusOr<v1::JobSpec> ImportingJob(const ImportOptions& options, const std
   spec.mutable_dataset()->set_name(options.dataset);
   spec.mutable_standardize()->set_inputs(!options.raw_inputs);
   spec.mutable_standardize()->set_targets(!options.raw_targets);
-  for (const std::string& name : weights) spec.mutable_init()->add_weights(name);
-  spec.set_chains(static_cast<int32_t>(weights.size()));
-  spec.mutable_sampler()->mutable_sgd();
-  spec.mutable_learning_rate()->set_constant(0);
-  spec.set_num_steps(1);
-  spec.set_batch_size(1);
+  for (const std::string& pattern : options.sample) spec.add_sample(pattern);
+  for (size_t i = 0; i < members.chains.size(); ++i) {
+    spec.mutable_init()->add_weights(absl::StrCat(options.name, "-", i));
+  }
+  spec.set_chains(static_cast<int32_t>(members.chains.size()));
+  if (members.has_anchor) {
+    spec.mutable_sampler()->mutable_emcmc();
+  } else {
+    spec.mutable_sampler()->mutable_sgd();
+  }
+  spec.mutable_learning_rate()->set_constant(members.has_anchor ? kNoMove : 0);
+  spec.set_num_steps(members.num_draws);
+  spec.set_batch_size(members.has_statistics ? 2 : 1);  // batch norm has no variance of one row
   return spec;
 }
 
-absl::Status Import(Invocation* run, const ImportOptions& options) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<FileToSend> members, Members(options.weights));
-  std::vector<std::string> names;
-  for (size_t i = 0; i < members.size(); ++i) names.push_back(absl::StrCat(options.name, "-", i));
-  CHAINFLEET_ASSIGN_OR_RETURN(const v1::JobSpec spec, ImportingJob(options, names));
-  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
-  ExitOnInterrupt("\ninterrupted: no job was created; what is stored stays, repeat the command to go on\n");
-  CHAINFLEET_ASSIGN_OR_RETURN(const v1::StoredModel network, Send(run, &client, options.name, {options.model}));
-  for (size_t i = 0; i < names.size(); ++i) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const v1::StoredModel weights, Send(run, &client, names[i], members[i]));
-    CHAINFLEET_RETURN_IF_ERROR(CheckHasParametersOnly(weights, network, members[i].path));
+absl::StatusOr<v1::Job> StoreAndCreate(Invocation* run, Client* client, const ImportOptions& options,
+                                       const Members& members, const v1::JobSpec& spec) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<v1::StoredModel> known, client->ListModels());
+  Undo undo(client, known);
+  const auto store = [&](const std::string& name, const absl::StatusOr<FileToSend>& file) -> absl::Status {
+    CHAINFLEET_RETURN_IF_ERROR(file.status());
+    CHAINFLEET_RETURN_IF_ERROR(Send(run, client, name, *file).status());
+    undo.Stored(name);
+    return absl::OkStatus();
+  };
+  absl::Status stored = store(options.name, FileToSend{options.model});
+  for (size_t i = 0; i < members.chains.size() && stored.ok(); ++i) {
+    stored = store(spec.init().weights(static_cast<int>(i)), FileOf(members.chains[i]));
   }
+  if (!stored.ok()) return undo.Because(stored);
   ExitOnInterrupt("\ninterrupted: `chainfleet get jobs` shows whether the job was created\n");
   v1::CreateJobRequest request;
   *request.mutable_spec() = spec;
   request.set_request_id(absl::StrFormat("%016x", RandomBits()));
-  CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job job, client.CreateJob(request));
+  absl::StatusOr<v1::Job> job = client->CreateJob(request);
+  return job.ok() ? job : undo.Because(job.status());
+}
+
+absl::Status Import(Invocation* run, const ImportOptions& options) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const Members members,
+                              ReadMembers(options.model, options.weights, MostChains(options.name)));
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::JobSpec spec, ImportingJob(options, members));
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  ExitOnInterrupt("\ninterrupted: no job was created; what is stored stays, repeat the command to go on\n");
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job job, StoreAndCreate(run, &client, options, members, spec));
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job done, FollowJob(&client, job.id(), run->timeout));
   PrintOne(std::cout, run->format, done, done.id(), [&] { return done.id() + "\n"; });
   return OutcomeOf(done);
@@ -129,17 +141,19 @@ void AddImport(CLI::App* program, Invocation* run) {
       ->option_text("FILE");
   verb->add_option(
           "--weights", options->weights,
-          "A state_dict as safetensors for each network, or files of `export --format safetensors`: each draw is a "
-          "network; up to 256")
+          "A state_dict as safetensors for each network, or the folder or files of `export --format safetensors`, each "
+          "a chain with its draws; up to 4096 files")
       ->required()
-      ->check(CLI::ExistingFile)
-      ->option_text("FILE...");
+      ->check(CLI::ExistingPath)
+      ->option_text("PATH...");
   verb->add_option("--dataset", options->dataset,
                    "A stored data set: shape and standardisation of the inputs, classes or units of the targets")
       ->required()
       ->option_text("NAME");
   verb->add_option("--likelihood", options->likelihood, "The likelihood of the outputs, as in a job file")
       ->option_text("KIND [{categorical: {}}]");
+  verb->add_option("--sample", options->sample, "The parameters in --weights, if not all: names, * for any characters")
+      ->option_text("PATTERN...");
   verb->add_flag("--raw-inputs", options->raw_inputs, "The networks take inputs as stored, not standardised");
   verb->add_flag("--raw-targets", options->raw_targets, "The networks predict numbers in their own units");
   AddServerOptions(verb, run);

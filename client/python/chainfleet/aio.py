@@ -14,7 +14,7 @@ the call to the server; a job that was created goes on.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from . import fleet as _fleet, local_fleet as _local_fleet
+from . import fleet as _fleet, local_fleet as _local_fleet, members
 from .aio_calls import call, iterate
 from .job import PREDICT_TIMEOUT
 
@@ -203,7 +203,7 @@ class Fleet:
         """See chainfleet.Fleet.sample."""
         return Job(await call(self.sync.sample, model, data, sampler=sampler, chains=chains, epochs=epochs, steps=steps, name=name, likelihood=likelihood, prior=prior, learning_rate=learning_rate, step_size=step_size, temperature=temperature, batch_size=batch_size, burn_in=burn_in, collect=collect, seed=seed, training=training, wait=wait, progress=progress, **more))
 
-    async def import_networks(self, model: Any, weights: Sequence[Any], data: Any, *, name: str, progress: bool=True, **more: Any) -> Job:
+    async def import_networks(self, model: Any, weights: Any, data: Any, *, name: str, progress: bool=True, **more: Any) -> Job:
         """See chainfleet.Fleet.import_networks."""
         return Job(await call(self.sync.import_networks, model, weights, data, name=name, progress=progress, **more))
 

@@ -18,7 +18,16 @@ from .v1 import jobs_pb2, types_pb2
 if TYPE_CHECKING:
     import torch
 
-_TYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8"}
+_TYPES = {
+    "F32": "<f4",
+    "F64": "<f8",
+    "I64": "<i8",
+    "F16": "<f2",
+    "BF16": "<u2",
+    "I32": "<i4",
+    "U8": "|u1",
+    "BOOL": "|b1",
+}
 _FIRST_PARENT = "0" * 64
 _NOTHING: tuple[str, Mapping[str, Array]] = ("", {})  # no object is held
 

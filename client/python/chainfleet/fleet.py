@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import modules, programs, sampling
+from . import members, modules, programs, sampling
 from .arrays import Data, Part, has_several
 from .connection import Connection
 from .contexts import find_server
@@ -17,13 +17,13 @@ from .likelihoods import Likelihood
 from .prediction import Prediction
 from .priors import Prior
 from .resources import Resources
-from .samplers import SGD, Sampler
+from .samplers import EMCMC, SGD, Sampler
 from .schedules import Schedule
 from .sources import Files, source_of
 from .spec import build, fill
 from .specs import BurnIn, Collect, Init, JobSpec
 from .tls import TlsFiles
-from .v1 import jobs_pb2
+from .v1 import jobs_pb2, types_pb2
 from .version import __version__
 
 _CONNECT_TIMEOUT = 10.0  # seconds
@@ -169,25 +169,47 @@ class Fleet(Resources):
         return parts
 
     def import_networks(
-        self, model: Any, weights: Sequence[Any], data: Any, *, name: str, progress: bool = True, **more: Any
+        self, model: Any, weights: Any, data: Any, *, name: str, progress: bool = True, **more: Any
     ) -> Job:
-        """Makes a finished job of networks that were trained elsewhere: each is the draw of a chain.
+        """Makes a finished job of networks that were trained or sampled elsewhere.
 
         model, data: as in `sample`; the data give shape, standardisation and classes, or the units of the targets.
-        weights: a state_dict, or the path of a safetensors file, for each network; they are stored as NAME-0, NAME-1,
-        ... more: as in `sample`, such as likelihood, or standardize=chainfleet.Standardize(inputs=False) for networks
-        that take inputs as they are. Buffers, such as the statistics of batch norm, are those of `model` for all.
-        Raises what `sample` raises, and InvalidArgument for a state_dict with other buffers than the module.
+        weights: a state_dict or a safetensors file by its path for each network, which is the only draw of a chain; or
+        a folder of `job.export(..., "safetensors")`, or its files: chains keep their draws of theta and theta_a, with
+        weights and statistics of batch norm. Up to 4,096 files, stored as NAME-0, NAME-1, ...; more state_dicts than a
+        job has chains (256, or 2,048 characters of these names) become chains of several draws.
+        more: as in `sample`, such as likelihood, sample=["head.*"], or standardize=chainfleet.Standardize(inputs=False)
+        for networks that take inputs as they are. With training=True each draw has the batch norm of its state_dict;
+        other buffers are those of `model` for all.
+        Raises what `sample` raises, and InvalidArgument for a state_dict with other buffers than the network; nothing
+        is left stored.
         """
-        for content in weights:
-            modules.check_buffers(model, content)
-        stored = [f"{name}-{i}" for i in range(len(weights))]
-        for each, content in zip(stored, weights, strict=True):
-            self.put_model(each, content, progress=progress)
-        given = {"learning_rate": 0.0, "batch_size": 1, "init": Init(weights=stored), **more}
-        return self.sample(
-            model, data, sampler=SGD(), chains=len(stored), steps=1, name=name, progress=progress, **given
-        )
+        own, training = members.buffers_of(model), more.get("training", False)
+        statistics = {one for one in own if training and one.rpartition(".")[2] in ("running_mean", "running_var")}
+        stored_before = {found.name for found in self.models()}
+        with self._undone() as undo:
+            if isinstance(model, os.PathLike):  # the server says which of its buffers are statistics
+                content, _ = modules.network_file(model, None)
+                own_name = modules.stored_model(content).exported or name
+                file = self._put_new(own_name, content, progress, undo, stored_before)
+                statistics = {one.name for one in file.signature.statistics}
+            found = members.check_members(name, weights, own, statistics)
+            names = [f"{name}-{i}" for i in range(len(found.chains))]
+            for each, chain in zip(names, found.chains, strict=True):
+                self._put_new(each, members.file_of(chain, statistics), progress, undo, stored_before)
+            given: dict[str, Any] = {"sampler": SGD(), "learning_rate": 0.0}
+            if found.anchor:  # only chains of SGD may have a learning rate of 0; the draws are those of the files
+                given = {"sampler": EMCMC(), "learning_rate": 1e-30}
+            given |= {"batch_size": 2 if statistics else 1, "init": Init(weights=names), **more}
+            return self.sample(model, data, chains=len(names), steps=found.draws, name=name, progress=progress, **given)
+
+    def _put_new(
+        self, name: str, content: bytes, progress: bool, undo: list[tuple[Any, str]], stored_before: set[str]
+    ) -> types_pb2.StoredModel:
+        stored = self.upload_model(name, content, progress)
+        if name not in stored_before:
+            undo.append((self.delete_model, name))
+        return stored
 
     def submit(self, spec: JobSpec, *, request_id: str = "") -> Job:
         """Starts the job of `spec`. The same `request_id` again gives the same job."""

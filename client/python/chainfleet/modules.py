@@ -179,20 +179,6 @@ def takes_indices(module: Any, shape: Sequence[int]) -> bool:
     return not runs(torch.float32) and runs(torch.int64)
 
 
-def check_buffers(module: Any, state: Any) -> None:
-    """Raises InvalidArgument if a state_dict has another value of one of the module's buffers."""
-    if not isinstance(state, Mapping) or not hasattr(module, "named_buffers"):
-        return
-    for name, value in module.named_buffers():
-        counts = name in state and value.is_floating_point()
-        if counts and not np.array_equal(value.cpu().numpy(), np.asarray(state[name])):
-            raise InvalidArgument(
-                f"the state_dict has another {name} than the module: all members have the buffers of the module",
-                reason="INVALID_MODEL",
-                hint="import networks with buffers of their own as a job each",
-            )
-
-
 def copy_of(module: Any) -> Any:
     """A module of its own with the same parameters and buffers."""
     import torch

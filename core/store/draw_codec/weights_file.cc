@@ -1,6 +1,8 @@
 #include "core/store/draw_codec/weights_file.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "core/base/limits.h"
 
@@ -15,6 +17,8 @@ const char* NameOf(TensorType type) {
                                            "float16", "bfloat16", "float32", "float64"};
   return kNames[static_cast<int>(type)];
 }
+
+std::string PrefixOf(DrawKind kind) { return ToString(kind) + "/"; }
 
 absl::StatusOr<Safetensors> WithNumbers(absl::StatusOr<Safetensors> file) {
   const auto has_numbers = [](const TensorView& tensor) { return tensor.type >= TensorType::kFloat16; };
@@ -44,6 +48,35 @@ std::vector<TensorSignature> SignaturesOf(const Safetensors& file) {
   std::vector<TensorSignature> signatures;
   for (const TensorView& tensor : file.tensors) signatures.push_back({tensor.name, NameOf(tensor.type), tensor.shape});
   return signatures;
+}
+
+absl::StatusOr<int64_t> NumDrawsIn(const std::vector<TensorSignature>& tensors) {
+  const std::string prefix = PrefixOf(DrawKind::kTheta);
+  std::optional<int64_t> draws;
+  for (const TensorSignature& tensor : tensors) {
+    if (!tensor.name.starts_with(prefix) || tensor.shape.empty()) continue;
+    const int64_t here = tensor.shape.front();
+    if (here == 0) return absl::InvalidArgumentError(tensor.name + " has no draws: export a chain that has some");
+    if (draws.value_or(here) != here) {
+      return absl::InvalidArgumentError("its tensors have different numbers of draws: export the job again");
+    }
+    draws = here;
+  }
+  return draws.value_or(0);
+}
+
+Safetensors DrawIn(const Safetensors& file, DrawKind kind, int64_t draw) {
+  const std::string prefix = PrefixOf(kind);
+  Safetensors one;
+  for (TensorView tensor : file.tensors) {
+    if (!tensor.name.starts_with(prefix) || tensor.shape.empty() || tensor.shape.front() <= draw) continue;
+    tensor.name.erase(0, prefix.size());
+    tensor.size_bytes /= tensor.shape.front();
+    tensor.data += draw * tensor.size_bytes;
+    tensor.shape.erase(tensor.shape.begin());
+    one.tensors.push_back(std::move(tensor));
+  }
+  return one;
 }
 
 }  // namespace chainfleet

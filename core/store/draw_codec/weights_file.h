@@ -6,6 +6,7 @@
 
 #include "core/base/byte_source.h"
 #include "core/base/status.h"
+#include "core/domain/draw.h"
 #include "core/domain/network_signature.h"
 #include "core/store/draw_codec/safetensors.h"
 
@@ -22,5 +23,12 @@ absl::StatusOr<Safetensors> ReadWeightsHeader(const ByteSource& file);
 
 // Returns the tensors' names, types ("float32", as PyTorch writes them) and shapes, in the order of their bytes.
 std::vector<TensorSignature> SignaturesOf(const Safetensors& file);
+
+// Returns how many draws a file of `chainfleet export --format safetensors` has, "theta/NAME" [draw, ...]; 0 for a
+// state_dict. INVALID_ARGUMENT: its tensors of theta have different numbers of draws, or none.
+absl::StatusOr<int64_t> NumDrawsIn(const std::vector<TensorSignature>& tensors);
+
+// Returns the tensors of `kind` of one draw under their own names, without those that have too few draws.
+Safetensors DrawIn(const Safetensors& file, DrawKind kind, int64_t draw);
 
 }  // namespace chainfleet

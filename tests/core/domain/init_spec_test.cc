@@ -63,6 +63,10 @@ TEST(InitSpec, FilesOfWeightsHaveTheParametersOfTheNetwork) {
   EXPECT_EQ(why({weight, {"0.bias", "int64", {3}}}), "has 0.bias as int64 [3]; the network has float32 [3]");
   EXPECT_EQ(why({weight, bias, {"2.weight", "float32", {1}}}), "has 2.weight, which the job does not sample");
   EXPECT_EQ(why({{"a.weight", "float32", {1}}}), "lacks 0.weight, 0.bias of the network");
+  EXPECT_EQ(
+      why({{"theta/0.weight", "float32", {9, 3, 2}}, {"theta/0.bias", "float32", {9, 3}}, {"weights", "float64", {9}}}),
+      "");
+  EXPECT_EQ(why({{"theta/0.weight", "float32", {9, 3, 2}}, bias}), "lacks 0.bias of the network");
   const std::vector<StoredModel> files = {{.name = "good", .signature = NetworkSignature{.parameters = {weight, bias}}},
                                           {.name = "bad", .signature = NetworkSignature{.parameters = {weight}}}};
   const auto violations = ValidateWeights(files, parameters);

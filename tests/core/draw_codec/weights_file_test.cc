@@ -44,5 +44,25 @@ TEST(WeightsFile, RefusesWhatHoldsNoWeights) {
               HasSubstr("too long"));
 }
 
+TEST(WeightsFile, HasTheDrawsOfAnExport) {
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6};
+  const char* const data = reinterpret_cast<const char*>(values.data());
+  const std::string bytes = WriteSafetensors({{"theta/a", TensorType::kFloat32, {3, 2}, data, 24},
+                                              {"theta_a/a", TensorType::kFloat32, {1, 2}, data, 8},
+                                              {"theta_a/none", TensorType::kFloat32, {0, 2}, data, 0},
+                                              {"weights", TensorType::kFloat64, {1}, data, 8}},
+                                             {});
+  const Safetensors file = ReadWeights(bytes).value();
+  EXPECT_EQ(NumDrawsIn(SignaturesOf(file)).value(), 3);
+  const Safetensors last = DrawIn(file, DrawKind::kTheta, 2);
+  ASSERT_EQ(last.tensors.size(), 1u);
+  EXPECT_EQ(last.tensors[0].name, "a");
+  EXPECT_EQ(std::string(last.tensors[0].data, 8), std::string(data + 16, 8));
+  EXPECT_TRUE(DrawIn(file, DrawKind::kThetaA, 2).tensors.empty());
+  EXPECT_EQ(NumDrawsIn({{"a", "float32", {3}}}).value(), 0);
+  EXPECT_TRUE(absl::IsInvalidArgument(NumDrawsIn({{"theta/a", "float32", {3}}, {"theta/b", "float32", {2}}}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(NumDrawsIn({{"theta/a", "float32", {0, 3}}}).status()));
+}
+
 }  // namespace
 }  // namespace chainfleet

@@ -155,5 +155,30 @@ TEST_F(ObjectFetcherTest, ReadsANetworkOnceForAllWithAndWithoutADisk) {
   std::filesystem::remove_all(folder);
 }
 
+// A chain that goes on needs its file only if its draws are in there.
+TEST_F(ObjectFetcherTest, LoadsTheFileOfAChainThatGoesOnIfItHoldsItsDraws) {
+  ObjectFetcher fetcher(&server_, &executor_, RngKey{1});
+  InputCache inputs(&fetcher, &executor_, {&executor_, [](const std::string&) { return absl::OkStatus(); }});
+  ChainLoader loader(&fetcher, &inputs, &executor_);
+  for (const bool holds : {true, false}) {
+    auto plan = std::make_shared<JobPlan>();
+    const TensorSignature tensor = {holds ? "theta/bias" : "bias", "float32", {3, 2}};
+    plan->weights = {{.name = "other"},
+                     {.name = "file", .object = ref_, .signature = NetworkSignature{.parameters = {tensor}}}};
+    LeasedChain chain;
+    chain.grant.chain = {"job-a", 3};
+    chain.grant.plan = plan;
+    chain.grant.progress.resume_point = ResumePoint{.step = 1, .inline_bytes = "state", .sha256 = Sha256Hex("state")};
+    EXPECT_EQ(HoldsDraws(chain.grant), holds);
+    absl::StatusOr<LoadedChain> loaded = absl::UnknownError("not called");
+    loader.Load(chain, [&](auto result) { loaded = std::move(result); });
+    executor_.RunFor(absl::Minutes(1));
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    EXPECT_EQ(loaded->resume_point, "state");
+    ASSERT_EQ(loaded->weights != nullptr, holds);
+    EXPECT_TRUE(!holds || *loaded->weights == bytes_);
+  }
+}
+
 }  // namespace
 }  // namespace chainfleet

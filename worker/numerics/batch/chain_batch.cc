@@ -81,6 +81,7 @@ class KernelBatch final : public ChainBatch {
       return absl::InvalidArgumentError("chain " + who + " does not exist");
     if (Find(index) != rows_.end()) return absl::AlreadyExistsError("chain " + who + " is in this batch already");
     Row row{.chain = index};
+    CHAINFLEET_ASSIGN_OR_RETURN(row.stored, StoredDraws::Read(weights, plan_->spec, draw_tensors_, steps_.total_steps));
     row.first_report = FirstReportStep(index, layout().num_parameters(), device_, steps_.training_steps);
     std::optional<Checkpoint> checkpoint;
     if (resume_point) {
@@ -180,12 +181,11 @@ class KernelBatch final : public ChainBatch {
       const std::vector<float> statistics = StatisticsOf(kind, row);
       kept.insert(kept.end(), statistics.begin(), statistics.end());
     }
+    rows_[row].stored.Replace(KindsOf(plan_->spec), draw_tensors_, &draw);
     return draw;
   }
 
-  std::optional<Draw> GiveUpHeld(int32_t index) override {
-    return held_ ? held_->Release(RowOf(index)) : std::nullopt;
-  }
+  std::optional<Draw> GiveUpHeld(int32_t index) override { return held_ ? held_->Release(RowOf(index)) : std::nullopt; }
 
   bool IsFinite(int32_t index) override {
     ReadUnread();
@@ -216,6 +216,7 @@ class KernelBatch final : public ChainBatch {
     std::optional<RunReport> report;
     std::optional<StepInfo> seen;  // info about its last step that was read
     bool finite = true;            // after all steps read so far
+    StoredDraws stored;            // if any: the draw after step t is number t - 1, and not the state
   };
 
   // The unread numbers of the last step, and the rows that the step moved.
@@ -272,9 +273,7 @@ class KernelBatch final : public ChainBatch {
   }
   RngKey KeyOf(int32_t chain) const { return Fold(RngKey{plan_->spec.seed}, static_cast<uint64_t>(chain)); }
   const Point& PointOfRow(const Row& row) const { return points_[PointOf(plan_->spec, row.chain)]; }
-  std::vector<Row>::iterator Find(int32_t index) {
-    return std::find_if(rows_.begin(), rows_.end(), [index](const Row& row) { return row.chain == index; });
-  }
+  std::vector<Row>::iterator Find(int32_t index) { return std::ranges::find(rows_, index, &Row::chain); }
   int64_t RowOf(int32_t index) const {
     const auto row = std::find_if(rows_.begin(), rows_.end(), [index](const Row& r) { return r.chain == index; });
     CHAINFLEET_CHECK(row != rows_.end()) << "chain " << index << " is not in this batch";
@@ -357,6 +356,7 @@ class KernelBatch final : public ChainBatch {
       report.stats.device_bytes = chain_bytes_;
       report.finite = rows_[r].finite;
       report.draw_due = report.finite && seen.kept && steps_.CollectsAfter(rows_[r].step);
+      report.draw_due &= rows_[r].stored.Keeps(rows_[r].step);
       if (held_) report.draw_due = Hold(static_cast<int64_t>(r), seen.moved, report.draw_due);
       rows_[r].draw_due = report.draw_due;
       report.done = rows_[r].step == steps_.total_steps;

@@ -47,7 +47,8 @@ class ChainBatch {
   virtual ~ChainBatch() = default;
 
   // Adds chain `index` at its start, or at `resume_point` (the bytes of SaveResumePoint). `weights`: the bytes of its
-  // file of init.weights, if the plan has such files and there is no resume point. INVALID_ARGUMENT: the bytes do not
+  // file of init.weights, if the plan has such files; with a resume point only a file of draws, else null. A file of
+  // draws outlives the chain in the batch, and its draws are those of the chain. INVALID_ARGUMENT: the bytes do not
   // decode, belong to another chain, or hold other parameters. FAILED_PRECONDITION: their format is newer, or too old.
   // ALREADY_EXISTS: the batch has the chain. RESOURCE_EXHAUSTED: memory is short.
   virtual absl::Status AddChain(int32_t index, const std::optional<std::string>& resume_point,

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
 #include "core/store/draw_codec/weights_file.h"
 
 namespace chainfleet {
@@ -69,8 +70,10 @@ absl::Status ReplaceByFile(const Layout& layout, const std::string* weights, std
   CHAINFLEET_ASSIGN_OR_RETURN(const Safetensors file, ReadWeights(*weights));
   if (const std::string why = WhyNoStart(SignaturesOf(file), layout.parameters()); !why.empty())
     return absl::InvalidArgumentError("the file " + why);
+  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t draws, NumDrawsIn(SignaturesOf(file)));
+  const Safetensors start = draws > 0 ? DrawIn(file, DrawKind::kTheta, 0) : file;
   for (const ParameterShape& parameter : layout.parameters()) {
-    const TensorView* tensor = file.Find(parameter.name);
+    const TensorView* tensor = start.Find(parameter.name);
     if (tensor != nullptr && !Copy(*tensor, theta->data() + parameter.offset))
       return absl::InvalidArgumentError(parameter.name + " has a value that is not finite as a float32");
   }
@@ -100,6 +103,73 @@ absl::StatusOr<std::vector<float>> StartOfChain(const Layout& layout, const Init
     theta[p] = static_cast<float>(theta[p] + init.perturb * noise);
   }
   return theta;
+}
+
+absl::StatusOr<StoredDraws> StoredDraws::Read(const std::string* file, const JobSpec& spec,
+                                              const std::vector<ParameterShape>& tensors, int64_t num_steps) {
+  StoredDraws draws;
+  const auto refused = [](const std::string& why) {
+    return absl::InvalidArgumentError("init.weights: the file " + why);
+  };
+  if (file == nullptr) return draws;
+  absl::StatusOr<Safetensors> stored = ReadWeights(*file);
+  if (!stored.ok()) return draws;  // StartOfChain names the file
+  draws.file_ = *std::move(stored);
+  CHAINFLEET_ASSIGN_OR_RETURN(draws.size_, NumDrawsIn(SignaturesOf(draws.file_)));
+  if (draws.size_ == 0) return draws;
+  if (spec.sampler.is_metropolis()) return refused("has draws: they need a sampler such as sgd, not a Metropolis one");
+  if (draws.size_ > num_steps) {
+    return refused(
+        absl::StrCat("has ", draws.size_, " draws, the job ", num_steps, " steps: set num_steps to the draws"));
+  }
+  for (const DrawKind kind : KindsOf(spec)) {
+    if (const std::string why = draws.WhyNot(kind, tensors); !why.empty()) return refused(why);
+  }
+  if (draws.ReadWeightsOfDraws()) return draws;
+  return refused("has weights that are not one number above 0 for each draw: export the job again");
+}
+
+std::string StoredDraws::WhyNot(DrawKind kind, const std::vector<ParameterShape>& tensors) const {
+  for (const ParameterShape& tensor : tensors) {
+    const std::string name = absl::StrCat(ToString(kind), "/", tensor.name);
+    std::vector<int64_t> shape = tensor.shape;
+    shape.insert(shape.begin(), size_);
+    const TensorView* const found = file_.Find(name);
+    if (found == nullptr && file_.Find(absl::StrCat("theta/", tensor.name)) == nullptr) continue;
+    if (found == nullptr) return absl::StrCat("lacks ", name, ": export a job that keeps it");
+    if (found->shape != shape || found->type < TensorType::kFloat16) {
+      return absl::StrCat("has ", name, " with other shapes than ", size_,
+                          " draws of this network: export the job again");
+    }
+    std::vector<float> values(static_cast<size_t>(NumValues(shape)));
+    if (!Copy(*found, values.data())) return absl::StrCat("has a value of ", name, " that is not finite as a float32");
+  }
+  return "";
+}
+
+bool StoredDraws::ReadWeightsOfDraws() {
+  weights_.assign(static_cast<size_t>(size_), 1);
+  const TensorView* const weights = file_.Find("weights");
+  if (weights == nullptr) return true;
+  if (weights->type != TensorType::kFloat64 || weights->shape != std::vector<int64_t>{size_}) return false;
+  std::memcpy(weights_.data(), weights->data, static_cast<size_t>(weights->size_bytes));
+  return std::ranges::all_of(weights_, [](double weight) { return std::isfinite(weight) && weight > 0; });
+}
+
+void StoredDraws::Replace(const std::vector<DrawKind>& kinds, const std::vector<ParameterShape>& tensors,
+                          Draw* draw) const {
+  if (size_ == 0 || draw->step > size_) return;
+  const int64_t index = draw->step - 1;
+  draw->weight = weights_[static_cast<size_t>(index)];
+  for (size_t k = 0; k < kinds.size(); ++k) {
+    const Safetensors stored = DrawIn(file_, kinds[k], index);
+    int64_t offset = 0;
+    for (const ParameterShape& tensor : tensors) {
+      const TensorView* const found = stored.Find(tensor.name);
+      if (found != nullptr) Copy(*found, draw->theta[k].data() + offset);
+      offset += NumValues(tensor.shape);
+    }
+  }
 }
 
 }  // namespace chainfleet

@@ -7,7 +7,11 @@
 
 #include "core/base/rng_key.h"
 #include "core/base/status.h"
+#include "core/domain/draw.h"
 #include "core/domain/init_spec.h"
+#include "core/domain/job_spec.h"
+#include "core/domain/parameter_shape.h"
+#include "core/store/draw_codec/safetensors.h"
 #include "worker/numerics/arena/layout.h"
 
 namespace chainfleet {
@@ -20,5 +24,30 @@ namespace chainfleet {
 // value is not finite.
 absl::StatusOr<std::vector<float>> StartOfChain(const Layout& layout, const InitSpec& init, int32_t index, RngKey key,
                                                 const std::string* weights = nullptr);
+
+// The draws of a chain that was exported, from its file of `init.weights`: the chain is made of them, not sampled.
+class StoredDraws {
+ public:
+  // Borrows `file`, the bytes of a safetensors file; no draws for a state_dict or null. `tensors`: the parameters, then
+  // the statistics of batch norm. INVALID_ARGUMENT: the file lacks theta_a, which the job keeps, has a value that is no
+  // finite float32, or more draws than the job has steps, or the sampler is a Metropolis one, which holds draws.
+  static absl::StatusOr<StoredDraws> Read(const std::string* file, const JobSpec& spec,
+                                          const std::vector<ParameterShape>& tensors, int64_t num_steps);
+  int64_t size() const { return size_; }
+  // False if the chain has draws, and none for the state after `step`.
+  bool Keeps(int64_t step) const { return size_ == 0 || step <= size_; }
+  // Replaces the weight of the draw after its step, and the values of the tensors that the file has: it may lack those
+  // of the likelihood, and statistics. `kinds` are those of the draw.
+  void Replace(const std::vector<DrawKind>& kinds, const std::vector<ParameterShape>& tensors, Draw* draw) const;
+
+ private:
+  // Returns why the draws of `kind` cannot be given, or "".
+  std::string WhyNot(DrawKind kind, const std::vector<ParameterShape>& tensors) const;
+  bool ReadWeightsOfDraws();  // false: they are damaged
+
+  Safetensors file_;
+  int64_t size_ = 0;
+  std::vector<double> weights_;
+};
 
 }  // namespace chainfleet

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/store/draw_codec/safetensors.h"
 #include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/batch/checkpoint_codec.h"
 
@@ -239,6 +240,39 @@ INSTANTIATE_TEST_SUITE_P(Kernels, ChainBatchTest,
                          [](const auto& info) { return info.param.has_anchor() ? "Emcmc" : "Sgld"; });
 
 // For each chain, in its first and its second step.
+TEST(ChainBatchOfStoredDraws, GivesThemAfterAnInterruptionToo) {
+  const auto plan = GaussianPlan({SgdSpec()});
+  plan->spec.model.kind = GaussianPotential{2, 2.0};
+  plan->spec.num_steps = 4;
+  plan->spec.collect.every_steps = 1;
+  plan->spec.burn_in.steps = 0;
+  const auto before = MakeBatch(plan), after = MakeBatch(plan);
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6};
+  const std::vector<double> counts = {7, 8, 9};
+  const std::string file =
+      WriteSafetensors({{"theta/" + before->parameters()[0].name,
+                         TensorType::kFloat32,
+                         {3, 2},
+                         reinterpret_cast<const char*>(values.data()),
+                         24},
+                        {"weights", TensorType::kFloat64, {3}, reinterpret_cast<const char*>(counts.data()), 24}},
+                       {});
+  ASSERT_TRUE(before->AddChain(0, std::nullopt, &file).ok());
+  Advance(*before, 1);
+  EXPECT_THAT(before->TakeDraw(0).theta[0], ElementsAre(1, 2));
+  ASSERT_TRUE(after->AddChain(0, before->SaveResumePoint(0), &file).ok());
+  Advance(*after, 2);
+  EXPECT_THAT(after->TakeDraw(0).theta[0], ElementsAre(5, 6));
+  EXPECT_EQ(after->TakeDraw(0).weight, 9);
+  const auto last = after->Step();
+  ASSERT_TRUE(last.ok()) << last.status();
+  EXPECT_FALSE(last->front().draw_due) << "the file has three draws";
+  EXPECT_TRUE(last->front().done);
+  plan->spec.num_steps = 2;
+  EXPECT_THAT(std::string(MakeBatch(plan)->AddChain(0, std::nullopt, &file).message()),
+              HasSubstr("has 3 draws, the job 2 steps"));
+}
+
 TEST(ChainBatchReports, CountTheGradientsOfAStepAndTellOfProposals) {
   const auto reports = [](const SamplerSpec& sampler) {
     const auto batch = MakeBatch(GaussianPlan(sampler));

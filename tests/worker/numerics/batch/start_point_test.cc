@@ -105,5 +105,65 @@ TEST_F(StartPoint, IsThatOfTheModelsFile) {
               HasSubstr("init.model: 0.bias has a value that is not finite"));
 }
 
+class ImportedChain : public StartPoint {
+ protected:
+  Weights File() {
+    return std::move(
+        Weights()
+            .Add<float>("theta/0.weight", TensorType::kFloat32, {2, 2, 3}, {1, 2, 3, 4, 5, 6, -1, -2, -3, -4, -5, -6})
+            .Add<float>("theta/0.bias", TensorType::kFloat32, {2, 2}, {7, 8, -7, -8})
+            .Add<float>("theta/1.running_mean", TensorType::kFloat32, {2, 1}, {0.5f, 0.25f}));
+  }
+  absl::StatusOr<StoredDraws> Read(const std::string& file, const SamplerSpec& sampler = {SgdSpec()}) {
+    return StoredDraws::Read(&file, {.sampler = sampler}, tensors_, 2);
+  }
+  std::string WhyNot(const std::string& file, const SamplerSpec& sampler = {SgdSpec()}) {
+    return std::string(Read(file, sampler).status().message());
+  }
+  std::vector<ParameterShape> tensors_ = [this] {
+    std::vector<ParameterShape> tensors = layout_.parameters();
+    tensors.push_back({.name = "1.running_mean", .shape = {1}});
+    return tensors;
+  }();
+};
+
+TEST_F(ImportedChain, HasTheDrawsOfItsFileAndStartsAtTheFirst) {
+  const std::string file = File().Add<double>("weights", TensorType::kFloat64, {2}, {3, 0.5}).File();
+  const auto draws = Read(file);
+  ASSERT_TRUE(draws.ok()) << draws.status();
+  EXPECT_EQ(draws->size(), 2);
+  EXPECT_TRUE(draws->Keeps(2));
+  EXPECT_FALSE(draws->Keeps(3));
+  Draw draw{.step = 2, .theta = {std::vector<float>(10, 9)}};
+  draws->Replace({DrawKind::kTheta}, tensors_, &draw);
+  EXPECT_EQ(draw.weight, 0.5);
+  EXPECT_EQ(draw.theta[0], (std::vector<float>{-1, -2, -3, -4, -5, -6, -7, -8, 9, 0.25f}))
+      << "the file has no variance";
+  EXPECT_EQ(*StartOfChain(layout_, init_, 0, RngKey{7}, &file), (std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 0.5f}));
+  const std::string state = StartPoint::File();
+  EXPECT_EQ(Read(state)->size(), 0);
+}
+
+TEST_F(ImportedChain, RefusesDrawsThatItCannotGive) {
+  const std::string both = File().Add<float>("theta_a/0.bias", TensorType::kFloat32, {2, 2}, {1, 2, 3, 4}).File();
+  EXPECT_THAT(WhyNot(both, {EmcmcSpec()}), HasSubstr("the file lacks theta_a/0.weight: export"));
+  EXPECT_THAT(WhyNot(both, {RandomWalkSpec()}), HasSubstr("not a Metropolis one"));
+  EXPECT_THAT(std::string(StoredDraws::Read(&both, {.sampler = {SgdSpec()}}, tensors_, 1).status().message()),
+              HasSubstr("has 2 draws, the job 1 steps: set num_steps to the draws"));
+  const std::string few =
+      File().Add<float>("theta/likelihood.log_variance", TensorType::kFloat32, {2, 2}, {1, 2, 3, 4}).File();
+  EXPECT_THAT(WhyNot(few), HasSubstr("with other shapes than 2 draws of this network: export the job again"));
+  for (const double weight : {0.0, -1.0, std::numeric_limits<double>::infinity()}) {
+    EXPECT_THAT(WhyNot(File().Add<double>("weights", TensorType::kFloat64, {2}, {1, weight}).File()),
+                HasSubstr("has weights that are not one number"));
+  }
+  EXPECT_THAT(WhyNot(File().Add<double>("weights", TensorType::kFloat64, {1}, {1}).File()),
+              HasSubstr("has weights that are not one number"));
+  const float infinite = std::numeric_limits<float>::infinity();
+  EXPECT_THAT(
+      WhyNot(File().Add<float>("theta/likelihood.log_variance", TensorType::kFloat32, {2, 1}, {1, infinite}).File()),
+      HasSubstr("not finite"));
+}
+
 }  // namespace
 }  // namespace chainfleet

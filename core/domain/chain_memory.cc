@@ -31,9 +31,7 @@ int64_t EstimateChainBytes(const JobSpec& spec, const std::vector<int64_t>& inpu
   if (spec.model.is_network()) {
     const auto network = InferNetwork(spec.model, input_shape, num_classes);
     if (network.ok()) {
-      // A part of a network may need few of its activations, and its trunk none.
-      const bool whole = stored != nullptr && spec.model.sample.empty();
-      const int64_t of_file = whole ? stored->signature->activation_bytes_per_row / 4 : 0;
+      const int64_t of_file = stored == nullptr ? 0 : ActivationBytes(*stored->signature, spec.model.sample) / 4;
       const int64_t of_example =
           SaturatingAdd(NumValues(input_shape), SaturatingAdd(network->activation_floats, of_file));
       floats = SaturatingAdd(floats, SaturatingMultiply(SaturatingMultiply(2, spec.batch_size), of_example));

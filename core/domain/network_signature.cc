@@ -88,6 +88,15 @@ bool IsSampled(const std::string& name, const std::vector<std::string>& patterns
          std::ranges::any_of(patterns, [&](const std::string& pattern) { return Matches(pattern, name); });
 }
 
+int64_t ActivationBytes(const NetworkSignature& network, const std::vector<std::string>& sample) {
+  if (sample.empty()) return network.activation_bytes_per_row;
+  int64_t bytes = 0;
+  for (const TensorSignature& parameter : network.parameters) {
+    if (IsSampled(parameter.name, sample)) bytes = std::max(bytes, parameter.activation_bytes_per_row);
+  }
+  return bytes;
+}
+
 std::string WhyUnread(const std::vector<TensorSignature>& inputs, const std::vector<int64_t>& row) {
   std::vector<int64_t> wanted = {0};
   std::vector<std::string> names;

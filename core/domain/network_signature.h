@@ -16,11 +16,13 @@ struct TensorSignature {
   std::string name;
   std::string type;  // "float32", as PyTorch writes it
   std::vector<int64_t> shape;
+  int64_t activation_bytes_per_row = 0;                // tensors from a parameter's first use on; 0: not known
   bool is_whole() const { return type != "float32"; }  // REQUIRES: an input that WhyUnread accepts. Indices or a mask
   static void Fields(auto& self, auto&& visit) {
     visit("name", self.name);
     visit("type", self.type);
     visit("shape", self.shape);
+    visit("activation_bytes_per_row", self.activation_bytes_per_row, IfAny());
   }
   bool operator==(const TensorSignature&) const = default;
 };
@@ -44,6 +46,9 @@ struct NetworkSignature {
   }
   bool operator==(const NetworkSignature&) const = default;
 };
+
+// Returns the bytes of one row's tensors that a gradient in the parameters that `sample` names needs; 0: not known.
+int64_t ActivationBytes(const NetworkSignature& network, const std::vector<std::string>& sample);
 
 // True if a parameter called `name` is sampled: if it matches one of `patterns`, in which * stands for any characters,
 // or there are none.

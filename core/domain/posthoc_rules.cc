@@ -12,6 +12,8 @@ namespace {
 
 using Violations = std::vector<FieldViolation>;
 
+constexpr char kNoSecond[] = "drops the inputs of linear and convolution layers but the first: the model has no second";
+
 void ForEachLayer(const LayerList& layers, const std::function<void(const LayerSpec&)>& see) {
   for (const LayerSpec& layer : layers) {
     see(layer);
@@ -49,11 +51,13 @@ Violations Validate(const McDropoutSpec&, const JobSpec& spec) {
     });
   }
   Violations violations;
-  if (spec.model.is_network() && !spec.model.has_layers()) {
-    violations.push_back({"sampler.mc_dropout", "drops inputs of layers, which a stored module does not expose"});
-  } else if (weights < 2) {
+  const auto* stored = std::get_if<StoredNetworkModel>(&spec.model.kind);
+  if (stored != nullptr && stored->format == ModelFormat::kTorchScript) {
     violations.push_back({"sampler.mc_dropout",
-                          "drops the inputs of linear and convolution layers but the first: the model has no second"});
+                          "drops inputs of layers, which a TorchScript module does not show: export the network as a "
+                          ".pt2 file"});
+  } else if (stored == nullptr && weights < 2) {
+    violations.push_back({"sampler.mc_dropout", kNoSecond});
   }
   if (tables > 0) {
     violations.push_back({"sampler.mc_dropout",
@@ -125,6 +129,10 @@ std::vector<FieldViolation> ValidatePostHoc(const JobSpec& spec) {
 
 std::vector<FieldViolation> ValidatePostHocSize(const SamplerSpec& sampler,
                                                 const std::vector<ParameterShape>& parameters) {
+  const auto is_weight = [](const ParameterShape& parameter) { return parameter.shape.size() > 1; };
+  if (std::holds_alternative<McDropoutSpec>(sampler.kind) && std::ranges::count_if(parameters, is_weight) < 2) {
+    return {{"sampler.mc_dropout", kNoSecond}};
+  }
   const auto* laplace = std::get_if<LaplaceSpec>(&sampler.kind);
   const int64_t size = NumParameters(parameters);
   if (laplace == nullptr || laplace->structure != CurvatureStructure::kFull || size <= kMaxFullCurvatureParameters) {

@@ -154,7 +154,7 @@ constexpr std::string_view kViews[] = {"alias",   "chunk",     "detach", "expand
 // Returns the rows of a batch at the export, or the size of another axis that depends on them.
 int64_t SizeAtExport(const Json& size) {
   const bool fixed = ExportedKey(size) != "as_expr";
-  const Json& known = fixed ? size : size.at("as_expr").at("hint");
+  const Json known = fixed ? size : size.at("as_expr").value("hint", Json());
   return known.is_null() ? 1 : std::max<int64_t>(ExportedInteger(known.at("as_int")), 1);
 }
 
@@ -168,25 +168,45 @@ int64_t BytesAtExport(const Json& meta) {
   return bytes;
 }
 
+// `values` are arguments of a node, {"arg": VALUE}, or its results.
+template <typename See>
+void ForEachTensor(const Json& values, const See& see) {
+  for (const Json& item : values) {
+    const auto argument = item.find("arg");
+    const Json& value = argument == item.end() ? item : *argument;
+    if (ExportedKey(value) == "as_tensor") see(value.at("as_tensor"));
+    if (ExportedKey(value) != "as_tensors") continue;
+    for (const Json& tensor : value.at("as_tensors")) see(tensor);
+  }
+}
+
 }  // namespace
 
-int64_t ActivationBytesPerRow(const Json& graph, const Json& input) {
+void CountActivations(const Json& graph, const Json& input, ExportedValues* values, ExportedProgram* program) {
   const Json& metas = graph.at("tensor_values");
   int64_t bytes = 0;
+  std::vector<std::optional<int64_t>> before(program->tensors.size());  // their first uses
+  const auto use = [&](const Json& tensor) {
+    const auto value = values->Find(tensor.at("name").get_ref<const std::string&>(), Kind::kTensor);
+    if (!value.ok() || value->id >= program->num_tensors()) return;
+    auto& first = before[static_cast<size_t>(value->id)];
+    first = first.value_or(bytes);
+  };
   const auto add = [&](const Json& tensor) {
     const auto meta = metas.find(tensor.at("name").get_ref<const std::string&>());
     if (meta != metas.end()) bytes = SaturatingAdd(bytes, BytesAtExport(*meta));
   };
   for (const Json& node : graph.at("nodes")) {
+    ForEachTensor(node.at("inputs"), use);
     const std::vector<std::string> target = absl::StrSplit(node.at("target").get_ref<const std::string&>(), '.');
     if (target.size() > 3 && IsIn(kViews, target[3])) continue;
-    for (const Json& output : node.at("outputs")) {
-      if (ExportedKey(output) == "as_tensor") add(output.at("as_tensor"));
-      if (ExportedKey(output) != "as_tensors") continue;
-      for (const Json& tensor : output.at("as_tensors")) add(tensor);
-    }
+    ForEachTensor(node.at("outputs"), add);
   }
-  return bytes / SizeAtExport(input.at("sizes").at(0));
+  const int64_t rows = SizeAtExport(input.at("sizes").at(0));
+  program->activation_bytes_per_row = bytes / rows;
+  for (size_t i = 0; i < before.size(); ++i) {
+    if (before[i]) program->tensors[i].activation_bytes_per_row = (bytes - *before[i]) / rows;
+  }
 }
 
 absl::Status ExportedValues::Insert(std::string_view name, Known known) {

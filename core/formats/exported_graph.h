@@ -48,8 +48,9 @@ absl::StatusOr<ExportedArgument> ReadExportedArgument(const nlohmann::json& argu
 // Appends the nodes of a graph, without assertions. INVALID_ARGUMENT names node and operator.
 absl::Status ReadExportedNodes(const nlohmann::json& nodes, ExportedValues* values, ExportedProgram* program);
 
-// Returns ExportedProgram::activation_bytes_per_row of a graph whose nodes were read. Counts nothing that the file does
-// not state. Saturates. Throws nlohmann::json::exception.
-int64_t ActivationBytesPerRow(const nlohmann::json& graph, const nlohmann::json& input);
+// Sets activation_bytes_per_row of the program and its tensors from the graph whose nodes were read into it. Counts
+// nothing that the file does not state. Saturates. Throws nlohmann::json::exception.
+void CountActivations(const nlohmann::json& graph, const nlohmann::json& input, ExportedValues* values,
+                      ExportedProgram* program);
 
 }  // namespace chainfleet

@@ -189,8 +189,7 @@ absl::Status ProgramReader::Read(const Json& model) {
   CHAINFLEET_RETURN_IF_ERROR(CheckRanges(model.at("range_constraints")));
   CHAINFLEET_RETURN_IF_ERROR(ReadExportedNodes(graph.at("nodes"), &values_, &program_));
   CHAINFLEET_RETURN_IF_ERROR(SetOutput(signature.at("output_specs"), graph.at("tensor_values")));
-  program_.activation_bytes_per_row =
-      ActivationBytesPerRow(graph, graph.at("tensor_values").at(program_.inputs.front().name));
+  CountActivations(graph, graph.at("tensor_values").at(program_.inputs.front().name), &values_, &program_);
   program_.num_values = values_.size();
   for (ExportedNode& node : program_.nodes) {
     for (auto& value : node.outputs) {

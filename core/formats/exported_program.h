@@ -31,7 +31,8 @@ struct ExportedTensor {
   bool is_parameter = false;
   ExportedType type = ExportedType::kFloat;
   std::vector<int64_t> shape;
-  std::string member;  // the archive's; little-endian, in C order
+  std::string member;                    // the archive's; little-endian, in C order
+  int64_t activation_bytes_per_row = 0;  // those of the program that are computed from its first use on
 };
 
 // A value of the graph: first the tensors, then the inputs, then the outputs of one node after another.

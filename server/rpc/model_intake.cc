@@ -27,7 +27,7 @@ NetworkSignature SignatureOf(const ExportedProgram& program) {
                            .has_dropout = program.has_dropout(),
                            .activation_bytes_per_row = program.activation_bytes_per_row};
   const auto signature_of = [](const ExportedTensor& tensor) {
-    return TensorSignature{tensor.name, NameOf(tensor.type), tensor.shape};
+    return TensorSignature{tensor.name, NameOf(tensor.type), tensor.shape, tensor.activation_bytes_per_row};
   };
   for (const ExportedSignature& input : program.inputs) network.inputs.push_back(SignatureOf(input));
   for (const ExportedTensor& tensor : program.tensors) {

@@ -174,6 +174,25 @@ class InS3(Roots):
         self.assertEqual(self.s3.status_of("PUT", "/lab/data/map.safetensors", content), http.client.OK)
         self.assert_same_model(f"s3://{with_s3.BUCKET}/lab/data/map.safetensors", content)
 
+    def test_a_job_starts_at_the_object_of_its_uri(self):
+        uri = f"s3://{with_s3.BUCKET}/lab/data/map"
+        self.put("digits", *self.files)
+        missing = self.fleet.submit_status(START.replace("URI", uri))
+        self.assertEqual(missing.returncode, 3, missing.stderr)
+        self.assertIn(f"init.weights[0]: {uri}", missing.stderr)
+        content = write_weights(self.fleet.path("map"), {"fc1.weight": (3, 16), "fc1.bias": (3,)})
+        self.assertEqual(self.s3.status_of("PUT", "/lab/data/map", content), http.client.OK)
+        job = self.fleet.submit(START.replace("URI", uri))
+        # The job keeps its start if the object changes.
+        self.assertEqual(self.s3.status_of("PUT", "/lab/data/map", b"other"), http.client.OK)
+        [name] = self.fleet.json("describe", job)["spec"]["init"]["weights"]
+        stored = {model["name"]: model["object"]["sha256"] for model in self.fleet.json("model", "list")["models"]}
+        self.assertEqual(stored, {name: hashlib.sha256(content).hexdigest()})
+        for status, refused in ((2, uri), (4, f"s3://{with_s3.BUCKET}/lab/database/map"), (4, "s3://other/lab/data/map")):
+            done = self.fleet.submit_status(START.replace("URI", refused))
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertIn(f"init.weights[0]: {refused}", done.stderr)
+
     def test_a_data_set_by_s3_is_the_one_that_is_uploaded(self):
         root = f"s3://{with_s3.BUCKET}/lab/data"
         digest = self.put("uploaded", *self.files)

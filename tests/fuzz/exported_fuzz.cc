@@ -104,12 +104,22 @@ void CheckAccepted(const std::string& bytes, const ExportedProgram& program) {
   for (const auto& node : program.nodes) {
     Require(chainfleet::IsExportedOperator(node.op), "an operator is in the list");
     for (const auto& [name, argument] : node.arguments) std::visit(known, argument);
+    Require(node.drop_rate >= 0 && node.drop_rate < 1, "a rate is below 1");
+    Require(node.statistic < 0 || static_cast<size_t>(node.statistic) + 1 < program.statistics.size(),
+            "a node that trains has a mean and a variance");
     for (const auto& value : node.outputs) {
       if (value) known.Add(*value);
     }
   }
   known.Use(program.result);
   Require(!program.inputs.empty(), "there is an input");
+  for (const int32_t i : program.statistics) {
+    Require(i >= 0 && i < program.num_tensors(), "a statistic is a tensor");
+    Require(program.tensors[static_cast<size_t>(i)].shape.size() == 1, "a statistic has one axis");
+  }
+  for (const auto& tensor : program.tensors) {
+    Require(tensor.activation_bytes_per_row <= program.activation_bytes_per_row, "a part is not larger than the whole");
+  }
   for (const auto& input : program.inputs) CheckShape(input.shape);
   CheckShape(program.output.shape);
   const auto tensors = chainfleet::ReadExportedTensors(bytes, program);

@@ -184,7 +184,9 @@ TEST(ExportedNetwork, ReadsIndicesOfADataSet) {
   const at::Tensor wanted = ExportedSteps::Compile(file.program, at::kCPU)->Run(values);
   const at::Tensor x = indices.to(at::kFloat);
   EXPECT_TRUE((*network)->Logits(parameters, x.unsqueeze(0)).squeeze(0).equal(wanted));
-  EXPECT_LT(((*head)->LogitsOf(of_head, (*head)->Features(x)) - wanted).abs().max().item<float>(), 1e-5);
+  std::vector<at::Tensor> features = (*head)->Features(x);
+  for (at::Tensor& feature : features) feature = feature.unsqueeze(0);
+  EXPECT_LT(((*head)->LogitsOf(of_head, features).squeeze(0) - wanted).abs().max().item<float>(), 1e-5);
   EXPECT_THROW((*network)->Logits(parameters, x.unsqueeze(0) + 0.5), c10::ValueError);
   EXPECT_THROW((*network)->Logits(parameters, x.unsqueeze(0) + 50), c10::IndexError) << "50 words are known";
   EXPECT_GE((*network)->PassOfRows().size, 1);
@@ -359,15 +361,6 @@ TEST_P(ExportedChains, HaveTheSameBitsInABatchAndAlone) {
   }
 }
 
-// The pattern of the last layer's parameters.
-std::string HeadOf(const NetworkShape& network) {
-  for (const ParameterShape& parameter : network.parameters) {
-    if (parameter.name.starts_with("out.")) return "out.*";
-  }
-  const std::string& last = network.parameters.back().name;
-  return last.substr(0, last.rfind('.')) + ".*";
-}
-
 // The trunk runs once for each row. A head over its results is the head in the network, up to the order of sums.
 TEST_P(ExportedChains, AHeadOverFeaturesOfRowsIsThatInTheNetwork) {
   const std::string pattern = HeadOf(network_->shape());
@@ -381,7 +374,7 @@ TEST_P(ExportedChains, AHeadOverFeaturesOfRowsIsThatInTheNetwork) {
   std::vector<at::Tensor> features = head.Features(x_.squeeze(0).flatten(0, 1).narrow(0, 0, kRows));
   for (at::Tensor& feature : features) {
     EXPECT_EQ(feature.size(0), kRows);
-    feature = feature.index_select(0, order);
+    feature = feature.index_select(0, order).unsqueeze(0);
   }
   const auto results = [&](const std::function<at::Tensor(const std::vector<at::Tensor>&)>& outputs_of) {
     std::vector<at::Tensor> leaves, found;
@@ -395,7 +388,7 @@ TEST_P(ExportedChains, AHeadOverFeaturesOfRowsIsThatInTheNetwork) {
     return found;
   };
   const at::Tensor rows = x_.flatten(0, 1).narrow(0, 0, kRows).index_select(0, order);
-  const auto over_features = results([&](const auto& leaves) { return head.LogitsOf(leaves, features); });
+  const auto over_features = results([&](const auto& leaves) { return head.LogitsOf(leaves, features).squeeze(0); });
   const auto in_network =
       results([&](const auto& leaves) { return head.Logits(leaves, rows.unsqueeze(0)).squeeze(0); });
   for (size_t i = 0; i < in_network.size(); ++i) {

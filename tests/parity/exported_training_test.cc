@@ -103,6 +103,35 @@ TEST_P(ExportedTraining, DrawsAndPredictionsHaveTheStatisticsOfItsLayers) {
   EXPECT_LT(RelativeDistance(outputs(*network), outputs(nullptr)), 1e-5);
 }
 
+TEST_P(ExportedTraining, DrawsOfMcDropoutAreThoseOfItsLayers) {
+  const ThetaArena theta = RandomTheta(PotentialOf(layered_)->layout(), 1);
+  const std::vector<float> start = theta.ReadRow(0);
+  const auto draws = [&](const ModelSpec& model, const std::shared_ptr<const ModelFile>& file) {
+    const auto plan = NetworkPlan(model, {McDropoutSpec{.rate = 0.4, .draws = 3}}, *data_);
+    plan->spec.init.theta.assign(start.begin(), start.end());
+    const auto batch = ChainBatch::Create(plan, data_, "cpu", file);
+    CHAINFLEET_CHECK(batch.ok()) << batch.status().ToString();
+    for (const int chain : {0, 1}) CHAINFLEET_CHECK((*batch)->AddChain(chain, std::nullopt).ok());
+    std::vector<std::vector<float>> drawn;
+    for (int64_t step = 1; step <= *plan->spec.num_steps + 3; ++step) {
+      const auto reports = (*batch)->Step();
+      CHAINFLEET_CHECK(reports.ok()) << reports.status().ToString();
+      for (const RowReport& report : *reports) {
+        if (report.draw_due) drawn.push_back((*batch)->TakeDraw(report.chain).theta[0]);
+      }
+    }
+    return drawn;
+  };
+  const auto found = draws(exported_, file_), wanted = draws(layered_, nullptr);
+  ASSERT_EQ(found.size(), wanted.size());
+  ASSERT_EQ(found.size(), 2u * 3);
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_LT(RelativeDistance(found[i], wanted[i]), 1e-5) << i;
+    EXPECT_GT(std::ranges::count(found[i], 0.0f), std::ranges::count(start, 0.0f) + 10) << "dropped units";
+    EXPECT_GT(i == 0 ? 1 : RelativeDistance(found[i], found[0]), 0.1) << "each draw has units of its own";
+  }
+}
+
 TEST_P(ExportedTraining, ResumedChainsAreThoseThatWereNotInterrupted) {
   const auto plan = NetworkPlan(exported_, {EmcmcSpec{1e-4}}, *data_);
   const auto show = [&](const Way& way) { return ChainsOnTheWay(plan, data_, way, file_).Run(); };
@@ -117,6 +146,19 @@ TEST_P(ExportedTraining, ResumedChainsAreThoseThatWereNotInterrupted) {
 
 INSTANTIATE_TEST_SUITE_P(Networks, ExportedTraining, ::testing::ValuesIn(Cases()),
                          [](const auto& of) { return of.param.name; });
+
+TEST(ExportedDropout, McDropoutNamesWhatIsNoWeightOfALayer) {
+  const auto why = [](const std::string& name, const std::vector<std::string>& sample) {
+    return CheckDroppedInputs(ExportedModelOf(ReadExportedData(name + ".pt2")).program, sample);
+  };
+  EXPECT_TRUE(why("mlp", {}).ok()) << "in evaluation mode, too";
+  EXPECT_TRUE(why("train_norm", {}).ok());
+  const absl::Status grouped = why("mobilenet", {}), recurrent = why("gru", {}), embedded = why("causal", {});
+  EXPECT_NE(std::string(grouped.message()).find("(aten::conv2d) uses"), std::string::npos) << grouped;
+  EXPECT_NE(std::string(recurrent.message()).find("(aten::gru) uses"), std::string::npos) << recurrent;
+  EXPECT_TRUE(why("gru", {"nothing"}).ok());
+  EXPECT_NE(std::string(embedded.message()).find("(aten::embedding) uses"), std::string::npos) << embedded;
+}
 
 TEST(ExportedDropout, WritesToNoConstantOfTheFile) {
   ExportedModel file = ExportedModelOf(ReadExportedData("train_dropout.pt2"));
@@ -140,9 +182,9 @@ TEST(ExportedDropout, DropsWholeChannels) {
   ASSERT_TRUE((*network)->HasFeatures());
   const at::Tensor x = at::ones({16, 1, 8, 8}), weight = at::ones({1, 3, 144}) * (1 / 36.0);
   std::vector<at::Tensor> features = (*network)->Features(x);
-  features[0] = at::ones(features[0].sizes());
+  features[0] = at::ones(features[0].unsqueeze(0).sizes());
   const StepKey key{RngKey{1}, 3};
-  const at::Tensor y = (*network)->LogitsOf({weight, at::ones({1, 3})}, features, {.dropout = &key});
+  const at::Tensor y = (*network)->LogitsOf({weight, at::ones({1, 3})}, features, {.dropout = &key}).squeeze(0);
   std::set<int> kept;  // each channel adds 2 if it is kept
   for (int64_t row = 0; row < 16; ++row) kept.insert(static_cast<int>(std::lround(y[row][0].item<float>() * 1000)));
   for (const int sum : kept) EXPECT_EQ((sum - 1000) % 2000, 0) << sum;

@@ -26,6 +26,30 @@ inline std::string ReadExportedData(const std::string& file) {
   return content.str();
 }
 
+// The network, which computes each row anew.
+class WithoutFeatures final : public StoredNetwork {
+ public:
+  explicit WithoutFeatures(std::shared_ptr<const StoredNetwork> whole)
+      : StoredNetwork(whole->shape()), whole_(std::move(whole)) {}
+  at::Tensor Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x,
+                    const ForwardMode& mode = {}) const override {
+    return whole_->Logits(parameters, x, mode);
+  }
+  bool TakesChains() const override { return whole_->TakesChains(); }
+
+ private:
+  const std::shared_ptr<const StoredNetwork> whole_;
+};
+
+// The pattern of the last layer's parameters.
+inline std::string HeadOf(const NetworkShape& network) {
+  for (const ParameterShape& parameter : network.parameters) {
+    if (parameter.name.starts_with("out.")) return "out.*";
+  }
+  const std::string& last = network.parameters.back().name;
+  return last.substr(0, last.rfind('.')) + ".*";
+}
+
 struct ExportedFile {
   std::string name;
   std::vector<int64_t> input_shape;
@@ -36,6 +60,14 @@ struct ExportedFile {
   std::string Read() const { return ReadExportedData(name + ".pt2"); }
   std::shared_ptr<const StoredNetwork> Load() const {
     auto network = ExportedNetwork::Load(ExportedModelOf(Read()), input_shape, outputs, at::kCPU);
+    CHAINFLEET_CHECK(network.ok()) << network.status().ToString();
+    return *std::move(network);
+  }
+
+  // Samples the last layer.
+  std::shared_ptr<const StoredNetwork> LoadHead(const std::string& device) const {
+    auto network = ExportedNetwork::Load(ExportedModelOf(Read()), input_shape, outputs, at::Device(device), {},
+                                         {HeadOf(Load()->shape())});
     CHAINFLEET_CHECK(network.ok()) << network.status().ToString();
     return *std::move(network);
   }

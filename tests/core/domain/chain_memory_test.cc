@@ -54,7 +54,28 @@ TEST(ChainMemory, CountsATorchScriptModuleByItsSizeAndAPt2FileByItsParameters) {
   stored.signature->activation_bytes_per_row = 400;
   EXPECT_EQ(EstimateChainBytes(spec, {1, 28, 28}, 10, &stored), 9 * 7840 * 4 + 2 * 4 * spec.batch_size * (784 + 100));
   spec.model.sample = {"*"};
-  EXPECT_EQ(EstimateChainBytes(spec, {1, 28, 28}, 10, &stored), 9 * 7840 * 4 + 2 * 4 * spec.batch_size * 784);
+  EXPECT_EQ(EstimateChainBytes(spec, {1, 28, 28}, 10, &stored), 9 * 7840 * 4 + 2 * 4 * spec.batch_size * 784)
+      << "put by an older server";
+}
+
+TEST(ChainMemory, CountsTheActivationsFromTheFirstSampledParameterOn) {
+  JobSpec spec = Lenet5(SgldSpec{});
+  spec.model.kind = StoredNetworkModel{"mine"};
+  const StoredModel stored{.name = "mine",
+                           .signature = NetworkSignature{.inputs = {{"x", "float32", {6}}},
+                                                         .output = {"y", "float32", {10}},
+                                                         .parameters = {{"0.w", "float32", {8, 6}, 4000},
+                                                                        {"1.w", "float32", {8, 8}, 400},
+                                                                        {"2.w", "float32", {10, 8}, 40}},
+                                                         .activation_bytes_per_row = 5000}};
+  const auto activations = [&](const std::vector<std::string>& sample, int64_t parameters) {
+    spec.model.sample = sample;
+    return EstimateChainBytes(spec, {6}, 10, &stored) - 9 * 4 * parameters - 2 * 4 * 6;
+  };
+  EXPECT_EQ(activations({}, 48 + 64 + 80), 2 * 5000);
+  EXPECT_EQ(activations({"2.*"}, 80), 2 * 40);
+  EXPECT_EQ(activations({"2.*", "1.*"}, 64 + 80), 2 * 400);
+  EXPECT_EQ(activations({"*"}, 48 + 64 + 80), 2 * 4000);
 }
 
 // "submit should say how many bytes a job will store."

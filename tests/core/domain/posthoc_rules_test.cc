@@ -58,6 +58,13 @@ TEST(PostHocRules, DropoutNeedsASecondLayerAndOnePrior) {
   spec.model.kind = LayeredModel{
       {{ToSequenceLayer{.width = 4}}, {Conv1dLayer{.out_channels = 4}}, {FlattenLayer{}}, {LinearLayer{}}}};
   EXPECT_THAT(InvalidPaths(spec), IsEmpty());
+  spec.model.kind = StoredNetworkModel{"mine"};
+  EXPECT_THAT(InvalidPaths(spec), IsEmpty());
+  spec.model.kind = StoredNetworkModel{"mine", ModelFormat::kTorchScript};
+  EXPECT_THAT(InvalidPaths(spec), ElementsAre("sampler.mc_dropout")) << "its layers are not known";
+  const ParameterShape weight{.name = "weight", .shape = {3, 2}}, bias{.name = "bias", .shape = {3}};
+  EXPECT_EQ(ValidatePostHocSize(spec.sampler, {weight, bias}).front().path, "sampler.mc_dropout");
+  EXPECT_THAT(ValidatePostHocSize(spec.sampler, {weight, bias, weight}), IsEmpty());
   spec.model.kind = BuiltinModel{"lenet5", {}};
   spec.sampler.kind = McDropoutSpec{.rate = 1};
   EXPECT_THAT(InvalidPaths(spec), ElementsAre("sampler.mc_dropout.rate"));

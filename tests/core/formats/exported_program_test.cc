@@ -190,6 +190,17 @@ TEST(ExportedProgramTest, ReadsTensorsInputsAndNodes) {
   EXPECT_EQ(program.result.id, 12);
   EXPECT_EQ(program.num_values, 13);
   EXPECT_EQ(program.activation_bytes_per_row, 4 * (5 * 16 + 3));
+  std::vector<int64_t> from_first_use;
+  for (const ExportedTensor& tensor : program.tensors) from_first_use.push_back(tensor.activation_bytes_per_row);
+  EXPECT_THAT(from_first_use,
+              ElementsAre(4 * (5 * 16 + 3), 4 * (5 * 16 + 3), 4 * (2 * 16 + 3), 4 * (2 * 16 + 3), 4 * 3, 4 * 3));
+}
+
+TEST(ExportedProgramTest, TheFuzzedFileTrains) {
+  const ExportedProgram program = Program(FileOf("../../fuzz/exported_corpus/training").substr(1));
+  EXPECT_EQ(program.statistics.size(), 2u);
+  EXPECT_TRUE(program.has_dropout());
+  EXPECT_EQ(program.nodes.size(), 3u) << "without the count of batches";
 }
 
 TEST(ExportedProgramTest, NotesWhatTrains) {

@@ -53,8 +53,10 @@ std::vector<Point> PointsOf(const JobSpec& spec, const StepPlan& steps, int64_t 
 
 class KernelBatch final : public ChainBatch {
  public:
-  KernelBatch(std::shared_ptr<const JobPlan> plan, std::unique_ptr<Potential> potential, Kernel kernel, Device device)
+  KernelBatch(std::shared_ptr<const JobPlan> plan, std::unique_ptr<Potential> potential, Kernel kernel, Device device,
+              std::shared_ptr<const ModelFile> module)
       : plan_(std::move(plan)),
+        module_(plan_->spec.init.weights.empty() ? nullptr : std::move(module)),
         potential_(std::move(potential)),
         kernel_(std::move(kernel)),
         device_(device),
@@ -97,7 +99,8 @@ class KernelBatch final : public ChainBatch {
       if (checkpoint) {
         Restore(r, std::move(*checkpoint));
       } else {
-        CHAINFLEET_ASSIGN_OR_RETURN(auto start, StartOfChain(layout(), plan_->spec.init, index, KeyOf(index), weights));
+        CHAINFLEET_ASSIGN_OR_RETURN(
+            auto start, StartOfChain(layout(), plan_->spec.init, index, KeyOf(index), weights, module_.get()));
         state_.theta().WriteRow(r, start);
         std::visit([&](const auto& kernel) { kernel.InitRow(&state_, r); }, kernel_);
       }
@@ -394,6 +397,7 @@ class KernelBatch final : public ChainBatch {
   }
 
   const std::shared_ptr<const JobPlan> plan_;
+  const std::shared_ptr<const ModelFile> module_;  // null: no stored network, or no start from a file
   const std::unique_ptr<Potential> potential_;
   const Kernel kernel_;
   const Device device_;
@@ -435,7 +439,7 @@ absl::StatusOr<std::unique_ptr<ChainBatch>> ChainBatch::Create(std::shared_ptr<c
     CHAINFLEET_RETURN_IF_ERROR(InvalidFields(violations));
     CHAINFLEET_ASSIGN_OR_RETURN(Kernel kernel, MakeKernel(plan->spec.sampler));
     return std::unique_ptr<ChainBatch>(
-        new KernelBatch(std::move(plan), std::move(potential), std::move(kernel), where));
+        new KernelBatch(std::move(plan), std::move(potential), std::move(kernel), where, std::move(module)));
   });
 }
 

@@ -1,5 +1,7 @@
 #include "worker/numerics/batch/start_point.h"
 
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
@@ -9,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/store/draw_codec/weights_file.h"
+#include "worker/numerics/models/model_file.h"
 
 namespace chainfleet {
 namespace {
@@ -65,11 +68,45 @@ bool Copy(const TensorView& tensor, float* to) {
   return tensor.type == TensorType::kFloat64 ? CopyAs<double>(tensor, to) : CopyAs<float>(tensor, to);
 }
 
-absl::Status ReplaceByFile(const Layout& layout, const std::string* weights, std::vector<float>* theta) {
+at::ScalarType PrecisionOf(TensorType type) {
+  if (type == TensorType::kFloat16) return at::kHalf;
+  return type == TensorType::kBfloat16 ? at::kBFloat16 : at::kFloat;
+}
+
+// True if `given` has the values of `constant`, in the precision of the file.
+bool IsSame(const TensorView& given, const at::Tensor& constant) {
+  if (given.type < TensorType::kFloat16 || given.shape != constant.sizes().vec()) return false;
+  const at::Tensor values = at::empty(constant.sizes(), at::kFloat);
+  Copy(given, values.mutable_data_ptr<float>());
+  return values.equal(constant.to(PrecisionOf(given.type)).to(at::kFloat));
+}
+
+// Statistics of batch norm in training mode are no constants: each draw has its own.
+absl::Status CheckConstants(const Layout& layout, const ExportedModel& model, const Safetensors& file) {
+  const ExportedProgram& program = model.program;
+  for (int32_t i = 0; i < program.num_tensors(); ++i) {
+    const std::string& name = program.tensors[i].name;
+    const TensorView* given = file.Find(name);
+    if (given == nullptr || !model.tensors[i].is_floating_point() || std::ranges::count(program.statistics, i) > 0 ||
+        std::ranges::count(layout.parameters(), name, &ParameterShape::name) > 0 || IsSame(*given, model.tensors[i])) {
+      continue;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("the file has other values of ", name,
+                     " than the model's file, whose values all chains use: export the network with the values of the "
+                     "file, in training mode if it is a statistic of batch norm, or leave the tensor out"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReplaceByFile(const Layout& layout, const std::string* weights, const ModelFile* model,
+                           std::vector<float>* theta) {
   if (weights == nullptr) return absl::InvalidArgumentError("the chain comes without the file");
   CHAINFLEET_ASSIGN_OR_RETURN(const Safetensors file, ReadWeights(*weights));
   if (const std::string why = WhyNoStart(SignaturesOf(file), layout.parameters()); !why.empty())
     return absl::InvalidArgumentError("the file " + why);
+  const auto* exported = model == nullptr ? nullptr : std::get_if<ExportedModel>(&model->content);
+  if (exported != nullptr) CHAINFLEET_RETURN_IF_ERROR(CheckConstants(layout, *exported, file));
   CHAINFLEET_ASSIGN_OR_RETURN(const int64_t draws, NumDrawsIn(SignaturesOf(file)));
   const Safetensors start = draws > 0 ? DrawIn(file, DrawKind::kTheta, 0) : file;
   for (const ParameterShape& parameter : layout.parameters()) {
@@ -90,13 +127,13 @@ std::vector<float> RowOf(const std::vector<double>& points, int64_t num_paramete
 }  // namespace
 
 absl::StatusOr<std::vector<float>> StartOfChain(const Layout& layout, const InitSpec& init, int32_t index, RngKey key,
-                                                const std::string* weights) {
+                                                const std::string* weights, const ModelFile* model) {
   const int64_t d = layout.num_parameters();
   std::vector<float> theta = init.theta.empty() ? RandomStart(layout, key) : RowOf(init.theta, d, index);
   if (init.model) CHAINFLEET_RETURN_IF_ERROR(Annotate(ReplaceByStored(layout, &theta), "init.model"));
   if (!init.weights.empty()) {
     const std::string& name = init.weights[index % init.weights.size()];
-    CHAINFLEET_RETURN_IF_ERROR(Annotate(ReplaceByFile(layout, weights, &theta), "init.weights: model " + name));
+    CHAINFLEET_RETURN_IF_ERROR(Annotate(ReplaceByFile(layout, weights, model, &theta), "init.weights: model " + name));
   }
   for (int64_t p = 0; p < d && init.perturb > 0; ++p) {
     const double noise = NormalDouble(key, RngStream::kInit, kPerturbation, static_cast<uint32_t>(p));

@@ -16,14 +16,17 @@
 
 namespace chainfleet {
 
+struct ModelFile;
+
 // theta [D] of chain `index` with key `key`, before its first step: the row of `init.theta` (which has passed
 // ValidateForSize), or uniform(-1/sqrt(fan_in), 1/sqrt(fan_in)), with tensors without inputs (of norms) at their
 // initial value; plus `init.perturb` times a standard normal. The random numbers are those of kInit, so each chain has
 // its own. `init.model` and `init.weights` replace the values of the tensors that the model's file and `weights`, the
-// bytes of a safetensors file, have. INVALID_ARGUMENT: the file is absent, damaged, WhyNoStart has an objection, or a
-// value is not finite.
+// bytes of a safetensors file, have. INVALID_ARGUMENT: the file is absent, damaged, WhyNoStart has an objection, a
+// value is not finite, or the file has other values of a tensor that is a constant of the network in `model`, such as
+// the statistics of batch norm in evaluation mode: all chains have those of the model.
 absl::StatusOr<std::vector<float>> StartOfChain(const Layout& layout, const InitSpec& init, int32_t index, RngKey key,
-                                                const std::string* weights = nullptr);
+                                                const std::string* weights = nullptr, const ModelFile* model = nullptr);
 
 // The draws of a chain that was exported, from its file of `init.weights`: the chain is made of them, not sampled.
 class StoredDraws {

@@ -137,8 +137,8 @@ class ScriptBlock final : public BlockNetwork {
     if (features_.empty())
       return script_->Logits(parameters_, x_.narrow(1, start, pass_.size).clone(), mode).squeeze(0);
     std::vector<at::Tensor> features;
-    for (const at::Tensor& feature : features_[start / pass_.size]) features.push_back(feature.clone());
-    return script_->LogitsOf(parameters_, features, mode);
+    for (const at::Tensor& feature : features_[start / pass_.size]) features.push_back(feature.clone().unsqueeze(0));
+    return script_->LogitsOf(parameters_, features, mode).squeeze(0);
   }
 
   const std::shared_ptr<const StoredNetwork> script_;

@@ -83,7 +83,7 @@ class EagerPotential final : public Potential {
     const bool numbers = std::holds_alternative<Numbers>(data.targets);
     const std::vector<float> targets = dataset_->TargetNumbers(settings.target_units);
     targets_ = at::tensor(targets, at::kFloat).to(device_, numbers ? at::kFloat : at::kLong);
-    if (script_ != nullptr && batching_ == ChainBatching::kApart) features_ = rows_.Features(*script_);
+    if (script_ != nullptr) features_ = rows_.Features(*script_);
   }
 
   const std::shared_ptr<const Layout>& layout() const override { return layout_; }
@@ -220,8 +220,9 @@ class EagerPotential final : public Potential {
                            .traces = traces == nullptr ? nullptr : &traces->layers};
     if (!features_.empty()) {
       std::vector<at::Tensor> of_batch;
-      for (const at::Tensor& feature : features_) of_batch.push_back(feature.index_select(0, ids));
-      return script_->LogitsOf(parameters, of_batch, mode).unsqueeze(0);
+      for (const at::Tensor& feature : features_)
+        of_batch.push_back(feature.index_select(0, ids).unflatten(0, {count, batch.size}));
+      return script_->LogitsOf(parameters, of_batch, mode);
     }
     return LogitsOf(network_, script_.get(), parameters, rows_.Batch(ids, batch, first, count), mode);
   }
@@ -233,8 +234,8 @@ class EagerPotential final : public Potential {
       if (features_.empty()) return script_->Logits(parameters, x.narrow(1, i, 1)).squeeze(0);
       const int64_t row = ids.defined() ? ids[i].item<int64_t>() : begin + i;
       std::vector<at::Tensor> of_example;
-      for (const at::Tensor& feature : features_) of_example.push_back(feature.narrow(0, row, 1).clone());
-      return script_->LogitsOf(parameters, of_example);
+      for (const at::Tensor& feature : features_) of_example.push_back(feature.narrow(0, row, 1).clone().unsqueeze(0));
+      return script_->LogitsOf(parameters, of_example).squeeze(0);
     };
   }
 

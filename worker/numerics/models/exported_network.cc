@@ -9,11 +9,13 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "core/base/rng_key.h"
 #include "core/formats/exported_program.h"
 #include "worker/numerics/models/row_positions.h"
+#include "worker/numerics/models/vmap_scope.h"
 #include "worker/numerics/tensors/single_threaded.h"
 #include "worker/numerics/tensors/torch_errors.h"
 
@@ -42,6 +44,15 @@ absl::Status CheckInputs(const ExportedProgram& program, const StoredNetworkUse&
 
 bool HasConvolutions(const ExportedProgram& program) {
   return std::ranges::any_of(program.nodes, [](const auto& node) { return node.op.starts_with("aten::conv"); });
+}
+
+// A node whose weight [outputs, inputs, kernel...] multiplies its inputs.
+bool MultipliesInputs(const ExportedNode& node) {
+  const bool known =
+      node.op == "aten::linear" || node.op == "aten::conv1d" || node.op == "aten::conv2d" || node.op == "aten::conv3d";
+  return known && std::ranges::none_of(node.arguments, [](const auto& argument) {
+           return argument.first == "groups" && argument.second != ExportedArgument(int64_t{1});
+         });
 }
 
 // Numbers in +-1 that depend on `key` and position only, [size] on the CPU.
@@ -85,6 +96,12 @@ int64_t LargestOutput(const ExportedSteps& steps, std::vector<at::Tensor> values
   return largest;
 }
 
+std::vector<at::Tensor> OfChain(const std::vector<at::Tensor>& tensors, int64_t chain) {
+  std::vector<at::Tensor> alone;
+  for (const at::Tensor& tensor : tensors) alone.push_back(tensor.narrow(0, chain, 1));
+  return alone;
+}
+
 double LargestOf(const at::Tensor& values) { return values.defined() ? values.abs().max().item<double>() : 0; }
 
 // Up to the rounding of a GPU. Some gradients are nothing but rounding, such as that of a bias before batch norm.
@@ -98,6 +115,30 @@ bool Agree(const std::vector<at::Tensor>& found, const std::vector<at::Tensor>& 
 }
 
 }  // namespace
+
+absl::Status CheckDroppedInputs(const ExportedProgram& program, const std::vector<std::string>& sample) {
+  absl::Status checked;
+  for (const ExportedNode& node : program.nodes) {
+    const auto use = [&](const ExportedValue& value) {
+      if (value.id >= program.num_tensors()) return;
+      const ExportedTensor& tensor = program.tensors[static_cast<size_t>(value.id)];
+      if (!tensor.is_parameter || tensor.shape.size() < 2 || !IsSampled(tensor.name, sample)) return;
+      checked.Update(InvalidFields(
+          {{"sampler.mc_dropout", absl::StrCat("drops inputs of linear layers and ungrouped convolutions, node ",
+                                               node.name, " (", node.op, ") uses ", tensor.name,
+                                               " in another way: sample other parameters, or take another sampler")}}));
+    };
+    for (const auto& [name, argument] : node.arguments) {
+      const auto* const value = std::get_if<ExportedValue>(&argument);
+      if (value != nullptr && !(name == "weight" && MultipliesInputs(node))) use(*value);
+      const auto* const list = std::get_if<std::vector<std::optional<ExportedValue>>>(&argument);
+      for (size_t i = 0; list != nullptr && i < list->size(); ++i) {
+        if ((*list)[i]) use(*(*list)[i]);
+      }
+    }
+  }
+  return checked;
+}
 
 ExportedNetwork::ExportedNetwork(NetworkShape shape, InputColumns inputs, ExportedSteps steps,
                                  std::vector<at::Tensor> tensors, std::vector<size_t> parameters,
@@ -186,43 +227,62 @@ std::vector<at::Tensor> ExportedNetwork::Features(const at::Tensor& x) const {
 
 at::Tensor ExportedNetwork::LogitsOf(const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& features,
                                      const ForwardMode& mode) const {
-  return trunk_ == nullptr ? StoredNetwork::LogitsOf(parameters, features, mode)
-                           : trunk_->Outputs(Tensors(parameters), features, mode);
+  if (trunk_ == nullptr) return StoredNetwork::LogitsOf(parameters, features, mode);
+  const int64_t chains = features.front().size(0);
+  const auto of_chain = [&](int64_t chain, const ForwardMode& alone) {
+    std::vector<at::Tensor> own;
+    for (const at::Tensor& feature : features) own.push_back(feature.select(0, chain));
+    return trunk_->Outputs(Tensors(OfChain(parameters, chain)), own, alone).unsqueeze(0);
+  };
+  if (chains == 1) return of_chain(0, mode);
+  const auto together = [&] {
+    const VmapScope scope(chains);
+    std::vector<at::Tensor> tensors = tensors_, own;
+    for (size_t k = 0; k != parameters_.size(); ++k) tensors[parameters_[k]] = scope.Wrapped(parameters[k]);
+    for (const at::Tensor& feature : features) own.push_back(scope.Wrapped(feature.clone()));
+    return scope.Unwrapped(trunk_->Outputs(tensors, own, mode, nullptr, &scope));
+  };
+  return TogetherOrApart(chains, mode, together, of_chain);
 }
 
 at::Tensor ExportedNetwork::Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x,
                                    const ForwardMode& mode) const {
   if (x.size(0) == 1) return steps_.Run(Values(parameters, x), mode).unsqueeze(0);
+  return TogetherOrApart(
+      x.size(0), mode, [&] { return LogitsTogether(parameters, x, mode); },
+      [&](int64_t chain, const ForwardMode& alone) {
+        return steps_.Run(Values(OfChain(parameters, chain), x.narrow(0, chain, 1)), alone).unsqueeze(0);
+      });
+}
+
+at::Tensor ExportedNetwork::TogetherOrApart(int64_t chains, const ForwardMode& mode,
+                                            const std::function<at::Tensor()>& together,
+                                            const OutputsOfChain& of_chain) const {
   if (mode.statistics == nullptr && mode.batch_statistics == nullptr && TakesChains()) {
     try {
-      return LogitsTogether(parameters, x, mode);
+      return together();
     } catch (const c10::Error&) {
       if (absl::IsResourceExhausted(StatusOfException("several chains"))) throw;  // fewer chains may fit
       takes_chains_ = false;  // an error that a chain alone has too is thrown below
     }
   }
-  return LogitsApart(parameters, x, mode);
+  return Apart(chains, mode, of_chain);
 }
 
-at::Tensor ExportedNetwork::LogitsApart(const std::vector<at::Tensor>& parameters, const at::Tensor& x,
-                                        const ForwardMode& mode) const {
-  const auto of_chain = [](const std::vector<at::Tensor>& tensors, int64_t chain) {
-    std::vector<at::Tensor> alone;
-    for (const at::Tensor& tensor : tensors) alone.push_back(tensor.narrow(0, chain, 1));
-    return alone;
-  };
+// Concatenates [1, n, K] of each chain.
+at::Tensor ExportedNetwork::Apart(int64_t chains, const ForwardMode& mode, const OutputsOfChain& of_chain) {
   std::vector<at::Tensor> of_chains;
-  std::vector<std::vector<at::Tensor>> seen(mode.batch_statistics == nullptr ? 0 : x.size(0));
-  for (int64_t chain = 0; chain < x.size(0); ++chain) {
+  std::vector<std::vector<at::Tensor>> seen(mode.batch_statistics == nullptr ? 0 : chains);
+  for (int64_t chain = 0; chain < chains; ++chain) {
     ForwardMode alone;
     if (mode.dropout != nullptr) alone.dropout = mode.dropout + chain;
     if (!seen.empty()) alone.batch_statistics = &seen[static_cast<size_t>(chain)];
     std::vector<at::Tensor> statistics;
     if (mode.statistics != nullptr) {
-      statistics = of_chain(*mode.statistics, chain);
+      statistics = OfChain(*mode.statistics, chain);
       alone.statistics = &statistics;
     }
-    of_chains.push_back(steps_.Run(Values(of_chain(parameters, chain), x.narrow(0, chain, 1)), alone).unsqueeze(0));
+    of_chains.push_back(of_chain(chain, alone));
   }
   for (size_t i = 0; !seen.empty() && i < seen.front().size(); ++i) {
     std::vector<at::Tensor> of_all;
@@ -267,7 +327,9 @@ bool ExportedNetwork::AgreesTogether() const {
   };
   try {
     const std::vector<at::Tensor> together = results(LogitsTogether(leaves, x, {}));
-    return Agree(together, results(LogitsApart(leaves, x, {})));
+    return Agree(together, results(Apart(2, {}, [&](int64_t chain, const ForwardMode& alone) {
+                   return steps_.Run(Values(OfChain(leaves, chain), x.narrow(0, chain, 1)), alone).unsqueeze(0);
+                 })));
   } catch (const std::exception&) {
     return false;  // an operator without a rule for batches, most often
   }

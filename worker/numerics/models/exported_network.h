@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -19,6 +20,11 @@
 #include "worker/numerics/models/stored_network.h"
 
 namespace chainfleet {
+
+// mc_dropout drops inputs of each weight with two axes or more. INVALID_ARGUMENT, with a violation at
+// sampler.mc_dropout: the network uses such a parameter that `sample` names in another way than as the weight of a
+// linear layer or of an ungrouped convolution.
+absl::Status CheckDroppedInputs(const ExportedProgram& program, const std::vector<std::string>& sample);
 
 class ExportedNetwork final : public StoredNetwork {
  public:
@@ -57,7 +63,12 @@ class ExportedNetwork final : public StoredNetwork {
   std::vector<at::Tensor> Values(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const;
   at::Tensor LogitsTogether(const std::vector<at::Tensor>& parameters, const at::Tensor& x,
                             const ForwardMode& mode) const;
-  at::Tensor LogitsApart(const std::vector<at::Tensor>& parameters, const at::Tensor& x, const ForwardMode& mode) const;
+  // [1, n, K]
+  using OutputsOfChain = std::function<at::Tensor(int64_t chain, const ForwardMode& alone)>;
+  // Calls `together` if the network takes several chains, or else `of_chain` for each.
+  at::Tensor TogetherOrApart(int64_t chains, const ForwardMode& mode, const std::function<at::Tensor()>& together,
+                             const OutputsOfChain& of_chain) const;
+  static at::Tensor Apart(int64_t chains, const ForwardMode& mode, const OutputsOfChain& of_chain);
   RowsOfPass TryPass(int64_t size) const;
   bool AgreesTogether() const;
 

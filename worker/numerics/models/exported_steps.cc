@@ -270,8 +270,8 @@ using See = ExportedSteps::See;
 class Pass {
  public:
   // `several`, if set, has all chains.
-  Pass(const ForwardMode& mode, const See& see, int64_t chains = 1, const VmapScope* several = nullptr)
-      : mode_(mode), see_(see), chains_(chains), several_(several) {}
+  Pass(const ForwardMode& mode, const See& see, const VmapScope* several = nullptr)
+      : mode_(mode), see_(see), chains_(several == nullptr ? 1 : several->chains()), several_(several) {}
 
   void Call(const Step& step, Values* stack) {
     const bool drops = step.drop_rate > 0 && mode_.dropout != nullptr;
@@ -355,11 +355,18 @@ struct ExportedPlan {
   std::vector<Step> steps;
   std::vector<Step> of_chains;  // for RunTogether; empty if this LibTorch lacks an operator of them
 
+  std::span<const Step> StepsFor(const VmapScope* several) const;
   void FindUses(const ExportedProgram& program);
   void FindReaders(const ExportedProgram& program);
   void Run(std::span<const Step> some, Pass pass, Values* values) const;
   void Run(const Step& step, Pass* pass, Values* values) const;
 };
+
+std::span<const Step> ExportedPlan::StepsFor(const VmapScope* several) const {
+  if (several == nullptr) return steps;
+  TORCH_CHECK(!of_chains.empty(), "a node has no form for several chains");
+  return of_chains;
+}
 
 void ExportedPlan::FindUses(const ExportedProgram& program) {
   std::vector<bool> needed(num_values, false);
@@ -462,11 +469,10 @@ at::Tensor ExportedSteps::Run(const std::vector<at::Tensor>& values, const Forwa
 
 at::Tensor ExportedSteps::RunTogether(int64_t chains, const std::vector<at::Tensor>& values,
                                       const std::vector<bool>& of_chains, const ForwardMode& mode) const {
-  TORCH_CHECK(!plan_->of_chains.empty(), "a node has no form for several chains");
   const VmapScope scope(chains);
   Values wrapped;
   for (size_t i = 0; i < values.size(); ++i) wrapped.push_back(of_chains[i] ? scope.Wrapped(values[i]) : values[i]);
-  plan_->Run(plan_->of_chains, Pass(mode, nullptr, chains, &scope), &wrapped);
+  plan_->Run(plan_->StepsFor(&scope), Pass(mode, nullptr, &scope), &wrapped);
   return scope.Unwrapped(wrapped[plan_->result.id].toTensor());
 }
 
@@ -509,12 +515,13 @@ CutValues ExportedSteps::RunBefore(const ExportedCut& cut, const std::vector<at:
 }
 
 at::Tensor ExportedSteps::RunAfter(const ExportedCut& cut, const std::vector<at::Tensor>& tensors,
-                                   const CutValues& at_cut, const ForwardMode& mode, const See& see) const {
+                                   const CutValues& at_cut, const ForwardMode& mode, const See& see,
+                                   const VmapScope* several) const {
   Values all(tensors.begin(), tensors.end());
   all.resize(plan_->num_values);
   for (size_t i = 0; i < cut.tensors.size(); ++i) all[cut.tensors[i]] = at_cut.tensors[i];
   for (size_t i = 0; i < cut.sizes.size(); ++i) all[cut.sizes[i]] = at_cut.sizes[i];
-  plan_->Run(std::span(plan_->steps).subspan(cut.steps), Pass(mode, see), &all);
+  plan_->Run(plan_->StepsFor(several).subspan(cut.steps), Pass(mode, see, several), &all);
   return all[plan_->result.id].toTensor();
 }
 

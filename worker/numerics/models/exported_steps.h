@@ -13,6 +13,7 @@
 
 namespace chainfleet {
 
+class VmapScope;
 struct ExportedPlan;  // LibTorch's types, which other sources need not read
 
 // The steps before the first one that depends on a sampled parameter, or trains. They compute the same for each draw.
@@ -47,10 +48,11 @@ class ExportedSteps {
 
   // `sampled` are indices of the program's tensors.
   ExportedCut CutBefore(const std::vector<size_t>& sampled) const;
-  // As Run, in two parts. `tensors` are those of the program. RunAfter may write to the values of the cut.
+  // As Run, in two parts. `tensors` are those of the program. RunAfter may write to the values of the cut. With
+  // `several` its tensors, arguments and result, are wrapped in this scope where they differ between chains.
   CutValues RunBefore(const ExportedCut& cut, const std::vector<at::Tensor>& values, const See& see = nullptr) const;
   at::Tensor RunAfter(const ExportedCut& cut, const std::vector<at::Tensor>& tensors, const CutValues& at_cut,
-                      const ForwardMode& mode = {}, const See& see = nullptr) const;
+                      const ForwardMode& mode = {}, const See& see = nullptr, const VmapScope* several = nullptr) const;
 
  private:
   explicit ExportedSteps(std::shared_ptr<const ExportedPlan> plan) : plan_(std::move(plan)) {}

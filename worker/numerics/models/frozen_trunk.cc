@@ -106,7 +106,7 @@ std::vector<at::Tensor> FrozenTrunk::Features(const std::vector<at::Tensor>& ten
 }
 
 at::Tensor FrozenTrunk::Outputs(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& features,
-                                const ForwardMode& mode, const See& see) const {
+                                const ForwardMode& mode, const See& see, const VmapScope* several) const {
   CutValues at_cut;
   auto feature = features.begin();
   auto shared = shared_.begin();
@@ -115,7 +115,7 @@ at::Tensor FrozenTrunk::Outputs(const std::vector<at::Tensor>& tensors, const st
                                   : *shared++);
   }
   for (const Size& size : sizes_) at_cut.sizes.push_back(size.slope * features.front().size(0) + size.offset);
-  return steps_.RunAfter(cut_, tensors, at_cut, mode, see);
+  return steps_.RunAfter(cut_, tensors, at_cut, mode, see, several);
 }
 
 }  // namespace chainfleet

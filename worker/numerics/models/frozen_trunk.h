@@ -33,9 +33,10 @@ class FrozenTrunk {
   std::vector<at::Tensor> Features(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& inputs,
                                    const See& see = nullptr) const;
 
-  // The network's outputs [n, K] for rows with these features, which it may write to.
+  // The network's outputs [n, K] for rows with these features, which it may write to. `several`: see
+  // ExportedSteps::RunAfter.
   at::Tensor Outputs(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& features,
-                     const ForwardMode& mode = {}, const See& see = nullptr) const;
+                     const ForwardMode& mode = {}, const See& see = nullptr, const VmapScope* several = nullptr) const;
 
  private:
   // The axis of a tensor that holds `per_row` values of each row, row by row.

@@ -7,6 +7,7 @@
 #include "worker/numerics/likelihoods/likelihood.h"
 #include "worker/numerics/models/architecture.h"
 #include "worker/numerics/models/eager_potential.h"
+#include "worker/numerics/models/exported_network.h"
 #include "worker/numerics/models/fused_potential.h"
 #include "worker/numerics/models/stored_network.h"
 
@@ -28,6 +29,10 @@ absl::StatusOr<std::unique_ptr<Potential>> MakeNetworkPotential(const JobPlan& p
       device.is_cuda() ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.cuda_index)) : at::Device(at::kCPU);
   CHAINFLEET_ASSIGN_OR_RETURN(auto script, StoredNetworkOf(plan.spec.model, module, network, where));
   if (script != nullptr) network = script->shape();
+  if (const auto* exported = module == nullptr ? nullptr : std::get_if<ExportedModel>(&module->content);
+      exported != nullptr && std::holds_alternative<McDropoutSpec>(plan.spec.sampler.kind)) {
+    CHAINFLEET_RETURN_IF_ERROR(CheckDroppedInputs(exported->program, plan.spec.model.sample));
+  }
   // The server refuses it, too, unless the file was put before it knew of training mode.
   if (script != nullptr && !network.statistics.empty()) {
     CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForBatchNorm(plan.spec.sampler, "export net.eval()")));

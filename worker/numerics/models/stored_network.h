@@ -50,10 +50,10 @@ class StoredNetwork {
   virtual bool HasFeatures() const { return false; }
   // Tensors [n, ...] of rows x [n, input_shape...], contiguous.
   virtual std::vector<at::Tensor> Features(const at::Tensor& x) const { return {x}; }
-  // Outputs [n, K] of one chain; may write to `features`.
+  // Outputs [C, n, K] for features [C, n, ...], which it may write to.
   virtual at::Tensor LogitsOf(const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& features,
                               const ForwardMode& mode = {}) const {
-    return Logits(parameters, features.front().unsqueeze(0), mode).squeeze(0);
+    return Logits(parameters, features.front(), mode);
   }
 
  protected:

@@ -16,6 +16,7 @@ class VmapScope {
   VmapScope(const VmapScope&) = delete;
   VmapScope& operator=(const VmapScope&) = delete;
 
+  int64_t chains() const { return chains_; }
   at::Tensor Wrapped(const at::Tensor& of_chains) const;  // takes [chains, ...]
   at::Tensor Unwrapped(const at::Tensor& values) const;   // returns [chains, ...]
 

@@ -248,14 +248,16 @@ class TargetUnits(_message.Message):
     def __init__(self, mean: _Optional[float] = ..., stddev: _Optional[float] = ...) -> None: ...
 
 class TensorSignature(_message.Message):
-    __slots__ = ["name", "shape", "type"]
+    __slots__ = ["activation_bytes_per_row", "name", "shape", "type"]
+    ACTIVATION_BYTES_PER_ROW_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     SHAPE_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
+    activation_bytes_per_row: int
     name: str
     shape: _containers.RepeatedScalarFieldContainer[int]
     type: str
-    def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., shape: _Optional[_Iterable[int]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., shape: _Optional[_Iterable[int]] = ..., activation_bytes_per_row: _Optional[int] = ...) -> None: ...
 
 class DrawKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []

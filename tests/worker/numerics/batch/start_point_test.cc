@@ -1,6 +1,7 @@
 // Starts at weights that a file brings.
 #include "worker/numerics/batch/start_point.h"
 
+#include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 #include <limits>
 
 #include "core/store/draw_codec/safetensors.h"
+#include "worker/numerics/models/model_file.h"
 
 namespace chainfleet {
 namespace {
@@ -89,6 +91,28 @@ TEST_F(StartPoint, NamesTheFileThatDoesNotFit) {
                                    .Add<float>("0.bias", TensorType::kFloat32, {2}, {1, 2})
                                    .File();
   EXPECT_THAT(Refusal(&infinite), HasSubstr("0.weight has a value that is not finite as a float32"));
+}
+
+TEST_F(StartPoint, HasNoConstantsOfItsOwn) {
+  ModelFile model{ExportedModel{.tensors = {at::tensor({1.f, 2.f}), at::tensor({0.1f, 3.f}), at::tensor({7})}}};
+  ExportedProgram& program = std::get<ExportedModel>(model.content).program;
+  for (const char* name : {"0.bias", "1.running_mean", "1.num_batches_tracked"}) {
+    ExportedTensor& tensor = program.tensors.emplace_back();
+    tensor.name = name;
+  }
+  const auto why = [&](uint16_t mean) {
+    const std::string file = Weights()
+                                 .Add<float>("0.weight", TensorType::kFloat32, {2, 3}, {1, 2, 3, 4, 5, 6})
+                                 .Add<float>("0.bias", TensorType::kFloat32, {2}, {8, 9})
+                                 .Add<uint16_t>("1.running_mean", TensorType::kBfloat16, {2}, {mean, 0x4040})
+                                 .Add<int64_t>("1.num_batches_tracked", TensorType::kInt64, {}, {8})
+                                 .File();
+    return std::string(StartOfChain(layout_, init_, 1, RngKey{7}, &file, &model).status().message());
+  };
+  EXPECT_EQ(why(0x3dcd), "") << "0.1, rounded";
+  EXPECT_THAT(why(0x3dce), HasSubstr("init.weights: model map-1: the file has other values of 1.running_mean"));
+  program.statistics = {1};
+  EXPECT_EQ(why(0x3dce), "") << "in training mode each draw has its own";
 }
 
 TEST_F(StartPoint, IsThatOfTheModelsFile) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -145,10 +146,11 @@ INSTANTIATE_TEST_SUITE_P(Exported, KernelOnAModule, ::testing::ValuesIn(CasesOf(
 
 TEST(KernelsThatKnowLayers, RefuseAModule) {
   const auto data = SyntheticImages(kExamples);
-  const std::pair<SamplerSpec, const char*> refused[] = {{{McDropoutSpec{.rate = 0.2}}, "sampler.mc_dropout"},
-                                                         {{LaplaceSpec{}}, "sampler.laplace.structure"}};
-  for (const auto& [sampler, path] : refused) {
-    const auto plan = PlanFor(sampler, ModelFormat::kExported, *data);
+  const std::tuple<SamplerSpec, ModelFormat, const char*> refused[] = {
+      {{McDropoutSpec{.rate = 0.2}}, ModelFormat::kTorchScript, "sampler.mc_dropout"},
+      {{LaplaceSpec{}}, ModelFormat::kExported, "sampler.laplace.structure"}};
+  for (const auto& [sampler, format, path] : refused) {
+    const auto plan = PlanFor(sampler, format, *data);
     plan->spec.augmentation = {};
     const auto violations = Validate(plan->spec);
     ASSERT_EQ(violations.size(), 1u) << sampler.name();

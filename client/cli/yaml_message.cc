@@ -107,8 +107,7 @@ class MessageReader {
 
   void ReadMessage(const YAML::Node& node, const std::string& path, Message* message) {
     if (node.IsNull()) return;
-    // A plain number is a constant schedule.
-    const FieldDescriptor* constant = message->GetDescriptor()->FindFieldByName("constant");
+    const FieldDescriptor* constant = message->GetDescriptor()->FindFieldByName("constant");  // a schedule
     if (constant != nullptr && node.IsScalar()) return ReadValue(node, path, constant, message);
     if (!node.IsMap()) {
       return Fail(node, path, absl::StrCat("expects a mapping of ", Names(*message->GetDescriptor())), node);

@@ -31,7 +31,7 @@ std::shared_ptr<JobPlan> PlanOf(const ModelSpec& model, const SamplerSpec& sampl
   auto plan = NetworkPlan(model, sampler, data);
   if (sampler.posterior_draws() > 0) plan->spec.prior.kind = GaussianPrior{5};
   plan->spec.temperature = 0.5;
-  if (!sampler.is_metropolis() && !sampler.passes_over_data()) {
+  if (!sampler.is_metropolis() && !sampler.passes_over_data() && sampler.own_burn_in() == 0) {
     plan->spec.augmentation = {.crop_padding = 3, .flip = true};
   }
   return plan;

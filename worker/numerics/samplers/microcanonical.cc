@@ -96,7 +96,8 @@ std::vector<MicrocanonicalMove> MoveMicrocanonically(const StepInputs& inputs,
   const auto refreshed = RunPass(
       Pass::kRefresh, {to.velocity, to.gradient}, inputs.chains,
       [&](int64_t row, float* s) {
-        const double lost = std::expm1(2 * rows[row].step / rows[row].decoherence_length);
+        // Beyond 60 nothing is left of the old direction, and the noise would soon be infinite.
+        const double lost = std::expm1(std::min(60.0, 2 * rows[row].step / rows[row].decoherence_length));
         s[0] = static_cast<float>(turns[row].keep);
         s[1] = static_cast<float>(turns[row].force);
         s[2] = static_cast<float>(std::sqrt(lost / dimension));

@@ -216,7 +216,8 @@ void Mile::TakeMoments(const StepInputs& inputs, SamplerState* state) const {
                                    s[0] = static_cast<float>(numbers[kStep] / numbers[kSeen]);
                                  });
   for (size_t row = 0; row < due.size(); ++row) {
-    if (due[row].active && due[row].t == last) state->numbers[row][kLength] = std::sqrt(variances[row].sum);
+    if (!due[row].active || due[row].t != last || !(variances[row].sum > 0)) continue;
+    state->numbers[row][kLength] = std::sqrt(variances[row].sum);
   }
 }
 

@@ -64,13 +64,23 @@ void ModelFromJson(const Json& j, ModelSpec* model) {
   }
 }
 
+// A field that is younger than the format: a record has it only with another value than the default.
+Json WithoutDefault(Json choice, const char* field, const char* value) {
+  for (Json& fields : choice) {
+    if (fields.value(field, "") == value) fields.erase(field);
+  }
+  return choice;
+}
+
 Json RecordOf(const JobSpec& spec) {
   Json j = ToJson(spec);
   j["model"] = ModelToJson(spec.model);
-  if (spec.model.likelihood) j["likelihood"] = ChoiceToJson(*spec.model.likelihood);
+  if (spec.model.likelihood) {
+    j["likelihood"] = WithoutDefault(ChoiceToJson(*spec.model.likelihood), "deviation", "exponential");
+  }
   j["dataset"] = spec.dataset;
   j["prior"] = ChoiceToJson(spec.prior.kind);
-  j["sampler"] = ChoiceToJson(spec.sampler.kind);
+  j["sampler"] = WithoutDefault(ChoiceToJson(spec.sampler.kind), "optimizer", "heavy_ball");
   j["step_scale"] = static_cast<int>(spec.schedule.scale);
   j["schedule"] = ChoiceToJson(spec.schedule.kind);
   if (!spec.burn_in.any()) j["burn_in"] = Json::object();

@@ -33,16 +33,16 @@ const std::map<std::string, std::string>& Digests() {
       {"ChainStats", "e4570100f033fa73752a384f7fcf1481ea23db8a46aa247515eb2a0400d0b37d"},
       {"Normalisation", "26c95de22201033c733221fa8f6b4188fccbe3070847702ca544a392b57c3f98"},
       {"TargetUnits", "3d2667db507612fdbc907e0d4030e04ff15111d8085bf89d1d05f1073c5dd332"},
-      {"StoredModel", "4aa12a12c2224099c3fa4bfcfa6a59d5f60be545c76fb3e327d13911ba616305"},
+      {"StoredModel", "82549fc39637292d7ef6afbf11feab7e069210695ee37f364bcc63328f0a32c9"},
       {"Dataset", "101a37e3c5a1983e3f00d5397cc0bb3227a2e552f7806e6a770bfc853fe41783"},
       {"Timestamp", "1b20877800ae78ad3707a925b79720279dff4cb59cd40c329ce7bca399436b91"},
-      {"JobSpec", "79d3d957fde82ceea6b930108482c4b8cd9103f6a30dd989f9595ed3b469a84c"},
+      {"JobSpec", "56e32eaf56c9f079865eb0fdc1301ac8eef502345dbe23e9353c56daf28b26c0"},
       {"SynchronizeRequest", "7daa212a3994568a33a40c6b16146cb1eb302acfe1e3eb87064ae0ddd657d53d"},
-      {"SynchronizeReply", "df4127f64215ab78f7bcfca7cc0b46b4d62a3be9523c67bd187e6ad5fa800f9a"},
-      {"JobPlan", "2095ef4f5e11b9dc40371d67d49ae3457567ce665a6f406baf52dc62a1b267e9"},
+      {"SynchronizeReply", "986de7e0dc50d4717666f484c623673850088d24d4cfd0e35bb759335ff566d2"},
+      {"JobPlan", "598b7526d609e38af2d2fd595aa8508233329ceb9955336737b4711a8d348027"},
       {"CommitProgressRequest", "37e68851c705eb983de153199d3f7a8de528e8ffd4de69f5d2b1bba171930a12"},
       {"Tensor", "6028b412ed333cc8476977b50af2fe8f72f0906db0b0b012661f6a5a15f7a224"},
-      {"ShardRequest", "6f5e34b4909c41a733e2504dadc3c7984795756c6ea745a29b19eb902cf194b1"},
+      {"ShardRequest", "3bec12ad7cc925c845dd2db0d0e50f07ad0475245d167c32c9a3704a34dacdd5"},
       {"ShardResult", "5784c2ea1371d12a0f6431c5c67348a14c1fddba781e0c17d308fe4bf60a31bd"},
       {"PredictResponse", "e44cf2fcd158f9a05879a55cab06cc6d10a53fc79681aadc38855fa6093cad85"},
       {"Evaluation", "e04cd4727cbee5ccd83f3bebffa96406c833e1050aa002d60a87fb26dbd5b98e"},
@@ -131,7 +131,7 @@ TYPED_TEST(GoldenCorpus, IsWhatItWas) {
     digest.UpdateString(Json(mapped));
     digest.UpdateString(Stored(*value));
   }
-  EXPECT_LT(refused, kValues * 3 / 4);
+  EXPECT_LT(refused, kValues * 2 / 3);
   ExpectGolden(TypeParam::descriptor()->name(), digest.Hex());
 }
 

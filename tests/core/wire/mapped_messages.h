@@ -58,7 +58,16 @@ inline void FixSampler(v1::JobSpec::Sampler* sampler) {
   }
   if (sampler->has_batched_mh()) sampler->mutable_batched_mh()->set_proposal("langevin");
   if (sampler->has_laplace()) sampler->mutable_laplace()->set_structure("diagonal");
+  if (sampler->has_laplace()) sampler->mutable_laplace()->set_optimizer("adamw");
+  if (sampler->has_sgd()) sampler->mutable_sgd()->set_optimizer("adamw");
+  if (sampler->has_swa()) sampler->mutable_swa()->set_optimizer("adamw");
+  if (sampler->has_swag()) sampler->mutable_swag()->set_optimizer("adamw");
+  if (sampler->has_mc_dropout()) sampler->mutable_mc_dropout()->set_optimizer("adamw");
   if (sampler->has_barker_mh()) sampler->mutable_barker_mh()->set_proposal("langevin");
+}
+inline void FixLikelihood(v1::JobSpec::Likelihood* likelihood) {
+  if (!likelihood->has_heteroscedastic_gaussian()) return;
+  likelihood->mutable_heteroscedastic_gaussian()->set_deviation("softplus");
 }
 inline void FixScheduling(v1::JobSpec::Scheduling* scheduling) {
   scheduling->set_priority("high");
@@ -83,11 +92,13 @@ inline void Fix(v1::JobSpec* spec, RandomMessage* random) {
   FixWords(spec, random);
   FixModel(spec->mutable_model(), random);
   FixSampler(spec->mutable_sampler());
+  if (spec->has_likelihood()) FixLikelihood(spec->mutable_likelihood());
   FixScheduling(spec->mutable_scheduling());
 }
 inline void Fix(v1::JobPlan* plan, RandomMessage* random) { Fix(plan->mutable_spec(), random); }
 inline void Fix(v1::ShardRequest* request, RandomMessage* random) {
   FixModel(request->mutable_plan()->mutable_model(), random);
+  if (request->plan().has_likelihood()) FixLikelihood(request->mutable_plan()->mutable_likelihood());
 }
 // Keeps one plan for each job of the grants, in their order.
 inline void Fix(v1::SynchronizeReply* reply, RandomMessage* random) {

@@ -20,7 +20,7 @@ namespace {
 using testing::KernelRows;
 
 constexpr int64_t kSize = 64;  // coordinates
-enum : size_t { kStepNumber = 5, kLengthNumber = 6 };
+enum : size_t { kWaitedNumber = 1, kStepNumber = 5, kLengthNumber = 6 };
 
 std::shared_ptr<const Layout> Coordinates() {
   return std::make_shared<const Layout>(std::vector<ParameterShape>{{"x", {kSize}, 0, 0}});
@@ -157,19 +157,37 @@ class Table final : public Potential {
   std::set<int64_t> seen_;
 };
 
+// The mean of the ids that are in `ids`, or are not.
+double MeanId(const std::set<int64_t>& ids, bool inside) {
+  double sum = 0, count = 0;
+  for (int64_t id = 0; id < Table::kRows; ++id) {
+    if (ids.contains(id) != inside) continue;
+    sum += static_cast<double>(id);
+    ++count;
+  }
+  return sum / count;
+}
+
 // AdamW passes the best point of the validation part on its way to the mean of the others, and on.
 TEST(MileDescent, StopsAtTheBestPointOfTheValidationPart) {
-  Table table;
   const MileSpec spec{
       .optimizer_steps = 2000, .validation_fraction = 0.5, .patience = 3, .warm_up_steps = 0, .initial_step = 1e-9};
-  KernelRows chain(Mile{spec}, &table, 40, 1, 12, 0.1 / Table::kRows);
-  for (int step = 0; step < 2000; ++step) chain.Step();
-  EXPECT_EQ(table.seen().size(), 20u) << "AdamW may not see the validation part";
-  double best = 0;
-  for (int64_t id = 0; id < Table::kRows; ++id) best += table.seen().contains(id) ? 0 : static_cast<double>(id) / 20;
-  chain.Step();
-  EXPECT_NEAR(chain.theta(0), best, 0.11) << "within one step of AdamW";
-  EXPECT_EQ(table.seen().size(), 40u) << "the dynamics see all data";
+  double passed = 0;
+  for (uint64_t seed = 1; passed < 3 && seed < 100; ++seed) {  // a split that puts the two means apart
+    Table table;
+    KernelRows chain(Mile{spec}, &table, 40, 1, seed, 0.1 / Table::kRows);
+    chain.Step();
+    passed = MeanId(table.seen(), true) - MeanId(table.seen(), false);
+    if (passed < 3) continue;
+    for (int step = 1; step < 2000; ++step) chain.Step();
+    EXPECT_EQ(chain.state().numbers[0][kWaitedNumber], 3) << "no step after the patience has ended";
+    EXPECT_EQ(table.seen().size(), 20u) << "AdamW may not see the validation part";
+    const double best = MeanId(table.seen(), false);
+    chain.Step();
+    EXPECT_NEAR(chain.theta(0), best, 0.11) << "within one step of AdamW";
+    EXPECT_EQ(table.seen().size(), 40u) << "the dynamics see all data";
+  }
+  EXPECT_GE(passed, 3);
 }
 
 }  // namespace

@@ -20,6 +20,11 @@ std::vector<ChainStep> OnlyActive(const std::vector<ChainStep>& chains, const Du
   return some;
 }
 
+// The inputs of the same step for other rows; `chains` must outlive the result.
+inline StepInputs ForChains(const StepInputs& inputs, const std::vector<ChainStep>& chains) {
+  return {inputs.potential, inputs.batches, inputs.plan, chains, inputs.scratch};
+}
+
 inline bool Any(const std::vector<ChainStep>& chains) { return std::ranges::any_of(chains, &ChainStep::active); }
 
 }  // namespace chainfleet

@@ -69,7 +69,7 @@ Late<StepInfo> Laplace::Step(const StepInputs& inputs, SamplerState* state) cons
         OnlyActive(trained, [&](const ChainStep& chain) { return chain.t >= plan.training_steps + plan.pass_steps; });
     Factor(inputs, sampling, state);
     Sample(inputs, sampling, state, &of_trained);
-    const StepInputs some = {inputs.potential, inputs.batches, inputs.plan, trained, inputs.scratch};
+    const StepInputs some = ForChains(inputs, trained);
     EvaluateBatches(some, state->arenas[kDraw]);
     for (size_t row = 0; row < of_trained.size(); ++row) {
       of_trained[row].energy = inputs.scratch->energy[row];
@@ -77,7 +77,7 @@ Late<StepInfo> Laplace::Step(const StepInputs& inputs, SamplerState* state) cons
     }
   }
   if (!Any(training)) return of_trained;
-  const StepInputs some = {inputs.potential, inputs.batches, inputs.plan, training, inputs.scratch};
+  const StepInputs some = ForChains(inputs, training);
   EvaluateBatches(some, state->theta());
   const Late<StepInfo> moved = descent.Update(some, state);
   if (!Any(trained)) return moved;

@@ -68,7 +68,7 @@ Late<StepInfo> McDropout::Step(const StepInputs& inputs, SamplerState* state) co
 
   const auto training =
       OnlyActive(inputs.chains, [&](const ChainStep& chain) { return chain.t < inputs.plan->training_steps; });
-  return descent.Update({inputs.potential, inputs.batches, inputs.plan, training, inputs.scratch}, state);
+  return descent.Update(ForChains(inputs, training), state);
 }
 
 }  // namespace chainfleet

@@ -67,19 +67,18 @@ std::vector<StepInfo> Mile::Step(const StepInputs& inputs, SamplerState* state) 
   const auto early = [&](const ChainStep& chain) { return chain.t < spec.optimizer_steps; };
   const auto descending = OnlyActive(inputs.chains, early);
   const auto moving = OnlyActive(inputs.chains, [&](const ChainStep& chain) { return !early(chain); });
-  const auto of = [&](const std::vector<ChainStep>& chains) {
-    return StepInputs{inputs.potential, inputs.batches, inputs.plan, chains, inputs.scratch};
-  };
   std::vector<StepInfo> infos(inputs.chains.size());
-  // Evaluate everything before a row moves, because an evaluation may run out of memory.
-  std::vector<ChainStep> training;
-  if (Any(descending)) training = PrepareDescent(of(descending), state);
-  if (Any(moving)) Move(of(moving), state, &infos);
+  // Evaluate everything before a row or its numbers change, because an evaluation may run out of memory.
+  Descending at;
+  if (Any(descending)) at = EvaluateDescent(ForChains(inputs, descending), *state);
+  if (Any(moving)) Move(ForChains(inputs, moving), state, &infos);
   if (!Any(descending)) return infos;
+  const std::vector<ChainStep>& training = at.training;
+  RememberBest(at, state);
   Late<PassOutcome> updated;
   if (Any(training)) {
-    updated = UpdateAdamw(of(training), 0.9, &state->theta(), {&state->arenas[kFirst], &state->arenas[kSecond]},
-                          &inputs.scratch->Arena(3, state->theta()));
+    updated = UpdateAdamw(ForChains(inputs, training), 0.9, &state->theta(),
+                          {&state->arenas[kFirst], &state->arenas[kSecond]}, &inputs.scratch->Arena(3, state->theta()));
   }
   for (size_t row = 0; row < infos.size(); ++row) {
     if (!descending[row].active) continue;
@@ -89,32 +88,35 @@ std::vector<StepInfo> Mile::Step(const StepInputs& inputs, SamplerState* state) 
   return infos;
 }
 
-std::vector<ChainStep> Mile::PrepareDescent(const StepInputs& inputs, SamplerState* state) const {
+Mile::Descending Mile::EvaluateDescent(const StepInputs& inputs, const SamplerState& state) const {
   const int64_t all = inputs.potential->num_examples(), held_out = ValidationRows(spec, all);
-  std::vector<ChainStep> training = inputs.chains;
-  for (size_t row = 0; row < training.size(); ++row) {
-    training[row].active = training[row].active && state->numbers[row][kWaited] < static_cast<double>(spec.patience);
+  Descending at{inputs.chains};
+  for (size_t row = 0; row < at.training.size(); ++row) {
+    ChainStep& chain = at.training[row];
+    chain.active = chain.active && state.numbers[row][kWaited] < static_cast<double>(spec.patience);
   }
-  if (!Any(training)) return training;
-  const StepInputs some = {inputs.potential, inputs.batches, inputs.plan, training, inputs.scratch};
+  if (!Any(at.training)) return at;
+  const StepInputs some = ForChains(inputs, at.training);
   const Split split = held_out == 0 ? Split() : SplitRows(inputs, held_out);
-  std::vector<double> losses;
-  if (held_out > 0) losses = LossOver(some, state->theta(), {split.validation.data(), held_out});
-  const Late<double> energies =
-      GradientOver(some, state->theta(), {held_out > 0 ? split.rest.data() : nullptr, all - held_out},
-                   &inputs.scratch->Arena(3, state->theta()));
-  for (size_t row = 0; row < training.size(); ++row) {
-    if (!training[row].active) continue;
+  if (held_out > 0) at.losses = LossOver(some, state.theta(), {split.validation.data(), held_out});
+  at.energies = GradientOver(some, state.theta(), {held_out > 0 ? split.rest.data() : nullptr, all - held_out},
+                             &inputs.scratch->Arena(3, state.theta()))
+                    .get();
+  return at;
+}
+
+void Mile::RememberBest(const Descending& at, SamplerState* state) const {
+  for (size_t row = 0; row < at.training.size(); ++row) {
+    if (!at.training[row].active) continue;
     std::vector<double>& numbers = state->numbers[row];
-    numbers[kEnergy] = energies[row];
-    if (held_out == 0) continue;
+    numbers[kEnergy] = at.energies[row];
+    if (at.losses.empty()) continue;
     ++numbers[kWaited];
-    if (losses[row] >= numbers[kBestLoss]) continue;
-    numbers[kBestLoss] = losses[row];
+    if (at.losses[row] >= numbers[kBestLoss]) continue;
+    numbers[kBestLoss] = at.losses[row];
     numbers[kWaited] = 0;
     state->arenas[kVelocity].CopyRow(static_cast<int64_t>(row), state->theta());
   }
-  return training;
 }
 
 // Draws a velocity, and computes the gradient at the theta where the dynamics begin.
@@ -128,7 +130,7 @@ void Mile::Begin(const StepInputs& inputs, SamplerState* state) const {
     if (!beginning[row].active || !std::isfinite(state->numbers[row][kBestLoss])) continue;
     state->theta().CopyRow(static_cast<int64_t>(row), state->arenas[kVelocity]);
   }
-  const StepInputs some = {inputs.potential, inputs.batches, inputs.plan, beginning, inputs.scratch};
+  const StepInputs some = ForChains(inputs, beginning);
   ThetaArena* gradient = &inputs.scratch->Arena(2, state->theta());
   const Late<double> energies = WholeGradient(some, &state->theta(), gradient);
   const std::vector<double> speeds = DrawVelocity(some, &state->arenas[kVelocity]);
@@ -179,7 +181,7 @@ void Mile::Move(const StepInputs& inputs, SamplerState* state, std::vector<StepI
     from.gradient->CopyRow(r, *to.gradient);
   }
   if (spec.decoherence_length) return;
-  const StepInputs tuned = {inputs.potential, inputs.batches, inputs.plan, moved, &scratch};
+  const StepInputs tuned = ForChains(inputs, moved);
   TakeMoments(tuned, state);
   TakeSums(tuned, state);
 }

@@ -36,8 +36,14 @@ struct Mile {
   std::vector<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const;
 
  private:
-  // Evaluates loss and gradient into the scratch; remembers the best theta. The rows that still descend.
-  std::vector<ChainStep> PrepareDescent(const StepInputs& inputs, SamplerState* state) const;
+  // The rows that still descend, with their losses on the validation part, empty without one, and energies.
+  struct Descending {
+    std::vector<ChainStep> training = {};
+    std::vector<double> losses = {}, energies = {};
+  };
+  // Leaves the gradients in the scratch.
+  Descending EvaluateDescent(const StepInputs& inputs, const SamplerState& state) const;
+  void RememberBest(const Descending& at, SamplerState* state) const;
   void Begin(const StepInputs& inputs, SamplerState* state) const;
   void Move(const StepInputs& inputs, SamplerState* state, std::vector<StepInfo>* infos) const;
   // Tunes eps after a step of the warm-up's parts 1 and 2. False: the step must be undone.

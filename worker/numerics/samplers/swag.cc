@@ -27,7 +27,7 @@ Late<StepInfo> Swag::Step(const StepInputs& inputs, SamplerState* state) const {
   // Do this before other rows move: an evaluation may run out of memory, and then no row has moved.
   if (Any(sampling)) {
     Sample(inputs, sampling, state);
-    const StepInputs some = {inputs.potential, inputs.batches, inputs.plan, sampling, inputs.scratch};
+    const StepInputs some = ForChains(inputs, sampling);
     EvaluateBatches(some, state->arenas[kDraw]);
     for (size_t row = 0; row < of_sampling.size(); ++row) {
       of_sampling[row].energy = inputs.scratch->energy[row];
@@ -35,7 +35,7 @@ Late<StepInfo> Swag::Step(const StepInputs& inputs, SamplerState* state) const {
     }
   }
   if (!Any(training)) return of_sampling;
-  const StepInputs some = {inputs.potential, inputs.batches, inputs.plan, training, inputs.scratch};
+  const StepInputs some = ForChains(inputs, training);
   EvaluateBatches(some, state->theta());
   const Late<StepInfo> trained = descent.Update(some, state);
   TakeSnapshots(some, state);

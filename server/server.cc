@@ -13,6 +13,7 @@
 #include "core/base/log.h"
 #include "core/base/random_bits.h"
 #include "core/base/shared_work.h"
+#include "core/domain/sweep_points.h"
 #include "core/store/backup/backup_folder.h"
 #include "core/store/blob_store/file_blob_store.h"
 #include "core/store/blob_store/object_place.h"
@@ -63,6 +64,12 @@ DispatcherOptions OptionsOf(const ServerOptions& options, ControlObserver* obser
           .traces = traces,
           .on_job_end = [findings](const JobView& job, KeepFindings keep) { findings->OnJobEnd(job, std::move(keep)); },
           .on_store_lost = std::move(on_store_lost)};
+}
+
+// Returns 0 for a job that is gone.
+int64_t SuperchainsOf(Dispatcher* dispatcher, const std::string& job) {
+  const absl::StatusOr<JobBrief> brief = dispatcher->GetBrief(job);
+  return brief.ok() ? NumSuperchains(*brief->plan) : 0;
 }
 
 // HOST:PORT for other hosts; 0.0.0.0 and [::] are replaced by the name of this host.
@@ -382,16 +389,22 @@ absl::Status Server::MakeAuthenticator(const ServerOptions& options) {
   return absl::OkStatus();
 }
 
+void Server::MakeTraceTable() {
+  diagnoses_ = std::make_unique<Strand>(threads_.get());
+  traces_ = std::make_unique<TraceTable>(
+      diagnoses_.get(),
+      [this](const std::string& job, const std::vector<PointDiagnosis>& points) {
+        coordinator_->dispatcher().TakeDiagnoses(job, points);
+      },
+      [this](const std::string& job) { return SuperchainsOf(&coordinator_->dispatcher(), job); });
+  findings_ = std::make_unique<FinalFindings>(store_calls_.get(), state_.get(), traces_.get());
+}
+
 absl::Status Server::Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost) {
   MakeThreads(options);
   if (options.opening == Opening::kRestored) CHAINFLEET_RETURN_IF_ERROR(CheckRestored(on_store_lost));
   CHAINFLEET_ASSIGN_OR_RETURN(StoredState stored, state_->Load());
-  diagnoses_ = std::make_unique<Strand>(threads_.get());
-  traces_ = std::make_unique<TraceTable>(diagnoses_.get(),
-                                         [this](const std::string& job, const std::vector<PointDiagnosis>& points) {
-                                           coordinator_->dispatcher().TakeDiagnoses(job, points);
-                                         });
-  findings_ = std::make_unique<FinalFindings>(store_calls_.get(), state_.get(), traces_.get());
+  MakeTraceTable();
   coordinator_ = std::make_unique<Coordinator>(
       &clock_, threads_.get(), state_.get(), std::move(stored),
       OptionsOf(options, &control_metrics_, traces_.get(), findings_.get(), std::move(on_store_lost)));

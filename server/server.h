@@ -120,6 +120,7 @@ class Server {
   void SignUploads(const ServerOptions& options);
   absl::Status CheckRestored(const std::function<void(const absl::Status&)>& on_store_lost);
   void MakeThreads(const ServerOptions& options);
+  void MakeTraceTable();
   absl::Status MakeAuthenticator(const ServerOptions& options);
   // Takes the tokens of the issuer, if there is one. Errors only of a file with its keys: an issuer that does not
   // answer is asked again.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "core/diagnostics/rank_normalize.h"
 
@@ -30,6 +31,27 @@ double Rhat(Traces traces) {
   for (double& value : split) value = std::abs(value - median);
   const double tail = ScaleReduction({RankNormalize(split), 2 * traces.num_chains});
   return std::max(bulk, tail);  // returns `bulk` if `tail` is NaN, for example for two values with equal distances
+}
+
+double NestedRhat(Traces traces, std::span<const int64_t> superchains) {
+  std::map<int64_t, std::vector<int64_t>> members;
+  for (size_t c = 0; c < superchains.size(); ++c) members[superchains[c]].push_back(static_cast<int64_t>(c));
+  if (members.size() < 2 || traces.num_draws() < 1) return std::numeric_limits<double>::quiet_NaN();
+  size_t size = superchains.size();
+  for (const auto& [label, chains] : members) size = std::min(size, chains.size());
+  std::vector<double> means;
+  double within = 0;
+  for (const auto& [label, chains] : members) {
+    std::vector<double> chain_means;
+    for (size_t i = 0; i < size; ++i) {
+      const std::span<const double> draws = traces.Chain(chains[i]);
+      chain_means.push_back(Mean(draws));
+      if (draws.size() > 1) within += Variance(draws) / static_cast<double>(size * members.size());
+    }
+    means.push_back(Mean(chain_means));
+    if (size > 1) within += Variance(chain_means) / static_cast<double>(members.size());
+  }
+  return std::sqrt(1 + Variance(means) / within);
 }
 
 }  // namespace chainfleet

@@ -4,6 +4,12 @@
 
 namespace chainfleet {
 
+int64_t NumStartPoints(const InitSpec& init, int64_t num_parameters) {
+  if (!init.weights.empty()) return static_cast<int64_t>(init.weights.size());
+  const auto size = static_cast<int64_t>(init.theta.size());
+  return size > 1 && num_parameters > 0 ? size / num_parameters : 0;
+}
+
 std::vector<FieldViolation> ValidateForSize(const InitSpec& init, int64_t num_parameters) {
   const auto size = static_cast<int64_t>(init.theta.size());
   if (size <= 1 || (num_parameters > 0 && size % num_parameters == 0)) return {};

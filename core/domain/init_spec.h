@@ -32,6 +32,10 @@ struct InitSpec {
   bool operator==(const InitSpec&) const = default;
 };
 
+// Returns K, the number of points at which the chains of a model with `num_parameters` parameters start in turn; 0
+// without `weights` and rows of `theta`.
+int64_t NumStartPoints(const InitSpec& init, int64_t num_parameters);
+
 // Returns a violation at init.theta unless `theta` holds whole points of a model with `num_parameters` parameters.
 std::vector<FieldViolation> ValidateForSize(const InitSpec& init, int64_t num_parameters);
 

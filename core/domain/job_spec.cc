@@ -141,6 +141,7 @@ void ValidateStopRule(const JobSpec& spec, Violations* violations) {
   const std::string reason = spec.sampler.name() + " makes independent draws: its steps are not traced";
   if (spec.until.rhat_below) violations->push_back({"until.rhat_below", reason});
   if (spec.until.ess_above) violations->push_back({"until.ess_above", reason});
+  if (spec.until.nested_rhat_below) violations->push_back({"until.nested_rhat_below", reason});
   if (spec.trace_every) violations->push_back({"trace_every", reason});
 }
 
@@ -319,6 +320,14 @@ void ValidateEssAbove(const JobSpec& spec, int64_t traced, Violations* violation
                                                          std::floor(most), ": ask for less, or add chains")});
 }
 
+Violations ValidateSuperchains(const JobSpec& spec, int64_t num_parameters) {
+  if (!spec.until.nested_rhat_below || NumSuperchains(spec, num_parameters) > 0) return {};
+  return {{"until.nested_rhat_below",
+           absl::StrCat("compares starts that chains share: needs two or more starts (files of init.weights, rows of "
+                        "init.theta) and two or more chains for each, the job has ",
+                        NumStartPoints(spec.init, num_parameters), " starts and ", spec.chains, " chains")}};
+}
+
 // The noise-corrected form cannot subtract more variance than a step injects.
 void ValidateNoise(const JobSpec& spec, int64_t num_examples, Violations* violations) {
   const auto* sgld = std::get_if<SgldSpec>(&spec.sampler.kind);
@@ -476,6 +485,7 @@ absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset, const
   }
   const int64_t num_classes = dataset != nullptr ? NumClasses(dataset->targets) : 0;
   CHAINFLEET_ASSIGN_OR_RETURN(const auto parameters, InferParameters(spec.model, input_shape, num_classes, stored));
+  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateSuperchains(spec, NumParameters(parameters))));
   if (parameters.empty()) return absl::OkStatus();
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForLayers(spec.prior, parameters)));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidatePostHocSize(spec.sampler, parameters)));

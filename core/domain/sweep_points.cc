@@ -101,6 +101,17 @@ int32_t NumChains(const JobSpec& spec) { return spec.chains * NumPoints(spec.swe
 
 int32_t PointOf(const JobSpec& spec, int32_t chain) { return spec.sweep.any() ? chain / spec.chains : 0; }
 
+int64_t NumSuperchains(const JobSpec& spec, int64_t num_parameters) {
+  const int64_t starts = NumStartPoints(spec.init, num_parameters);
+  return starts >= 2 && spec.chains >= 2 * starts ? starts : 0;
+}
+
+int64_t NumSuperchains(const JobPlan& plan) {
+  const Dataset data = plan.dataset.value_or(Dataset());
+  const auto parameters = InferParameters(plan.spec.model, data.input_shape, NumClasses(data.targets), StoredOf(plan));
+  return NumSuperchains(plan.spec, parameters.ok() ? NumParameters(*parameters) : 0);
+}
+
 JobSpec SpecAt(const JobSpec& spec, int32_t point) {
   JobSpec one = WithoutSweep(spec);
   const std::vector<SweepAxis> axes = AxesOf(spec.sweep);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/domain/job_spec.h"
+#include "core/domain/worker_protocol.h"
 
 namespace chainfleet {
 
@@ -14,6 +15,11 @@ int32_t NumChains(const JobSpec& spec);
 
 // Returns the point of a chain. Without a sweep, also valid for chains that were added after this copy was made.
 int32_t PointOf(const JobSpec& spec, int32_t chain);
+
+// Returns K if the chains start at K points in turn and two or more share each: chain i is of superchain i mod K.
+// Otherwise 0.
+int64_t NumSuperchains(const JobSpec& spec, int64_t num_parameters);
+int64_t NumSuperchains(const JobPlan& plan);
 
 // Returns the job of one point: its values set, no sweep. Code about one posterior takes this job.
 JobSpec SpecAt(const JobSpec& spec, int32_t point);

@@ -25,23 +25,29 @@ std::optional<std::string> WhyEnough(const StopRuleSpec& rule, const PointEviden
     return absl::StrCat("max_draws ", *rule.max_draws, " is reached: ", point.num_draws, " committed");
   }
   if (!rule.looks_at_traces() || !LooksAtEnough(point)) return std::nullopt;
-  double rhat = -std::numeric_limits<double>::infinity(), ess = std::numeric_limits<double>::infinity();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  double rhat = -kInfinity, nested = -kInfinity, ess = kInfinity;
   bool judged = false;
   for (const Diagnostic& found : point.traces->diagnostics) {
     if (found.descriptive) continue;
     judged = true;
     // Written so that every comparison with NaN fails the rule.
     if (rule.rhat_below && !(found.rhat < *rule.rhat_below)) return std::nullopt;
+    const double found_nested = found.nested_rhat.value_or(kInfinity);
+    if (rule.nested_rhat_below && !(found_nested < *rule.nested_rhat_below)) return std::nullopt;
     if (rule.ess_above && !(found.ess_bulk > *rule.ess_above && found.ess_tail > *rule.ess_above)) return std::nullopt;
     rhat = std::max(rhat, found.rhat);
+    nested = std::max(nested, found_nested);
     ess = std::min({ess, found.ess_bulk, found.ess_tail});
   }
   if (!judged) return std::nullopt;
   std::vector<std::string> parts;
-  if (rule.rhat_below) parts.push_back(absl::StrFormat("R-hat %.6g is below %g", rhat, *rule.rhat_below));
-  if (rule.ess_above) {
-    parts.push_back(absl::StrFormat("ESS %.6g %sabove %g", ess, rule.rhat_below ? "" : "is ", *rule.ess_above));
-  }
+  const auto add = [&parts](const char* name, double value, const char* side, double bound) {
+    parts.push_back(absl::StrFormat("%s %.6g %s%s %g", name, value, parts.empty() ? "is " : "", side, bound));
+  };
+  if (rule.rhat_below) add("R-hat", rhat, "below", *rule.rhat_below);
+  if (rule.nested_rhat_below) add("nested R-hat", nested, "below", *rule.nested_rhat_below);
+  if (rule.ess_above) add("ESS", ess, "above", *rule.ess_above);
   return absl::StrCat(absl::StrJoin(parts, ", "), ", over ", point.traces->values, " values of each of ",
                       point.traces->looked_at.size(), " chains");
 }

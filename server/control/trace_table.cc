@@ -1,6 +1,7 @@
 #include "server/control/trace_table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <utility>
@@ -104,7 +105,17 @@ Matrix Select(int32_t point, const Windows& windows, size_t num_quantities) {
   return matrix;
 }
 
-std::vector<Diagnostic> Diagnose(const Matrix& matrix, const std::vector<std::string>& quantities) {
+// Returns nullopt without superchains, and if the traces have no nested R-hat.
+std::optional<double> NestedRhatOf(const Traces& traces, const std::vector<int32_t>& chains, int64_t superchains) {
+  if (superchains == 0) return std::nullopt;
+  std::vector<int64_t> labels;
+  for (const int32_t chain : chains) labels.push_back(chain % superchains);
+  const double nested = NestedRhat(traces, labels);
+  return std::isnan(nested) ? std::nullopt : std::optional(nested);
+}
+
+std::vector<Diagnostic> Diagnose(const Matrix& matrix, const std::vector<std::string>& quantities,
+                                 int64_t superchains) {
   std::vector<Diagnostic> found;
   if (matrix.chains.empty() || matrix.values < kFewestDraws) return found;
   const bool predicts = std::ranges::any_of(quantities, IsOfPredictions);
@@ -122,7 +133,8 @@ std::vector<Diagnostic> Diagnose(const Matrix& matrix, const std::vector<std::st
                      .mean = Mean(values),
                      .mcse_mean = McseMean(traces),
                      .seconds = matrix.seconds,
-                     .descriptive = predicts && !IsOfPredictions(quantities[q])});
+                     .descriptive = predicts && !IsOfPredictions(quantities[q]),
+                     .nested_rhat = NestedRhatOf(traces, matrix.chains, superchains)});
   }
   return found;
 }
@@ -130,7 +142,8 @@ std::vector<Diagnostic> Diagnose(const Matrix& matrix, const std::vector<std::st
 }  // namespace
 
 struct TraceTable::State {
-  State(Executor* executor, Renewed renewed) : executor(executor), renewed(std::move(renewed)) {}
+  State(Executor* executor, Renewed renewed, Superchains superchains)
+      : executor(executor), renewed(std::move(renewed)), superchains(std::move(superchains)) {}
 
   // Returns the chain's window, and adds the chain to its job. Null if there is no room for another chain.
   Window* Place(TracedJob* job, const ChainId& chain, const ChainTrace& trace)
@@ -154,6 +167,7 @@ struct TraceTable::State {
 
   Executor* const executor;
   const Renewed renewed;
+  const Superchains superchains;
   Mutex mutex;
   std::map<std::string, TracedJob> jobs CHAINFLEET_GUARDED_BY(mutex);
   std::map<std::string, int> expected CHAINFLEET_GUARDED_BY(mutex);  // number of commits, by job
@@ -279,13 +293,14 @@ void TraceTable::State::Compute(const std::shared_ptr<State>& state, const std::
   if (!selection) return state->TellSettled(id);  // forgotten meanwhile
   const auto found = std::make_shared<std::vector<Diagnostic>>();
   std::vector<PointDiagnosis> points;
+  const int64_t superchains = state->superchains ? state->superchains(id) : 0;
   for (const Matrix& matrix : selection->matrices) {
     const std::set<int32_t>& others = selection->without_room[matrix.point];
     points.push_back({.point = matrix.point,
                       .looked_at = matrix.chains,
                       .without_room = {others.begin(), others.end()},
                       .values = matrix.values,
-                      .diagnostics = Diagnose(matrix, selection->quantities)});
+                      .diagnostics = Diagnose(matrix, selection->quantities, superchains)});
     found->insert(found->end(), points.back().diagnostics.begin(), points.back().diagnostics.end());
   }
   Keep(state, id, found);
@@ -303,8 +318,8 @@ void TraceTable::State::Keep(const std::shared_ptr<State>& state, const std::str
   if (job->second.computing) state->executor->Schedule([state, id] { Compute(state, id); });
 }
 
-TraceTable::TraceTable(Executor* executor, Renewed renewed)
-    : state_(std::make_shared<State>(executor, std::move(renewed))) {}
+TraceTable::TraceTable(Executor* executor, Renewed renewed, Superchains superchains)
+    : state_(std::make_shared<State>(executor, std::move(renewed), std::move(superchains))) {}
 
 TraceTable::~TraceTable() {
   // Destroy the waiting callbacks here: the state may outlive this table.

@@ -33,6 +33,7 @@ struct Diagnostic {
   double seconds = 0;  // wall-clock time that these values took, including waiting; 0 if unknown
   // true: no stop rule reads it, because the job's predictions decide (core/domain/chain_trace.h)
   bool descriptive = false;
+  std::optional<double> nested_rhat = std::nullopt;  // none without superchains, or if unknown
   static void Fields(auto& self, auto&& visit) {
     visit("point", self.point);
     visit("quantity", self.quantity);
@@ -43,6 +44,7 @@ struct Diagnostic {
     visit("mean", self.mean);
     visit("mcse_mean", self.mcse_mean);
     visit("descriptive", self.descriptive);
+    visit("nested_rhat", self.nested_rhat);
   }
   bool operator==(const Diagnostic&) const = default;
 };
@@ -85,7 +87,10 @@ class TraceTable {
   // Called with the new diagnostics of all points of a job; on the executor, outside all locks.
   using Renewed = std::function<void(const std::string& job, const std::vector<PointDiagnosis>& points)>;
 
-  explicit TraceTable(Executor* executor, Renewed renewed = nullptr);
+  // Returns the number of superchains of a job, 0 if it has none (core/domain/sweep_points.h); called as Renewed.
+  using Superchains = std::function<int64_t(const std::string& job)>;
+
+  explicit TraceTable(Executor* executor, Renewed renewed = nullptr, Superchains superchains = nullptr);
   ~TraceTable();
 
   // Adds the trace of a commit that was accepted at `at` (monotonic). Skips steps that the chain has already, and

@@ -199,11 +199,12 @@ Kind MeansOfChains(const std::vector<const JobSummary*>& jobs) {
 // The worst of a sweep point's deciding quantities, for which a stop rule would wait. A quantity without a judgement
 // counts as the worst possible; R-hat of a single chain is not a judgement.
 struct Worst {
-  double rhat = std::nan(""), bulk = std::nan(""), tail = std::nan(""), values = std::nan("");
+  double rhat = std::nan(""), nested = std::nan(""), bulk = std::nan(""), tail = std::nan(""), values = std::nan("");
   double seconds = 0;
   void Add(const Diagnostic& d) {
     const bool unknown = std::isnan(d.rhat) && d.chains >= 2;
     rhat = std::fmax(rhat, unknown ? std::numeric_limits<double>::infinity() : d.rhat);
+    if (d.nested_rhat) nested = std::fmax(nested, *d.nested_rhat);
     bulk = std::fmin(bulk, std::isnan(d.ess_bulk) ? 0 : d.ess_bulk);
     tail = std::fmin(tail, std::isnan(d.ess_tail) ? 0 : d.ess_tail);
     values = std::fmin(values, static_cast<double>(d.values));
@@ -221,6 +222,8 @@ Points PointsOf(const std::vector<const JobSummary*>& jobs,
   Points points{Kind(
       {{"chainfleet_job_rhat_max",
         "Largest rank-normalised split R-hat of the job's deciding quantities; +Inf if one has no R-hat."},
+       {"chainfleet_job_nested_rhat_max",
+        "Largest nested R-hat of the job's deciding quantities, for chains that share their starts."},
        {"chainfleet_job_ess_bulk_min", "Smallest bulk effective sample size of the job's deciding quantities."},
        {"chainfleet_job_ess_tail_min", "Smallest tail effective sample size of the job's deciding quantities."},
        {"chainfleet_job_ess_per_second",
@@ -235,7 +238,7 @@ Points PointsOf(const std::vector<const JobSummary*>& jobs,
     for (const auto& [point, w] : worst) {
       if (++count > kMostSeriesOfAKind) continue;
       points.kind.Add({{"job", job->id}, {"point", absl::StrCat(point)}},
-                      {Rounded(w.rhat), Rounded(w.bulk), Rounded(w.tail),
+                      {Rounded(w.rhat), Rounded(w.nested), Rounded(w.bulk), Rounded(w.tail),
                        w.seconds > 0 ? Rounded(w.bulk / w.seconds) : std::nan(""), w.values});
     }
   }

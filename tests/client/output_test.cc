@@ -234,6 +234,20 @@ TEST(JobView, QuantitiesThatDescribeAreLastAndNotJudged) {
                         "theta.norm            3.500          7        90     0     0       4       0  no\n"));
 }
 
+TEST(JobView, NestedRhatHasAColumnWhereChainsShareStarts) {
+  v1::Job job = RunningJob();
+  for (const char* quantity : {"energy", "theta.norm"}) {
+    v1::Job::Diagnostic* found = job.add_diagnostics();
+    found->set_quantity(quantity);
+    found->set_rhat(1);
+  }
+  job.mutable_diagnostics(0)->set_nested_rhat(1.0204);
+  EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)),
+              HasSubstr("QUANTITY     R-HAT  ESS BULK  ESS TAIL  MEAN  MCSE  CHAINS  VALUES  NESTED R-HAT\n"
+                        "energy      1.000          0         0     0     0       0       0         1.020\n"
+                        "theta.norm  1.000          0         0     0     0       0       0             -\n"));
+}
+
 TEST(JobView, ExplainsAnRhatThatIsNotBelowItsBound) {
   v1::Job network = RunningJob(), density = RunningJob();
   for (v1::Job* job : {&network, &density}) {

@@ -56,6 +56,16 @@ class StopRules(Served):
         snapshots = self.fleet.json("get", "snapshots", job)["snapshots"]
         self.assertEqual(int(snapshots[-1]["num_draws"]), int(state["num_draws"]), "what was drawn is served")
 
+    def test_a_job_ends_when_its_chains_have_forgotten_their_starts(self):
+        rule = "until: {nested_rhat_below: 1.05}\ntrace_every: 5\ninit: {theta: [9, 9, -9, -9]}"
+        job = self.fleet.submit(JOB.format(name="forget", more=rule).replace("chains: 2", "chains: 4"))
+        self.fleet.run("wait", job, "--timeout", "120s", check=True)
+        self.assertRegex(self.fleet.json("get", "jobs", job)["stopped"][0]["why"],
+                         r"^nested R-hat 1\.\d+ is below 1.05, over \d+ values of each of 4 chains$")
+        refused = self.fleet.submit_status(JOB.format(name="alone", more="until: {nested_rhat_below: 1.05}"))
+        self.assertEqual(refused.returncode, 2)
+        self.assertRegex(refused.stderr, r":\d+: until.nested_rhat_below: compares starts that chains share")
+
     def test_a_job_ends_after_so_many_draws(self):
         job = self.submit("count", "until: {max_draws: 50}")
         self.fleet.run("wait", job, "--timeout", "120s", check=True)

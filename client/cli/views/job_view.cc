@@ -309,6 +309,8 @@ Table DiagnosticTable(const v1::Job& job) {
   for (const char* column : {"QUANTITY", ">R-HAT", ">ESS BULK", ">ESS TAIL", ">MEAN", ">MCSE", ">CHAINS", ">VALUES"}) {
     columns.push_back(column);
   }
+  const bool nested = std::ranges::any_of(rows, [](const auto& found) { return found.has_nested_rhat(); });
+  if (nested) columns.push_back(">NESTED R-HAT");
   if (!describing.empty()) columns.push_back("DECIDES");
   Table table(columns);
   for (const v1::Job::Diagnostic& found : rows) {
@@ -319,6 +321,7 @@ Table DiagnosticTable(const v1::Job& job) {
                  {found.quantity(), found.has_rhat() ? absl::StrCat(Fixed(found.rhat(), 3), mark) : "- ",
                   Fixed(found.ess_bulk(), 0), Fixed(found.ess_tail(), 0), Significant(found.mean(), 6),
                   Significant(found.mcse_mean(), 2), absl::StrCat(found.chains()), absl::StrCat(found.values())});
+    if (nested) cells.push_back(found.has_nested_rhat() ? Fixed(found.nested_rhat(), 3) : "-");
     if (!describing.empty()) cells.push_back(found.descriptive() ? "no" : "yes");
     table.AddRow(cells);
   }
@@ -368,6 +371,9 @@ std::string DescribeRetention(const v1::JobSpec::Retention& retention) {
 std::string DescribeUntil(const v1::JobSpec::Until& until) {
   std::vector<std::string> traces, parts;
   if (until.has_rhat_below()) traces.push_back(absl::StrCat("R-hat is below ", until.rhat_below()));
+  if (until.has_nested_rhat_below()) {
+    traces.push_back(absl::StrCat("nested R-hat is below ", until.nested_rhat_below()));
+  }
   if (until.has_ess_above()) traces.push_back(absl::StrCat("ESS above ", until.ess_above()));
   if (!traces.empty()) parts.push_back(absl::StrJoin(traces, " and "));
   if (until.has_max_draws()) parts.push_back(absl::StrCat(until.max_draws(), " draws are committed"));

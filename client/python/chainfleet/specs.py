@@ -13,24 +13,28 @@ from .spec import Spec
 
 @dataclass(frozen=True, kw_only=True)
 class Until(Spec):
-    """Stops a point of a sweep, or the job, early: when all given conditions of the first two hold, or when
+    """Stops a point of a sweep, or the job, early: when all given conditions on R-hat and ESS hold, or when
     max_draws are committed. The conditions are checked when each chain has 100 traced values. By default, chains
     run all their steps.
 
-    Formula: largest R-hat < rhat_below and smallest effective sample size > ess_above, or draws >= max_draws.
+    Formula: largest R-hat < rhat_below, largest nested R-hat < nested_rhat_below and smallest effective sample
+      size > ess_above, or draws >= max_draws.
     Source: Vehtari et al., Bayesian Analysis 2021 (rank-normalised split R-hat; bulk and tail effective sample
-      size).
+      size); Margossian et al., Bayesian Analysis 2024 (nested R-hat).
 
     rhat_below: bound on the largest R-hat of the deciding quantities; needs two chains or more; allowed:
       above 1; default: none.
     ess_above: bound on the smallest bulk or tail effective sample size of these quantities, in draws;
       allowed: above 0; default: none.
     max_draws: draws of all chains of the point together; allowed: at least 1; default: none.
+    nested_rhat_below: bound on the largest nested R-hat of these quantities; needs two or more starts (files
+      of init.weights, rows of init.theta) and two or more chains for each; allowed: above 1; default: none.
     """
 
     rhat_below: float | None = None
     ess_above: float | None = None
     max_draws: int | None = None
+    nested_rhat_below: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,7 +280,7 @@ class JobSpec(Spec):
       prediction, are never deleted.
     snapshots: Makes versions of the committed draws while chains run; the end of the job makes one, too. By
       default each prediction of the newest version makes a version if there are new draws.
-    until: Stops a point of a sweep, or the job, early: when all given conditions of the first two hold, or
+    until: Stops a point of a sweep, or the job, early: when all given conditions on R-hat and ESS hold, or
       when max_draws are committed. The conditions are checked when each chain has 100 traced values. By
       default, chains run all their steps.
     trace_every: steps between traced values; by default 1,000 values cover the whole run; allowed: 1 to

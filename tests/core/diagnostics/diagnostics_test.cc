@@ -86,6 +86,63 @@ TEST(Diagnostics, KnowTheAutocorrelationTimeOfAnAutoregression) {
   }
 }
 
+// Chains 1, 2, 4 | 2, 3, 7 | 5, 5, 8 | 0, 1, 5. With superchains {0, 2} and {1, 3} their means are 25/6 and 3, so B is
+// 49/72; the variances of chain means, 121/18 and 2, and those within chains, 8/3 and 7, make W = 331/36. The values
+// are those of the R package posterior, of all draws and of the first of each chain.
+TEST(NestedRhat, HasTheValuesOfPosterior) {
+  const std::vector<double> values = {1, 2, 4, 2, 3, 7, 5, 5, 8, 0, 1, 5}, first = {1, 2, 5, 0};
+  const auto nested = [](const std::vector<double>& of, const std::vector<int64_t>& superchains) {
+    return NestedRhat({of, 4}, superchains);
+  };
+  EXPECT_NEAR(nested(values, {1, 2, 1, 2}), std::sqrt(1 + (49 / 72.0) / (331 / 36.0)), 1e-15);
+  EXPECT_NEAR(nested(values, {1, 2, 1, 2}), 1.0363484582360403, 1e-15);
+  EXPECT_NEAR(nested(values, {7, 7, 5, 5}), 1.0180585192846463, 1e-15);
+  EXPECT_NEAR(nested(values, {0, 1, 2, 3}), 1.3020761494054696, 1e-15) << "chains on their own";
+  EXPECT_NEAR(nested(first, {1, 1, 2, 2}), 1.0377490433255416, 1e-15) << "one draw of each chain";
+}
+
+TEST(NestedRhat, UsesAsManyChainsOfEachSuperchain) {
+  const std::vector<double> values = {1, 2, 4, 2, 3, 7, 9, 9, 1, 5, 5, 8, 0, 1, 5};
+  EXPECT_NEAR(NestedRhat({values, 5}, std::vector<int64_t>{0, 0, 0, 1, 1}), 1.0180585192846463, 1e-15);
+}
+
+// Chains of independent draws have E B = s^2 / (M N) and E W = s^2 (1 + 1 / N), so nested R-hat^2 - 1 is about
+// 1 / (M (N + 1)), for M of two or more.
+TEST(NestedRhat, FallsWithTheChainsOfASuperchain) {
+  for (const int64_t size : {2, 8, 32}) {
+    const int64_t chains = 2000 * size, draws = 4;
+    const Recipe recipe = {.name = "", .chains = chains, .draws = draws, .width = 1, .hold = 1};
+    const std::vector<double> values = Draws(recipe);
+    std::vector<int64_t> superchains;
+    for (int64_t c = 0; c < chains; ++c) superchains.push_back(c % 2000);
+    const double nested = NestedRhat({values, chains}, superchains);
+    const double excess = (nested * nested - 1) * static_cast<double>(size * (draws + 1));
+    EXPECT_NEAR(excess, 1, 0.15) << size;  // 4.7 standard deviations of the variance of 2,000 means
+  }
+}
+
+// Superchains that each found a mode of their own agree within and not between.
+TEST(NestedRhat, SeesStartsThatChainsHaveNotForgotten) {
+  const Recipe recipe = {.name = "", .chains = 8, .draws = 50, .width = 1, .hold = 1};
+  std::vector<double> values = Draws(recipe);
+  const std::vector<int64_t> superchains = {0, 1, 0, 1, 0, 1, 0, 1};
+  const double together = NestedRhat({values, 8}, superchains);
+  EXPECT_LT(together, 1.02);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = 5 - 3 * (values[i] + static_cast<double>(i / 50 % 2));
+  EXPECT_GT(NestedRhat({values, 8}, superchains), 2);
+  for (size_t i = 0; i < values.size(); ++i) values[i] += 3 * static_cast<double>(i / 50 % 2);
+  EXPECT_NEAR(NestedRhat({values, 8}, superchains), together, 1e-12) << "shift and scale do not matter";
+}
+
+TEST(NestedRhat, IsNaNWhereNothingCanBeCompared) {
+  const std::vector<double> same(12, 3.0), apart = {1, 1, 2, 2}, spoilt = {1, 2, kNan, 4};
+  EXPECT_TRUE(std::isnan(NestedRhat({same, 4}, std::vector<int64_t>{0, 0, 1, 1})));
+  EXPECT_TRUE(std::isnan(NestedRhat({apart, 2}, std::vector<int64_t>{4, 4}))) << "one superchain";
+  EXPECT_TRUE(std::isnan(NestedRhat({spoilt, 2}, std::vector<int64_t>{0, 1})));
+  EXPECT_TRUE(std::isnan(NestedRhat({{}, 4}, std::vector<int64_t>{0, 0, 1, 1}))) << "no draws";
+  EXPECT_EQ(NestedRhat({apart, 4}, std::vector<int64_t>{0, 0, 1, 1}), kInfinity);
+}
+
 TEST(Diagnostics, AreNaNWithoutDraws) {
   for (const Traces traces : {Traces{}, Traces{{}, 4}}) {
     for (const double value : {Rhat(traces), EssMean(traces), EssTail(traces), McseMean(traces)}) {

@@ -5,12 +5,14 @@
 
 #include "core/domain/job_spec.h"
 #include "core/domain/step_size_schedule.h"
+#include "core/domain/sweep_points.h"
 #include "tests/core/domain/invalid_paths.h"
 
 namespace chainfleet {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 JobSpec TrainedJob() {
@@ -201,6 +203,35 @@ TEST(InitSpec, PostHocSamplersMayTrainForNoStep) {
   spec.burn_in = {};
   spec.sampler.kind = SwagSpec{};
   EXPECT_THAT(InvalidPaths(spec), ElementsAre("num_epochs")) << "its moments are those of training steps";
+}
+
+TEST(InitSpec, NestedRhatNeedsChainsThatShareTheirStarts) {
+  JobSpec spec = TrainedJob();
+  spec.until = {.nested_rhat_below = 1};
+  EXPECT_THAT(InvalidPaths(spec), ElementsAre("until.nested_rhat_below"));
+  spec.until = {.nested_rhat_below = 1.01};
+  spec.trace_every = 1;
+  const Dataset data{.name = "d", .input_shape = {1, 28, 28}, .num_rows = 60000, .targets = Classes{10}};
+  const auto why = [&] { return std::string(CheckAgainstData(spec, &data).message()); };
+  spec.chains = 6;
+  EXPECT_THAT(why(), HasSubstr("until.nested_rhat_below: compares starts that chains share: needs two or more starts"));
+  spec.init.weights = {"a", "b", "c"};
+  EXPECT_EQ(NumSuperchains(spec, 0), 3);
+  EXPECT_EQ(why(), "");
+  spec.chains = 5;
+  EXPECT_THAT(why(), HasSubstr("the job has 3 starts and 5 chains"));
+  spec.init.weights = {"a"};
+  EXPECT_THAT(why(), HasSubstr("the job has 1 starts"));
+  spec.init = {.theta = {1, 2, 3, 4}};
+  EXPECT_EQ(NumSuperchains(spec, 2), 2);
+  EXPECT_EQ(NumSuperchains(spec, 4), 0) << "all chains start at one point";
+  spec.init.theta = {1};
+  EXPECT_EQ(NumSuperchains(spec, 1), 0) << "a number for all coordinates";
+  spec.init = {.weights = {"a", "b"}};
+  spec.sampler.kind = LaplaceSpec{};
+  spec.collect = {};
+  spec.trace_every.reset();
+  EXPECT_THAT(InvalidPaths(spec), ::testing::Contains("until.nested_rhat_below")) << "has no traces";
 }
 
 }  // namespace

@@ -55,6 +55,20 @@ TEST_F(StopRuleCheck, EveryQuantityMustHold) {
   EXPECT_EQ(Why(), std::nullopt);
 }
 
+TEST_F(StopRuleCheck, NestedRhatMustBeKnownAndBelowItsBound) {
+  rule_ = {.ess_above = 400, .nested_rhat_below = 1.01};
+  EXPECT_EQ(Why(), std::nullopt) << "the chains share no starts";
+  traces_.diagnostics[0].nested_rhat = 1.002;
+  EXPECT_EQ(Why(), std::nullopt);
+  traces_.diagnostics[1].nested_rhat = 1.01;
+  EXPECT_EQ(Why(), std::nullopt) << "not below";
+  traces_.diagnostics[1].nested_rhat = 1.0075;
+  traces_.diagnostics[1].rhat = 3;
+  EXPECT_THAT(Why(), Optional(HasSubstr("nested R-hat 1.0075 is below 1.01, ESS 412 above 400, over")));
+  rule_.rhat_below = 1.01;
+  EXPECT_EQ(Why(), std::nullopt) << "both are asked for";
+}
+
 TEST_F(StopRuleCheck, EveryContinuingChainMustBeUsed) {
   chains_.push_back(4);
   EXPECT_EQ(Why(), std::nullopt);

@@ -46,8 +46,10 @@ class TraceTableTest : public ::testing::Test {
   FakeClock clock_;
   ManualExecutor executor_{&clock_};
   std::vector<PointDiagnosis> heard_;  // the newest diagnoses
+  int64_t superchains_ = 0;
   TraceTable table_{&executor_,
-                    [this](const std::string&, const std::vector<PointDiagnosis>& points) { heard_ = points; }};
+                    [this](const std::string&, const std::vector<PointDiagnosis>& points) { heard_ = points; },
+                    [this](const std::string&) { return superchains_; }};
 };
 
 TEST_F(TraceTableTest, DiagnosesAQuantity) {
@@ -60,6 +62,22 @@ TEST_F(TraceTableTest, DiagnosesAQuantity) {
   const Traces traces{values, 3};
   EXPECT_EQ(Only(), (Diagnostic{0, "noise", 3, 90, Rhat(traces), EssBulk(traces), EssTail(traces), Mean(values),
                                 McseMean(traces), 0}));
+}
+
+TEST_F(TraceTableTest, ComparesSuperchainsOfChainsThatShareAStart) {
+  std::vector<double> values;
+  for (int32_t chain = 0; chain < 6; ++chain) Add(chain, 0, 50, chain % 3);
+  EXPECT_EQ(Only().nested_rhat, std::nullopt) << "the chains share no starts";
+  superchains_ = 3;
+  for (int32_t chain = 0; chain < 6; ++chain) {
+    Add(chain, 50, 90, chain % 3);
+    for (int64_t step = 1; step <= 90; ++step) values.push_back(Value(chain, step, chain % 3));
+  }
+  EXPECT_EQ(Only().nested_rhat, NestedRhat({values, 6}, std::vector<int64_t>{0, 1, 2, 0, 1, 2}));
+  EXPECT_GT(Only().nested_rhat, 1.3);
+  for (const int32_t chain : {0, 3, 1, 4}) Add(chain, 90, 91, 0, 0, ChainState::kDiverged);
+  EXPECT_EQ(Only().nested_rhat, std::nullopt) << "one superchain is left";
+  EXPECT_LT(Only().rhat, 1.1);
 }
 
 TEST_F(TraceTableTest, DetectsChainsThatDisagree) {

@@ -208,6 +208,10 @@ TEST_F(FleetGaugesTest, ThePointsWorstQuantityDecides) {
   EXPECT_EQ(Find("chainfleet_job_ess_per_second").samples.size(), 1u) << "nobody knows when the others were made";
   EXPECT_EQ(Find("chainfleet_job_rhat_max").samples.size(), 1u) << "one chain has no R-hat";
   EXPECT_EQ(Value("chainfleet_job_ess_bulk_min", second), 7);
+  EXPECT_THAT(Find("chainfleet_job_nested_rhat_max").samples, IsEmpty()) << "the chains share no starts";
+  diagnostics_[0].nested_rhat = 1.25;
+  diagnostics_[1].nested_rhat = 1.125;
+  EXPECT_EQ(Value("chainfleet_job_nested_rhat_max", first), 1.25);
 }
 
 TEST_F(FleetGaugesTest, AQuantityThatDescribesDecidesNothing) {

@@ -515,14 +515,16 @@ class JobSpec(_message.Message):
         temperature: _containers.RepeatedScalarFieldContainer[float]
         def __init__(self, step_size: _Optional[_Iterable[float]] = ..., learning_rate: _Optional[_Iterable[float]] = ..., temperature: _Optional[_Iterable[float]] = ..., prior_precision: _Optional[_Iterable[float]] = ..., eta: _Optional[_Iterable[float]] = ..., friction: _Optional[_Iterable[float]] = ..., rho: _Optional[_Iterable[float]] = ...) -> None: ...
     class Until(_message.Message):
-        __slots__ = ["ess_above", "max_draws", "rhat_below"]
+        __slots__ = ["ess_above", "max_draws", "nested_rhat_below", "rhat_below"]
         ESS_ABOVE_FIELD_NUMBER: _ClassVar[int]
         MAX_DRAWS_FIELD_NUMBER: _ClassVar[int]
+        NESTED_RHAT_BELOW_FIELD_NUMBER: _ClassVar[int]
         RHAT_BELOW_FIELD_NUMBER: _ClassVar[int]
         ess_above: float
         max_draws: int
+        nested_rhat_below: float
         rhat_below: float
-        def __init__(self, rhat_below: _Optional[float] = ..., ess_above: _Optional[float] = ..., max_draws: _Optional[int] = ...) -> None: ...
+        def __init__(self, rhat_below: _Optional[float] = ..., ess_above: _Optional[float] = ..., max_draws: _Optional[int] = ..., nested_rhat_below: _Optional[float] = ...) -> None: ...
     AUGMENTATION_FIELD_NUMBER: _ClassVar[int]
     BATCH_SIZE_FIELD_NUMBER: _ClassVar[int]
     BURN_IN_FIELD_NUMBER: _ClassVar[int]

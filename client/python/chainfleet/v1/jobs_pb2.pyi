@@ -186,13 +186,14 @@ class Job(_message.Message):
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
     class Diagnostic(_message.Message):
-        __slots__ = ["chains", "descriptive", "ess_bulk", "ess_tail", "mcse_mean", "mean", "point", "quantity", "rhat", "values"]
+        __slots__ = ["chains", "descriptive", "ess_bulk", "ess_tail", "mcse_mean", "mean", "nested_rhat", "point", "quantity", "rhat", "values"]
         CHAINS_FIELD_NUMBER: _ClassVar[int]
         DESCRIPTIVE_FIELD_NUMBER: _ClassVar[int]
         ESS_BULK_FIELD_NUMBER: _ClassVar[int]
         ESS_TAIL_FIELD_NUMBER: _ClassVar[int]
         MCSE_MEAN_FIELD_NUMBER: _ClassVar[int]
         MEAN_FIELD_NUMBER: _ClassVar[int]
+        NESTED_RHAT_FIELD_NUMBER: _ClassVar[int]
         POINT_FIELD_NUMBER: _ClassVar[int]
         QUANTITY_FIELD_NUMBER: _ClassVar[int]
         RHAT_FIELD_NUMBER: _ClassVar[int]
@@ -203,11 +204,12 @@ class Job(_message.Message):
         ess_tail: float
         mcse_mean: float
         mean: float
+        nested_rhat: float
         point: int
         quantity: str
         rhat: float
         values: int
-        def __init__(self, point: _Optional[int] = ..., quantity: _Optional[str] = ..., chains: _Optional[int] = ..., values: _Optional[int] = ..., rhat: _Optional[float] = ..., ess_bulk: _Optional[float] = ..., ess_tail: _Optional[float] = ..., mean: _Optional[float] = ..., mcse_mean: _Optional[float] = ..., descriptive: bool = ...) -> None: ...
+        def __init__(self, point: _Optional[int] = ..., quantity: _Optional[str] = ..., chains: _Optional[int] = ..., values: _Optional[int] = ..., rhat: _Optional[float] = ..., ess_bulk: _Optional[float] = ..., ess_tail: _Optional[float] = ..., mean: _Optional[float] = ..., mcse_mean: _Optional[float] = ..., descriptive: bool = ..., nested_rhat: _Optional[float] = ...) -> None: ...
     class Inputs(_message.Message):
         __slots__ = ["class_names", "columns", "normalisation", "shape", "target_units", "type"]
         CLASS_NAMES_FIELD_NUMBER: _ClassVar[int]

@@ -66,6 +66,14 @@ DispatcherOptions OptionsOf(const ServerOptions& options, ControlObserver* obser
           .on_store_lost = std::move(on_store_lost)};
 }
 
+std::vector<std::string> UnfinishedJobs(const StoredState& stored) {
+  std::vector<std::string> jobs;
+  for (const StoredJob& job : stored.jobs) {
+    if (!job.row.finished_at) jobs.push_back(job.row.id);
+  }
+  return jobs;
+}
+
 // Returns 0 for a job that is gone.
 int64_t SuperchainsOf(Dispatcher* dispatcher, const std::string& job) {
   const absl::StatusOr<JobBrief> brief = dispatcher->GetBrief(job);
@@ -395,19 +403,34 @@ void Server::MakeTraceTable() {
       diagnoses_.get(),
       [this](const std::string& job, const std::vector<PointDiagnosis>& points) {
         coordinator_->dispatcher().TakeDiagnoses(job, points);
+        findings_->KeepTraces(job, clock_.Monotonic(), &coordinator_->writer());
       },
       [this](const std::string& job) { return SuperchainsOf(&coordinator_->dispatcher(), job); });
   findings_ = std::make_unique<FinalFindings>(store_calls_.get(), state_.get(), traces_.get());
+}
+
+absl::Status Server::RestoreTraces(const std::vector<std::string>& jobs) {
+  for (const std::string& job : jobs) {
+    const auto states = coordinator_->dispatcher().GetChainStates(job);
+    if (!states.ok()) continue;  // deleted and purged
+    const absl::Status restored = findings_->RestoreTraces(job, *states, clock_.Monotonic());
+    if (!restored.ok() && !absl::IsDataLoss(restored)) return restored;
+    if (!restored.ok())
+      Log(LogLevel::kWarning, "traces not restored: they start anew", {{"error", restored.message()}});
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Server::Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost) {
   MakeThreads(options);
   if (options.opening == Opening::kRestored) CHAINFLEET_RETURN_IF_ERROR(CheckRestored(on_store_lost));
   CHAINFLEET_ASSIGN_OR_RETURN(StoredState stored, state_->Load());
+  const std::vector<std::string> running = UnfinishedJobs(stored);
   MakeTraceTable();
   coordinator_ = std::make_unique<Coordinator>(
       &clock_, threads_.get(), state_.get(), std::move(stored),
       OptionsOf(options, &control_metrics_, traces_.get(), findings_.get(), std::move(on_store_lost)));
+  CHAINFLEET_RETURN_IF_ERROR(RestoreTraces(running));
   CHAINFLEET_RETURN_IF_ERROR(MakeAuthenticator(options));
   if (options.renew_draws) CHAINFLEET_RETURN_IF_ERROR(RenewDraws());
   SignUploads(options);

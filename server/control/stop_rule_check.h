@@ -21,8 +21,8 @@ struct PointEvidence {
 // Returns the reason, or nullopt while the point does not have enough: "R-hat 1.004 is below 1.01, ESS 412 above 400,
 // over 250 values of each of 4 chains". A rule on traces must hold for every quantity that changes and is not
 // descriptive. It covers every continuing chain except those without room in the trace table, and the traces of ended
-// chains that the table still has; after a restart it has none. Each chain needs kFewestValuesToStop values or more. An
-// R-hat of NaN, or none, is not below any bound.
+// chains that the table still has. Each chain needs kFewestValuesToStop values or more. An R-hat of NaN, or none, is
+// not below any bound.
 std::optional<std::string> WhyEnough(const StopRuleSpec& rule, const PointEvidence& point);
 
 }  // namespace chainfleet

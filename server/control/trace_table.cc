@@ -401,7 +401,7 @@ absl::StatusOr<std::vector<TracedChain>> TraceTable::TracesOf(const std::string&
     return WithReason(absl::NotFoundError(absl::StrCat(
                           "job ", job, " has no traces of \"", quantity, "\": ",
                           traced.quantities.empty()
-                              ? "none have come since the server started"
+                              ? "none have come yet"
                               : absl::StrCat("the traced quantities are ", absl::StrJoin(traced.quantities, ", ")))),
                       "NOT_TRACED");
   }
@@ -413,6 +413,17 @@ absl::StatusOr<std::vector<TracedChain>> TraceTable::TracesOf(const std::string&
       chain.values.reserve(window.steps.size());
       for (size_t i = offset; i < window.values.size(); i += q) chain.values.push_back(window.values[i]);
     }
+  }
+  return chains;
+}
+
+std::vector<TracedChain> TraceTable::EveryTrace(const std::string& job) const {
+  MutexLock lock(&state_->mutex);
+  std::vector<TracedChain> chains;
+  const auto found = state_->jobs.find(job);
+  if (found == state_->jobs.end()) return chains;
+  for (const auto& [point, windows] : found->second.points) {
+    for (const auto& [index, window] : windows) chains.push_back({index, point, window.steps, window.values});
   }
   return chains;
 }

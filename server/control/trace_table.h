@@ -1,8 +1,8 @@
 // The traces of running and recently ended jobs, and their diagnostics: R-hat, effective sample sizes, Monte Carlo
 // errors.
 //
-// For people, dashboards and stop rules. Traces are kept in memory only: for running jobs they start empty after a
-// restart. server/rpc/final_findings keeps those of ended jobs.
+// For people, dashboards and stop rules. Traces are kept in memory; server/rpc/final_findings stores them, so that a
+// restarted server, or another leader, goes on with them.
 #pragma once
 
 #include <cstdint>
@@ -59,6 +59,7 @@ struct PointDiagnosis {
 };
 
 // The trace of one quantity on one chain, in the quantity's units: at most the newest kTraceWindow values.
+// EveryTrace fills in all quantities: values [n, Q].
 struct TracedChain {
   int32_t chain = 0, point = 0;
   std::vector<int64_t> steps;  // [n], rising
@@ -115,8 +116,11 @@ class TraceTable {
   std::vector<std::string> QuantitiesOf(const std::string& job) const;
 
   // Returns traces by point, then chain. NOT_FOUND / NOT_TRACED: the error names the traced quantities, or says that
-  // there are none, as before the first commit after burn-in, or after a restart until chains commit again.
+  // there are none, as before the first commit after burn-in.
   absl::StatusOr<std::vector<TracedChain>> TracesOf(const std::string& job, const std::string& quantity) const;
+
+  // Returns the traces of all quantities, by point, then chain: values [n, Q] in the order of QuantitiesOf.
+  std::vector<TracedChain> EveryTrace(const std::string& job) const;
 
  private:
   struct State;

@@ -13,6 +13,8 @@ namespace {
 // The names and contents of parts belong to the store's format: the summary is a v1.Job with diagnostics and chain
 // statistics, and each other part is a v1.Traces. Parts hold up to millions of numbers, so they are binary messages.
 constexpr char kSummary[] = "summary";
+// One v1.Traces of a job that runs, with the values [n, Q] of all quantities; empty once the job has ended.
+constexpr char kRunningTraces[] = "traces while running";
 std::string TracesPart(const std::string& quantity) { return "traces of " + quantity; }
 
 std::string SummaryOf(const JobView& job, const TraceTable& traces) {
@@ -39,13 +41,52 @@ void FinalFindings::OnJobEnd(const JobView& job, KeepFindings keep) {
 }
 
 void FinalFindings::Keep(const JobView& job, const KeepFindings& keep) {
-  std::map<std::string, std::string> parts = {{kSummary, SummaryOf(job, *traces_)}};
+  std::map<std::string, std::string> parts = {{kSummary, SummaryOf(job, *traces_)}, {kRunningTraces, ""}};
   const std::vector<std::string> quantities = traces_->QuantitiesOf(job.id);
   for (const std::string& quantity : quantities) {
     const auto traced = traces_->TracesOf(job.id, quantity);
     if (traced.ok()) parts[TracesPart(quantity)] = RenderTraces(quantity, *traced, quantities).SerializeAsString();
   }
   keep(std::move(parts), [this, id = job.id] { TellKept(id); });
+}
+
+void FinalFindings::KeepTraces(const std::string& job, absl::Duration now, StateWriter* writer) {
+  {
+    MutexLock lock(&mutex_);
+    std::erase_if(traces_due_, [now](const auto& due) { return due.second <= now; });
+    if (traces_due_.contains(job)) return;
+  }
+  const std::string body = RenderTraces("", traces_->EveryTrace(job), traces_->QuantitiesOf(job)).SerializeAsString();
+  DelayTraces(job, now, body.size());
+  // A refused change loses nothing: the next one has its values.
+  writer->Write(change::KeepFindings{job, {{kRunningTraces, body}}}, [](const ApplyResult&) {});
+}
+
+void FinalFindings::DelayTraces(const std::string& job, absl::Duration now, size_t bytes) {
+  MutexLock lock(&mutex_);
+  traces_due_[job] = now + absl::Seconds(static_cast<double>(bytes) / kTraceBytesPerSecond);
+}
+
+absl::Status FinalFindings::RestoreTraces(const std::string& job, const std::vector<ChainState>& states,
+                                          absl::Duration now) {
+  const absl::StatusOr<std::string> stored = store_->FindFinding(job, kRunningTraces);
+  if (absl::IsNotFound(stored.status())) return absl::OkStatus();
+  if (!stored.ok()) return stored.status();
+  v1::Traces traces;
+  if (!traces.ParseFromString(*stored)) return Damaged(job, kRunningTraces);
+  DelayTraces(job, now, stored->size());  // the first of these chains must not replace all
+  for (const v1::Traces::Chain& chain : traces.chains()) {
+    if (chain.chain() < 0 || static_cast<size_t>(chain.chain()) >= states.size()) return Damaged(job, kRunningTraces);
+    const ChainState state = states[chain.chain()];
+    if (state == ChainState::kDiverged || state == ChainState::kFailed) continue;
+    traces_->Add({job, chain.chain()},
+                 {.point = chain.point(),
+                  .quantities = {traces.quantities().begin(), traces.quantities().end()},
+                  .steps = {chain.steps().begin(), chain.steps().end()},
+                  .values = {chain.values().begin(), chain.values().end()}},
+                 std::nullopt, now);
+  }
+  return absl::OkStatus();
 }
 
 void FinalFindings::TellKept(const std::string& job) {

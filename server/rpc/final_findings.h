@@ -1,5 +1,5 @@
 // The findings of an ended job: its diagnostics, the last statistics of its chains and their traces. They are kept in
-// the state store, so that a restart or another leader shows the same.
+// the state store, so that a restart or another leader shows the same. The traces of a job that runs are kept, too.
 #pragma once
 
 #include <functional>
@@ -13,9 +13,14 @@
 #include "core/base/mutex.h"
 #include "core/store/state_store/state_store.h"
 #include "server/control/dispatcher.h"
+#include "server/control/state_writer.h"
 #include "server/control/trace_table.h"
 
 namespace chainfleet {
+
+// Bytes of traces of a running job that are stored in a second: a job with more traces stores them less often. A server
+// that is killed loses the traces since then.
+inline constexpr double kTraceBytesPerSecond = 65536;
 
 // Thread-safe. The arguments outlive this object and the tasks that it leaves on the executor.
 class FinalFindings {
@@ -25,6 +30,13 @@ class FinalFindings {
 
   // For DispatcherOptions::on_job_end: stores the job's findings once its traces are settled.
   void OnJobEnd(const JobView& job, KeepFindings keep);
+
+  // Stores the traces of a job that runs, within kTraceBytesPerSecond. `now`: monotonic.
+  void KeepTraces(const std::string& job, absl::Duration now, StateWriter* writer);
+
+  // Adds the stored traces of a job that runs to the table, except those of chains that diverged or failed. `states`:
+  // of its chains by index. REQUIRES: none of its commits was accepted yet. Blocks. DATA_LOSS; errors of the store.
+  absl::Status RestoreTraces(const std::string& job, const std::vector<ChainState>& states, absl::Duration now);
 
   // Runs `kept` on the executor once no findings of the job are being stored; at once if none are.
   void WhenKept(const std::string& job, std::function<void()> kept);
@@ -37,6 +49,8 @@ class FinalFindings {
   absl::StatusOr<v1::Traces> TracesOf(const JobView& job, const std::string& quantity) const;
 
  private:
+  // Waits with the next traces of the job until kTraceBytesPerSecond have room for `bytes`.
+  void DelayTraces(const std::string& job, absl::Duration now, size_t bytes);
   void Keep(const JobView& job, const KeepFindings& keep);
   void TellKept(const std::string& job);
 
@@ -46,6 +60,7 @@ class FinalFindings {
   Mutex mutex_;
   // callbacks by ended job
   std::map<std::string, std::vector<std::function<void()>>> waiting_ CHAINFLEET_GUARDED_BY(mutex_);
+  std::map<std::string, absl::Duration> traces_due_ CHAINFLEET_GUARDED_BY(mutex_);  // time of the next ones, by job
 };
 
 }  // namespace chainfleet

@@ -1,9 +1,12 @@
 """How much is drawn after all: jobs that end when their chains agree, and chains that are added to a running job."""
+import contextlib
 import re
+import sqlite3
 import tempfile
 import unittest
 
 import fleet as fleets
+import started_fleet
 
 # Steps enough for days: what ends this job is its rule.
 JOB = """
@@ -78,6 +81,31 @@ class StopRules(Served):
         refused = self.fleet.submit_status(JOB.format(name="short", more="until: {rhat_below: 0.9}"))
         self.assertEqual(refused.returncode, 2)
         self.assertRegex(refused.stderr, r":\d+: until.rhat_below: must be above 1, is 0.9")
+
+
+class Restart(unittest.TestCase):
+    def most_traces_are_stored(self):
+        with contextlib.closing(sqlite3.connect(f"file:{self.fleet.data(0)}/state.db?mode=ro", uri=True)) as state:
+            return state.execute("SELECT count(*) FROM findings WHERE part = 'traces while running' AND length(body) > 40000").fetchone() == (1,)
+
+    def test_a_killed_server_goes_on_with_the_diagnostics_of_a_running_job(self):
+        self.fleet = started_fleet.StartedFleet()
+        self.addCleanup(self.fleet.close)
+        self.fleet.start_server()
+        self.fleet.start_worker(0)
+        self.fleet.wait_until_served()
+        job = self.fleet.submit(JOB.format(name="kept", more="trace_every: 5\ninit: {theta: [0, 0, 2, 1]}").replace("chains: 2", "chains: 4"))
+        next(state for state in self.fleet.watch(job) if self.most_traces_are_stored())
+        self.fleet.kill("worker-0")
+        self.fleet.kill("server-0")
+        self.fleet.start_server()
+        self.fleet.wait_until_served()
+        self.fleet.wait_until(0, lambda _: self.fleet.json("get", "jobs", job).get("diagnostics"))
+        found = self.fleet.json("get", "jobs", job)["diagnostics"][0]
+        self.assertEqual(found["quantity"], "energy")
+        self.assertGreaterEqual(int(found["values"]), 4)
+        self.assertGreaterEqual(found["nested_rhat"], 1)
+        self.assertRegex(self.fleet.run("describe", job, check=True).stdout, r"(?m)^QUANTITY .* NESTED R-HAT$")
 
 
 class AddedChains(Served):

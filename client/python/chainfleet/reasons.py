@@ -233,7 +233,7 @@ class NotServed(ChainfleetError):
 
 
 class NotTraced(ChainfleetError):
-    """The quantity has no traces: the name is wrong, or no traces have come since the server started."""
+    """The quantity has no traces: the name is wrong, or no traces have come yet."""
 
     hint = "choose a quantity that the message lists"
 

@@ -123,6 +123,62 @@ TEST_F(WorkerServiceTest, FindingsOfAnEndedJobSurviveTheServersMemory) {
   EXPECT_EQ(ReasonOf(afterwards.TracesOf(view, "height").status()), "NOT_TRACED");
 }
 
+// Another leader judges a job that runs by the same values, and by those that come.
+TEST_F(WorkerServiceTest, TracesOfARunningJobSurviveTheServersMemory) {
+  const Grant grant = Lease();
+  ProgressCommit commit = CommitOf(grant, {});
+  commit.segment.reset();
+  commit.trace = {.point = 0,
+                  .quantities = {"energy", "theta.norm"},
+                  .steps = {6, 7, 8, 9, 10},
+                  .values = {4, 1, 1, 3, 3, 2, 2, 8, 5, 9}};
+  ASSERT_TRUE(Commit(commit).ok());
+  WaitForDiagnostics();
+  const std::string& job = grant.chain.job;
+  const auto restore = [&](ChainState state, TraceTable* table) {
+    FinalFindings findings(threads_.get(), state_.get(), table);
+    const absl::Status restored = findings.RestoreTraces(job, {state}, absl::Seconds(7));
+    WaitForDiagnostics();
+    return restored;
+  };
+  const auto keep = [&](absl::Duration at) {
+    findings_.KeepTraces(job, at, &coordinator_.writer());
+    Waited<bool> written;
+    coordinator_.writer().Write(change::KeepFindings{job, {}},
+                                [take = written.Take()](const ApplyResult&) { take(true); });  // after the traces
+    written.Get();
+  };
+  TraceTable nothing(&computing_), leader(&computing_), without(&computing_), later(&computing_);
+  EXPECT_TRUE(restore(ChainState::kLeased, &nothing).ok());
+  EXPECT_TRUE(nothing.Of(job).empty()) << "nothing was kept";
+  keep(absl::Seconds(100));
+  ASSERT_TRUE(restore(ChainState::kLeased, &leader).ok());
+  ASSERT_EQ(leader.Of(job).size(), 2u);
+  EXPECT_DOUBLE_EQ(leader.Of(job)[1].mean, 4.6);
+  EXPECT_EQ(leader.TracesOf(job, "theta.norm")->at(0).values, (std::vector<double>{1, 3, 2, 8, 9}));
+  EXPECT_EQ(leader.TracesOf(job, "energy")->at(0).steps, commit.trace.steps);
+  EXPECT_TRUE(restore(ChainState::kDiverged, &without).ok());
+  EXPECT_TRUE(without.EveryTrace(job).empty()) << "draws of such a chain are not averaged";
+  leader.Add(grant.chain,
+             {.point = 0, .quantities = {"energy", "theta.norm"}, .steps = {10, 11}, .values = {0, 0, 7, 7}},
+             std::nullopt, absl::Seconds(9));
+  EXPECT_EQ(leader.TracesOf(job, "energy")->at(0).values, (std::vector<double>{4, 1, 3, 2, 5, 7}));
+
+  traces_.Add(grant.chain, {.point = 0, .quantities = {"energy", "theta.norm"}, .steps = {11}, .values = {7, 7}},
+              std::nullopt, absl::Seconds(101));
+  const auto stored = static_cast<double>(state_->FindFinding(job, "traces while running")->size());
+  keep(absl::Seconds(100 + 0.99 * stored / kTraceBytesPerSecond));
+  ASSERT_TRUE(restore(ChainState::kLeased, &later).ok());
+  EXPECT_EQ(later.Of(job).at(0).values, 5) << "too early";
+  keep(absl::Seconds(100 + 1.01 * stored / kTraceBytesPerSecond));
+  TraceTable newest(&computing_);
+  ASSERT_TRUE(restore(ChainState::kLeased, &newest).ok());
+  EXPECT_EQ(newest.Of(job).at(0).values, 6);
+
+  ASSERT_TRUE(coordinator_.writer().Commit({change::KeepFindings{job, {{"traces while running", "no message"}}}}).ok());
+  EXPECT_TRUE(absl::IsDataLoss(restore(ChainState::kLeased, &nothing)));
+}
+
 TEST_F(WorkerServiceTest, DrawsAreStoredCommittedListedAndReadBack) {
   const Grant grant = Lease();
   std::string bytes(1'200'000, 'x');  // three chunks

@@ -94,15 +94,18 @@ Late<double> GradientOverAllData(const StepInputs& inputs, const ThetaArena& the
 Late<double> GradientOver(const StepInputs& inputs, const ThetaArena& theta, ChosenRows chosen, ThetaArena* gradient) {
   StepScratch& scratch = *inputs.scratch;
   const int64_t chunk = ChunkSize(inputs, chosen.count);
-  MatchRows(theta, &scratch.gradient);
+  const bool at_once = chunk == chosen.count;
+  ThetaArena* part = at_once ? gradient : &scratch.gradient;
+  if (!at_once) MatchRows(theta, part);
   std::vector<std::pair<double, Late<double>>> energies;  // with their weights
   for (int64_t first = 0; first < chosen.count; first += chunk) {
     const int64_t size = std::min(chunk, chosen.count - first);
     const BatchRows batch = {Part(chosen, first, size, theta.rows(), &scratch.ids), size, nullptr,
                              PriorPrecisions(inputs)};
     const double weight = static_cast<double>(size) / static_cast<double>(chosen.count);
-    energies.emplace_back(weight, Evaluate(inputs, theta, batch, &scratch.gradient));
-    RunPass(Pass::kAccumulate, {gradient, &scratch.gradient}, inputs.chains, [&](int64_t, float* s) {
+    energies.emplace_back(weight, Evaluate(inputs, theta, batch, part));
+    if (at_once) break;
+    RunPass(Pass::kAccumulate, {gradient, part}, inputs.chains, [&](int64_t, float* s) {
       s[0] = static_cast<float>(weight);
       s[1] = first == 0 ? 0.0f : 1.0f;
     });

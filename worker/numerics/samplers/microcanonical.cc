@@ -30,15 +30,17 @@ TurnScalars TurnBy(double way, double length, double product, double square, dou
           (dimension - 1) * (turned - std::numbers::ln2 + std::log(size))};
 }
 
+// `square_of(row)`: |grad U|^2.
+template <typename SquareOf>
 std::vector<TurnScalars> Turns(const StepInputs& inputs, const std::vector<MicrocanonicalRow>& rows, double part,
-                               bool is_first, Microcanonical at, std::vector<MicrocanonicalMove>* moves) {
+                               bool is_first, Microcanonical at, SquareOf square_of,
+                               std::vector<MicrocanonicalMove>* moves) {
   const auto products = RunPass(Pass::kDot, {at.velocity, at.gradient}, inputs.chains, [](int64_t, float*) {});
-  const auto squares = RunPass(Pass::kDot, {at.gradient, at.gradient}, inputs.chains, [](int64_t, float*) {});
   const auto dimension = static_cast<double>(at.theta->layout().num_parameters());
   std::vector<TurnScalars> turns(rows.size());
   for (size_t row = 0; row < rows.size(); ++row) {
     if (!inputs.chains[row].active) continue;
-    turns[row] = TurnBy(part * rows[row].step, is_first ? rows[row].length : 1, products[row].sum, squares[row].sum,
+    turns[row] = TurnBy(part * rows[row].step, is_first ? rows[row].length : 1, products[row].sum, square_of(row),
                         dimension, inputs.chains[row].temperature);
     (*moves)[row].energy_error += turns[row].kinetic;
     (*moves)[row].finite = (*moves)[row].finite && std::isfinite(turns[row].kinetic);
@@ -64,24 +66,27 @@ std::vector<double> DrawVelocity(const StepInputs& inputs, ThetaArena* velocity)
   return lengths;
 }
 
-Late<double> WholeGradient(const StepInputs& inputs, ThetaArena* theta, ThetaArena* gradient) {
-  const Late<double> energy = GradientOverAllData(inputs, *theta, gradient);
-  RunPass(Pass::kBlend, {gradient, theta}, inputs.chains, [&](int64_t row, float* s) {
-    s[0] = 1;
-    s[1] = static_cast<float>(PriorPrecision(inputs, row));
-  });
-  return energy;
+EnergyAndSquare WholeGradient(const StepInputs& inputs, ThetaArena* theta, ThetaArena* gradient) {
+  Late<double> energy = GradientOverAllData(inputs, *theta, gradient);
+  return {std::move(energy), RunPass(Pass::kBlend, {gradient, theta}, inputs.chains, [&](int64_t row, float* s) {
+            s[0] = 1;
+            s[1] = static_cast<float>(PriorPrecision(inputs, row));
+          })};
 }
 
 std::vector<MicrocanonicalMove> MoveMicrocanonically(const StepInputs& inputs,
                                                      const std::vector<MicrocanonicalRow>& rows, Microcanonical from,
                                                      Microcanonical to) {
   std::vector<MicrocanonicalMove> moves(rows.size());
-  Late<double> energy;
+  EnergyAndSquare found;
+  const auto found_square = [&](size_t row) { return found.gradient[row].sum; };
   for (const double part : {kOuter, 1 - 2 * kOuter}) {
     const bool is_first = part == kOuter;
     const Microcanonical at = is_first ? from : to;
-    const auto turns = Turns(inputs, rows, part, is_first, at, &moves);
+    const auto turns = is_first
+                           ? Turns(
+                                 inputs, rows, part, true, at, [&](size_t row) { return rows[row].square; }, &moves)
+                           : Turns(inputs, rows, part, false, at, found_square, &moves);
     SeeFinite(RunPass(Pass::kTurn, {to.theta, to.velocity, at.theta, at.velocity, at.gradient}, inputs.chains,
                       [&](int64_t row, float* s) {
                         s[0] = static_cast<float>(turns[row].keep);
@@ -89,9 +94,9 @@ std::vector<MicrocanonicalMove> MoveMicrocanonically(const StepInputs& inputs,
                         s[2] = static_cast<float>(rows[row].step / 2);
                       }),
               &moves);
-    energy = WholeGradient(inputs, to.theta, to.gradient);
+    found = WholeGradient(inputs, to.theta, to.gradient);
   }
-  const auto turns = Turns(inputs, rows, kOuter, false, to, &moves);
+  const auto turns = Turns(inputs, rows, kOuter, false, to, found_square, &moves);
   const auto dimension = static_cast<double>(to.theta->layout().num_parameters());
   const auto refreshed = RunPass(
       Pass::kRefresh, {to.velocity, to.gradient}, inputs.chains,
@@ -107,7 +112,8 @@ std::vector<MicrocanonicalMove> MoveMicrocanonically(const StepInputs& inputs,
   for (size_t row = 0; row < moves.size(); ++row) {
     if (!inputs.chains[row].active) continue;
     MicrocanonicalMove& move = moves[row];
-    move.energy = energy[row];
+    move.energy = found.energy[row];
+    move.square = found_square(row);
     move.length = std::sqrt(refreshed[row].sum);
     move.energy_error += (move.energy - rows[row].energy) / inputs.chains[row].temperature;
     move.finite = move.finite && std::isfinite(move.energy_error);

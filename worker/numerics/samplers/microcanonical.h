@@ -14,6 +14,7 @@
 
 #include <vector>
 
+#include "worker/numerics/kernels/pass.h"
 #include "worker/numerics/samplers/sampler_state.h"
 
 namespace chainfleet {
@@ -27,13 +28,14 @@ struct Microcanonical {
 struct MicrocanonicalRow {
   double energy = 0;  // U
   double length = 1;  // the velocity's
+  double square = 0;  // |grad U|^2
   double step = 0;    // eps
   double decoherence_length = 0;
 };
 
 // A row's numbers after a step.
 struct MicrocanonicalMove {
-  double energy = 0, length = 1;
+  double energy = 0, length = 1, square = 0;
   double energy_error = 0;
   bool finite = true;  // all of the new state
 };
@@ -41,8 +43,14 @@ struct MicrocanonicalMove {
 // Draws a velocity for each active row; its length.
 std::vector<double> DrawVelocity(const StepInputs& inputs, ThetaArena* velocity);
 
-// U and its whole gradient at theta, over all data.
-Late<double> WholeGradient(const StepInputs& inputs, ThetaArena* theta, ThetaArena* gradient);
+// U, and the square of the length of its whole gradient.
+struct EnergyAndSquare {
+  Late<double> energy;
+  Late<PassOutcome> gradient;  // sum: |grad U|^2
+};
+
+// Computes them and the gradient at theta, over all data.
+EnergyAndSquare WholeGradient(const StepInputs& inputs, ThetaArena* theta, ThetaArena* gradient);
 
 // Moves the active rows, [C] in `rows`, from one state to another, whose arenas are not those of the first. Two
 // gradients a step.

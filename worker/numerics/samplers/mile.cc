@@ -26,8 +26,9 @@ enum : size_t {
   kMostStep,
   kWeightedError,
   kWeight,
-  kSeen,   // eps of part 2 so far
-  kRatio,  // sum over coordinates and pairs of part 3
+  kSeen,    // eps of part 2 so far
+  kRatio,   // sum over coordinates and pairs of part 3
+  kSquare,  // |grad U|^2
   kNumbersOfMile
 };
 
@@ -53,6 +54,18 @@ Split SplitRows(const StepInputs& inputs, int64_t num_validation) {
 // The steps of the warm-up's parts 1 and 2 together, and where 2 begins.
 int64_t StepsOfTuner(const MileSpec& spec) { return spec.warm_up_steps * 9 / 10; }
 int64_t FirstOfPart2(const MileSpec& spec) { return spec.warm_up_steps * 8 / 10; }
+
+// Takes the new state in the active rows.
+void Take(const std::vector<ChainStep>& chains, Microcanonical from, Microcanonical to) {
+  const bool all = std::ranges::all_of(chains, &ChainStep::active);
+  for (const auto& [old, fresh] :
+       {std::pair(to.theta, from.theta), {to.velocity, from.velocity}, {to.gradient, from.gradient}}) {
+    if (all) std::swap(*old, *fresh);  // a copy of a large network costs as much as a turn
+    for (size_t row = 0; !all && row < chains.size(); ++row) {
+      if (chains[row].active) old->CopyRow(static_cast<int64_t>(row), *fresh);
+    }
+  }
+}
 
 }  // namespace
 
@@ -132,14 +145,15 @@ void Mile::Begin(const StepInputs& inputs, SamplerState* state) const {
   }
   const StepInputs some = ForChains(inputs, beginning);
   ThetaArena* gradient = &inputs.scratch->Arena(2, state->theta());
-  const Late<double> energies = WholeGradient(some, &state->theta(), gradient);
+  const EnergyAndSquare found = WholeGradient(some, &state->theta(), gradient);
   const std::vector<double> speeds = DrawVelocity(some, &state->arenas[kVelocity]);
   const auto dimension = static_cast<double>(state->theta().layout().num_parameters());
   for (size_t row = 0; row < beginning.size(); ++row) {
     if (!beginning[row].active) continue;
     std::vector<double>& numbers = state->numbers[row];
     numbers[kBegun] = 1;
-    numbers[kEnergy] = energies[row];
+    numbers[kEnergy] = found.energy[row];
+    numbers[kSquare] = found.gradient[row].sum;
     numbers[kSpeed] = speeds[row];
     numbers[kLength] = spec.decoherence_length.value_or(std::max(std::sqrt(dimension), 15.0));
     state->arenas[kGradient].CopyRow(static_cast<int64_t>(row), *gradient);
@@ -157,7 +171,7 @@ void Mile::Move(const StepInputs& inputs, SamplerState* state, std::vector<StepI
   std::vector<MicrocanonicalRow> rows(inputs.chains.size());
   for (size_t row = 0; row < rows.size(); ++row) {
     const std::vector<double>& numbers = state->numbers[row];
-    rows[row] = {numbers[kEnergy], numbers[kSpeed], numbers[kStep], numbers[kLength]};
+    rows[row] = {numbers[kEnergy], numbers[kSpeed], numbers[kSquare], numbers[kStep], numbers[kLength]};
   }
   const auto moves = MoveMicrocanonically(inputs, rows, from, to);
   const auto dimension = static_cast<double>(theta->layout().num_parameters());
@@ -175,11 +189,9 @@ void Mile::Move(const StepInputs& inputs, SamplerState* state, std::vector<StepI
     if (!moved[row].active) continue;
     numbers[kEnergy] = moves[row].energy;
     numbers[kSpeed] = moves[row].length;
-    const auto r = static_cast<int64_t>(row);
-    from.theta->CopyRow(r, *to.theta);
-    from.velocity->CopyRow(r, *to.velocity);
-    from.gradient->CopyRow(r, *to.gradient);
+    numbers[kSquare] = moves[row].square;
   }
+  Take(moved, to, from);
   if (spec.decoherence_length) return;
   const StepInputs tuned = ForChains(inputs, moved);
   TakeMoments(tuned, state);

@@ -20,7 +20,7 @@ namespace {
 using testing::KernelRows;
 
 constexpr int64_t kSize = 64;  // coordinates
-enum : size_t { kWaitedNumber = 1, kStepNumber = 5, kLengthNumber = 6 };
+enum : size_t { kWaitedNumber = 1, kEnergyNumber = 3, kSpeedNumber, kStepNumber, kLengthNumber, kSquareNumber = 12 };
 
 std::shared_ptr<const Layout> Coordinates() {
   return std::make_shared<const Layout>(std::vector<ParameterShape>{{"x", {kSize}, 0, 0}});
@@ -64,7 +64,8 @@ double EnergyVariance(double eps, double length) {
     std::vector<MicrocanonicalRow> rows;
     for (int64_t row = 0; row < kRows; ++row) {
       at.push_back(chains.chain(row));
-      rows.push_back({now.numbers[row][3], now.numbers[row][4], eps, length});
+      const std::vector<double>& numbers = now.numbers[row];
+      rows.push_back({numbers[kEnergyNumber], numbers[kSpeedNumber], numbers[kSquareNumber], eps, length});
     }
     const StepInputs inputs = {potential.get(), &batches, &plan, at, &scratch};
     scratch.Arena(2, now.theta());

@@ -102,13 +102,36 @@ class TrainingFinder {
   ExportedProgram& program_;
 };
 
+// Operators that train after FindTraining would draw random numbers or change buffers. The others end the process:
+// whole numbers divided towards zero if the result does not fit, grouped attention without heads.
+absl::Status CheckMode(const ExportedNode& node) {
+  bool trains = node.op.find("dropout") != std::string::npos;  // some train by default
+  for (const auto& given : node.arguments) {
+    const auto is = [&given](const char* name, const auto& wanted) {
+      return given.first == name && given.second == ExportedArgument(wanted);
+    };
+    if (is("train", false)) trains = false;
+    const double* const rate = std::get_if<double>(&given.second);
+    trains |=
+        is("train", true) || is("training", true) || (given.first == "dropout_p" && rate != nullptr && *rate != 0);
+    if (is("rounding_mode", std::string("trunc"))) {
+      return absl::InvalidArgumentError("rounds towards zero: use torch.trunc(a / b)");
+    }
+    if (is("enable_gqa", true))
+      return absl::InvalidArgumentError("groups heads: repeat keys and values instead of enable_gqa");
+  }
+  if (!trains) return absl::OkStatus();
+  return absl::InvalidArgumentError("is in training mode: call model.eval() before torch.export.export(model, ...)");
+}
+
 }  // namespace
 
 absl::Status FindTraining(ExportedProgram* program) {
   TrainingFinder finder(program);
   std::erase_if(program->nodes, [&](const ExportedNode& node) { return finder.CountsBatches(node); });
   for (ExportedNode& node : program->nodes) {
-    const absl::Status found = finder.Find(&node);
+    absl::Status found = finder.Find(&node);
+    if (found.ok()) found = CheckMode(node);
     if (!found.ok()) return Annotate(found, absl::StrCat("node ", ShownName(node.name), " (", node.op, ")"));
   }
   return absl::OkStatus();

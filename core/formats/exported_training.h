@@ -7,7 +7,8 @@
 namespace chainfleet {
 
 // Notes in the nodes which of them train, and writes their arguments as for evaluation. Drops the nodes that count
-// batches. INVALID_ARGUMENT names a batch norm without running statistics of its own. Other operators keep their mode.
+// batches. INVALID_ARGUMENT names a batch norm without running statistics of its own, another operator that trains, and
+// one that may end the process.
 absl::Status FindTraining(ExportedProgram* program);
 
 }  // namespace chainfleet

@@ -189,8 +189,12 @@ def results_of(network, inputs):
     outputs = network(*inputs)
     loss = functional.cross_entropy(outputs, torch.arange(ROWS) % outputs.shape[1])
     loss.backward()
-    gradients = {name: p.grad.double().pow(2).sum().item() for name, p in network.named_parameters()}
-    return {"torch": torch.__version__, "outputs": outputs.tolist(), "loss": loss.item(), "squared_gradients": gradients}
+    gradients = {name: p.grad.double().flatten() for name, p in network.named_parameters()}
+    squares = {name: gradient.pow(2).sum().item() for name, gradient in gradients.items()}
+    # Unlike the squares they tell signs and places apart.
+    weighted = {name: torch.arange(len(gradient)).double().cos().dot(gradient).item() for name, gradient in gradients.items()}
+    return {"torch": torch.__version__, "outputs": outputs.tolist(), "loss": loss.item(), "squared_gradients": squares,
+            "weighted_gradients": weighted}
 
 
 def main(folder, names):

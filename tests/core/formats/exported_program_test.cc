@@ -246,6 +246,30 @@ TEST(ExportedProgramTest, RefusesTrainingThatADrawCannotHold) {
                 {"node dropout (aten::dropout): drops units at the rate 1"});
 }
 
+// They would draw random numbers or change buffers in a worker.
+TEST(ExportedProgramTest, RefusesOtherOperatorsThatTrain) {
+  const auto dropout = [](const std::function<void(Json & node)>& edit) { return WithNode("train_dropout", 2, edit); };
+  for (const char* op : {"alpha_dropout", "alpha_dropout_", "feature_alpha_dropout", "native_dropout"}) {
+    ExpectRefusal(dropout([&](Json& node) { node["target"] = absl::StrCat("torch.ops.aten.", op, ".default"); }),
+                  {absl::StrCat("(aten::", op, ")"), "is in training mode: call model.eval()"});
+  }
+  ExpectRefusal(dropout([](Json& node) {
+                  node["inputs"][2]["arg"] = {{"as_none", true}};
+                }),
+                {"node dropout (aten::dropout)", "is in training mode"});
+}
+
+// LibTorch would end the process.
+TEST(ExportedProgramTest, RefusesArgumentsThatEndTheProcess) {
+  const auto with = [](const char* name, const Json& value) {
+    return WithNode("mlp", 0, [&](Json& node) {
+      node["inputs"].push_back({{"name", name}, {"arg", value}, {"kind", 2}});
+    });
+  };
+  ExpectRefusal(with("rounding_mode", {{"as_string", "trunc"}}), {"node linear (aten::linear)", "rounds towards zero"});
+  ExpectRefusal(with("enable_gqa", {{"as_bool", true}}), {"node linear (aten::linear)", "groups heads"});
+}
+
 TEST(ExportedProgramTest, NamesNodesAsTheirFirstOutput) {
   EXPECT_EQ(Program(NetworkOf("mlp-2.9.1")).nodes[1].name, "relu");
   EXPECT_EQ(Program(NetworkOf("causal-2.9.1")).nodes[5].name, "getitem");

@@ -162,27 +162,6 @@ absl::Status Refused(const ExportedNode& node, const std::string& why) {
   return absl::InvalidArgumentError(absl::StrCat(Named(node), " ", why));
 }
 
-// Operators that train after FindTraining would draw random numbers or change buffers. The others end the process:
-// whole numbers divided towards zero if the result does not fit, grouped attention without heads.
-absl::Status CheckMode(const ExportedNode& node) {
-  bool trains = node.op.find("dropout") != std::string::npos;  // some train by default
-  for (const auto& [name, argument] : node.arguments) {
-    const auto is = [&](const char* wanted, const auto& value) {
-      const auto* given = std::get_if<std::decay_t<decltype(value)>>(&argument);
-      return name == wanted && given != nullptr && *given == value;
-    };
-    if (is("train", false)) trains = false;
-    const double* const rate = std::get_if<double>(&argument);
-    trains |= is("train", true) || is("training", true) || (name == "dropout_p" && rate != nullptr && *rate != 0);
-    if (is("rounding_mode", std::string("trunc"))) {
-      return Refused(node, "rounds towards zero: use torch.trunc(a / b)");
-    }
-    if (is("enable_gqa", true)) return Refused(node, "groups heads: repeat keys and values instead of enable_gqa");
-  }
-  if (!trains) return absl::OkStatus();
-  return Refused(node, "is in training mode: call model.eval() before torch.export.export(model, ...)");
-}
-
 int64_t DividedDown(int64_t a, int64_t b) {
   TORCH_CHECK(b != 0 && b != -1, "a size is divided by ", b);
   return a / b - static_cast<int64_t>(a % b != 0 && (a < 0) != (b < 0));
@@ -205,7 +184,6 @@ Arithmetic ArithmeticOf(const std::string& op) {
 }
 
 absl::StatusOr<Step> CompileNode(const ExportedNode& node, at::Device device) {
-  CHAINFLEET_RETURN_IF_ERROR(CheckMode(node));
   Step step{.name = Named(node), .outputs = node.outputs, .returns_list = node.returns_list};
   step.drop_rate = node.drop_rate;
   step.statistic = node.statistic;

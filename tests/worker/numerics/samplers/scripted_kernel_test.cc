@@ -50,6 +50,7 @@ std::shared_ptr<JobPlan> PlanFor(const SamplerSpec& sampler, ModelFormat format,
 struct Case {
   ModelFormat format;
   SamplerSpec sampler;
+  bool is_head = false;  // samples the last layer of conv.pt2 alone
 };
 
 class KernelOnAModule : public ::testing::TestWithParam<Case> {
@@ -62,9 +63,14 @@ class KernelOnAModule : public ::testing::TestWithParam<Case> {
   }
   Draws RunAlone(int32_t index) { return RunChain(*BatchOf({index}), index); }
 
-  const std::shared_ptr<const ResidentDataset> data_ = SyntheticImages(kExamples);
-  const std::shared_ptr<const ModelFile> module_ =
-      FileOf(GetParam().format == ModelFormat::kTorchScript ? ScriptedMlp({784, 10}) : ReadExportedData("softmax.pt2"));
+  static std::string NetworkFile() {
+    if (GetParam().format == ModelFormat::kTorchScript) return ScriptedMlp({784, 10});
+    return ReadExportedData(GetParam().is_head ? "conv.pt2" : "softmax.pt2");
+  }
+
+  const std::shared_ptr<const ResidentDataset> data_ =
+      GetParam().is_head ? SyntheticImages(kExamples, {1, 8, 8}) : SyntheticImages(kExamples);
+  const std::shared_ptr<const ModelFile> module_ = FileOf(NetworkFile());
   const std::shared_ptr<JobPlan> plan_ = PlanFor(GetParam().sampler, GetParam().format, *data_);
 };
 
@@ -105,6 +111,25 @@ TEST_P(KernelOnAModule, DrawsMatchTheBuiltInUpToRounding) {
   EXPECT_LT(worst, 1e-4 * largest);
 }
 
+class KernelOnAHead : public KernelOnAModule {
+ protected:
+  KernelOnAHead() { plan_->spec.model.sample = {"5.*"}; }
+};
+
+// With and without augmentation, which changes the results of the trunk in each step.
+TEST_P(KernelOnAHead, HasTheSameDrawsAloneInABatchAndAfterAResume) {
+  const Draws whole = RunAlone(1);
+  ASSERT_FALSE(whole.empty());
+  EXPECT_EQ(whole.front().theta.at(0).size(), 64 * 10 + 10) << "only the sampled tensors";
+  EXPECT_NE(Flat(whole), Flat(RunAlone(3)));
+  EXPECT_EQ(Flat(RunChain(*BatchOf({4, 1, 0}), 1)), Flat(whole));
+  const auto before = BatchOf({1}), after = BatchOf({});
+  Draws draws = RunChain(*before, 1, 13);
+  ASSERT_TRUE(after->AddChain(1, before->SaveResumePoint(1)).ok());
+  for (Draw& draw : RunChain(*after, 1)) draws.push_back(std::move(draw));
+  EXPECT_EQ(Flat(draws), Flat(whole));
+}
+
 const std::vector<SamplerSpec>& Samplers() {
   static const auto* const samplers =
       new std::vector<SamplerSpec>{SamplerSpec{SgldSpec{}},
@@ -132,9 +157,9 @@ const std::vector<SamplerSpec>& Samplers() {
   return *samplers;
 }
 
-std::vector<Case> CasesOf(ModelFormat format) {
+std::vector<Case> CasesOf(ModelFormat format, bool is_head = false) {
   std::vector<Case> cases;
-  for (const SamplerSpec& sampler : Samplers()) cases.push_back({format, sampler});
+  for (const SamplerSpec& sampler : Samplers()) cases.push_back({format, sampler, is_head});
   return cases;
 }
 
@@ -142,6 +167,7 @@ std::string NameOf(const ::testing::TestParamInfo<Case>& info) {
   return info.param.sampler.name() + "_" + std::to_string(info.index);
 }
 INSTANTIATE_TEST_SUITE_P(Samplers, KernelOnAModule, ::testing::ValuesIn(CasesOf(ModelFormat::kTorchScript)), NameOf);
+INSTANTIATE_TEST_SUITE_P(Samplers, KernelOnAHead, ::testing::ValuesIn(CasesOf(ModelFormat::kExported, true)), NameOf);
 INSTANTIATE_TEST_SUITE_P(Exported, KernelOnAModule, ::testing::ValuesIn(CasesOf(ModelFormat::kExported)), NameOf);
 
 TEST(KernelsThatKnowLayers, RefuseAModule) {

@@ -26,8 +26,8 @@ struct CalibrationBin {
 
 // One line of the table. A score that does not exist for the line is NaN or unset.
 struct Scores {
-  // "single theta", "single theta_a" (means over single draws), "theta", "theta_a", "all", then, if requested,
-  // "calibrated theta", "calibrated theta_a", "calibrated all".
+  // "single theta", "single theta_a" (means over single draws), "theta", "theta_a", "stacked", "pseudo-BMA", "all",
+  // then "calibrated " and each of these averages. The weighted and the calibrated ones only if requested.
   std::string what;
   int64_t num_draws = 0;      // networks: theta and theta_a of one step count as two
   double accuracy = 0;        // 0..1
@@ -117,14 +117,39 @@ struct ExampleRow {
   }
 };
 
+// Weights of a chain in the average over chains; each sums to 1 (core/scores/stacking.h).
+struct ChainWeight {
+  ChainId chain;
+  double stacking = 0, pseudo_bma = 0;
+  static void Fields(auto& self, auto&& visit) {
+    visit("chain", self.chain);
+    visit("stacking", self.stacking);
+    visit("pseudo_bma", self.pseudo_bma);
+  }
+};
+
+// Conformal sets or intervals of the average "all" on the scored rows (core/scores/conformal.h).
+struct ConformalScore {
+  double level = 0, threshold = 0;
+  double coverage = 0;   // share of the rows whose label or target they hold, 0..1
+  double mean_size = 0;  // classes of a set, or width of an interval
+  static void Fields(auto& self, auto&& visit) {
+    visit("level", self.level);
+    visit("threshold", self.threshold);
+    visit("coverage", self.coverage);
+    visit("mean_size", self.mean_size);
+  }
+};
+
 struct Evaluation {
   std::string job;  // job id
   int64_t version = 0;
-  std::string point;                                      // sweep point, by name
-  std::string dataset, ood_dataset, calibration_dataset;  // the last two may be empty
+  std::string point;                                                        // sweep point, by name
+  std::string dataset, ood_dataset, calibration_dataset, stacking_dataset;  // the last three may be empty
   int64_t num_rows = 0;
   int64_t num_ood_rows = 0;
   int64_t num_calibration_rows = 0;
+  int64_t num_stacking_rows = 0;
   int64_t draws_used = 0;  // the fewest draws behind any row
   int64_t draws_in_version = 0;
   std::vector<Scores> scores;  // in the order of Scores::what, without kinds that the job lacks
@@ -133,6 +158,9 @@ struct Evaluation {
   std::vector<CorruptedScores> corrupted;
   std::vector<Flatness> flatness;    // one for each chain
   std::vector<ExampleRow> examples;  // the most certain rows first, then the least certain
+  std::vector<ChainWeight> weights;  // one for each chain
+  std::vector<ConformalScore> conformal;
+  std::vector<double> conformal_thresholds;  // at levels 0.001, 0.002, ..., 0.999
   static void Fields(auto& self, auto&& visit) {
     visit("job_id", self.job);
     visit("version", self.version);
@@ -143,6 +171,8 @@ struct Evaluation {
     visit("num_rows", self.num_rows);
     visit("num_ood_rows", self.num_ood_rows);
     visit("num_calibration_rows", self.num_calibration_rows);
+    visit("stacking_dataset", self.stacking_dataset);
+    visit("num_stacking_rows", self.num_stacking_rows);
     visit("draws_used", self.draws_used);
     visit("draws_in_version", self.draws_in_version);
     visit("scores", self.scores);
@@ -150,6 +180,9 @@ struct Evaluation {
     visit("corrupted", self.corrupted);
     visit("flatness", self.flatness);
     visit("examples", self.examples);
+    visit("weights", self.weights);
+    visit("conformal", self.conformal);
+    visit("conformal_thresholds", self.conformal_thresholds);
   }
 };
 

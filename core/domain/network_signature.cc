@@ -24,7 +24,7 @@ bool IsReadable(const TensorSignature& input) {
   return input.type == kFloat || input.type == "int64" || input.type == "int32" || input.type == "bool";
 }
 
-std::string Shape(const std::vector<int64_t>& shape) { return absl::StrCat("[", absl::StrJoin(shape, ", "), "]"); }
+std::string Bracketed(const std::vector<int64_t>& shape) { return absl::StrCat("[", absl::StrJoin(shape, ", "), "]"); }
 
 // Names the first of a few.
 std::string Few(const std::vector<std::string>& names) {
@@ -121,8 +121,8 @@ std::string WhyNoStart(const std::vector<TensorSignature>& tensors, const std::v
     if (found.empty()) {
       if (!parameter.name.starts_with("likelihood.")) missing.push_back(parameter.name);
     } else if (found.mapped()->shape != parameter.shape || found.mapped()->type.find("float") == std::string::npos) {
-      return absl::StrCat("has ", parameter.name, " as ", found.mapped()->type, " ", Shape(found.mapped()->shape),
-                          "; the network has float32 ", Shape(parameter.shape));
+      return absl::StrCat("has ", parameter.name, " as ", found.mapped()->type, " ", Bracketed(found.mapped()->shape),
+                          "; the network has float32 ", Bracketed(parameter.shape));
     }
   }
   if (!missing.empty()) return absl::StrCat("lacks ", Few(missing), " of the network");

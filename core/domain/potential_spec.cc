@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "core/domain/cholesky.h"
+#include "core/base/cholesky.h"
 
 namespace chainfleet {
 namespace {

@@ -275,6 +275,8 @@ struct Prediction {
   std::vector<double> quantile_errors;   // one each, [n, Q]; empty: unknown; NaN where the mixture has no density
   std::vector<double> mean_gradient;     // gradient of the average, shaped as PartialPrediction::sum_wg; if asked
   std::vector<Members> members;          // by (chain, kind), if asked
+  std::vector<int32_t> prediction_set;   // [n, K] 1 for a class of the row's conformal set, else 0; if asked
+  std::vector<double> interval;          // [n, 2] the same of float32 targets: both ends
   std::vector<std::string> class_names;  // names of classes 0, 1, ...; empty: unnamed. Set by the service
   static void Fields(auto& self, auto&& visit) {
     visit("job_id", self.job);
@@ -292,6 +294,8 @@ struct Prediction {
     visit("quantile_errors", self.quantile_errors);
     visit("mean_gradient", self.mean_gradient);
     visit("members", self.members);
+    visit("prediction_set", self.prediction_set);
+    visit("interval", self.interval);
     visit("class_names", self.class_names);
     if constexpr (kReads) {
       for (Members& members : self.members) members.Keep(self.targets);

@@ -86,6 +86,8 @@ void AppendRows(Prediction block, Prediction* whole) {
   if (block.quantile_errors.empty()) errors.clear();
   if (!errors.empty()) errors.insert(errors.end(), block.quantile_errors.begin(), block.quantile_errors.end());
   whole->mean_gradient.insert(whole->mean_gradient.end(), block.mean_gradient.begin(), block.mean_gradient.end());
+  whole->prediction_set.insert(whole->prediction_set.end(), block.prediction_set.begin(), block.prediction_set.end());
+  whole->interval.insert(whole->interval.end(), block.interval.begin(), block.interval.end());
   AppendMembers(block, whole);
   whole->num_rows += block.num_rows;
 }

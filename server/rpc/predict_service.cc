@@ -14,6 +14,7 @@
 #include "server/predict/serving/call_bounds.h"
 #include "server/predict/serving/draw_selection.h"
 #include "server/rpc/call_deadline.h"
+#include "server/rpc/evaluation_use.h"
 #include "server/rpc/failure_count.h"
 #include "server/rpc/held_reply.h"
 #include "server/rpc/message_stream.h"
@@ -82,6 +83,12 @@ absl::StatusOr<v1::ListEvaluationsResponse> ListPage(StateStore* store, const st
   return response;
 }
 
+// A set has a number of one byte for each class, an interval has two numbers.
+int64_t ConformalBytes(const v1::PredictRequest& request, const Targets& targets) {
+  if (request.conformal().empty()) return 0;
+  return std::max<int64_t>(NumClasses(targets), 2 * sizeof(double));
+}
+
 // An alias brings its own version.
 DrawQuery PinnedQuery(const NamedDraws& draws, const v1::DrawSelection& selection) {
   DrawQuery query = QueryOf(draws.job.id, selection);
@@ -99,6 +106,19 @@ absl::StatusOr<PredictPriority> PriorityOf(const std::string& name) {
 
 }  // namespace
 
+struct PredictService::PredictionCall {
+  std::shared_ptr<PendingAnswer<v1::PredictResponse>> answer;
+  FailureCount failure;
+  std::shared_ptr<const JobPlan> plan;
+  PredictQuery query;
+  std::shared_ptr<const InputTensor> inputs;
+  PredictPriority priority = PredictPriority::kNormal;
+  absl::Duration timeout;
+  Conformal conformal = {};
+
+  void Fail(const absl::Status& status) const { failure.Fail(answer, status); }
+};
+
 grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::PredictRequest* request,
                                                   v1::PredictResponse* response) {
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
@@ -110,13 +130,16 @@ grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::Pr
     if (absl::Status status = CheckDraws(*request); !status.ok()) return failure.Fail(answer, status);
     const auto kinds = KindsOf(request->selection());
     if (!kinds.ok()) return failure.Fail(answer, kinds.status());
+    const absl::StatusOr<std::string> evaluation = EvaluationNamed(*request);
+    if (!evaluation.ok()) return failure.Fail(answer, evaluation.status());
     const absl::StatusOr<PredictPriority> priority = PriorityOf(request->priority());
     if (!priority.ok()) return failure.Fail(answer, priority.status());
     absl::StatusOr<InputTensor> inputs = FromProto(Taken(&request->inputs()));
     if (!inputs.ok()) return failure.Fail(answer, inputs.status());
     if (const std::optional<Dataset>& dataset = draws->job.plan->dataset; dataset && !inputs->shape.empty()) {
       const absl::Status fits =
-          CheckReplyBytes(inputs->shape.front(), ScoreBytes(dataset->targets, request->quantiles_size()));
+          CheckReplyBytes(inputs->shape.front(), ScoreBytes(dataset->targets, request->quantiles_size()) +
+                                                     ConformalBytes(*request, dataset->targets));
       if (!fits.ok()) return failure.Fail(answer, fits);
       const absl::Status scale = CheckScale(*inputs, dataset->input_type, draws->job.id);
       if (!scale.ok()) return failure.Fail(answer, scale);
@@ -130,19 +153,42 @@ grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::Pr
                        .quantiles = {request->quantiles().begin(), request->quantiles().end()},
                        .tenant = draws->job.tenant,
                        .trace_id = RequestIdOf(*context)};
-    answer->OnCancelled(batcher_->Predict(
-        std::move(query), std::make_shared<const InputTensor>(*std::move(inputs)),
-        TimeLeft(*context, *parts_.clock, std::min(limits::kPredictDeadline, parts_.longest_call)), *priority,
-        [answer, failure, budget = parts_.reply_budget,
-         plan = draws->job.plan](const absl::StatusOr<Prediction>& prediction) {
-          if (!prediction.ok()) return failure.Fail(answer, prediction.status());
-          v1::PredictResponse reply = ToProto(*prediction);
-          if (plan->dataset) {
-            reply.mutable_class_names()->Add(plan->dataset->class_names.begin(), plan->dataset->class_names.end());
-          }
-          SucceedHeld(answer, failure, *budget, std::move(reply));
-        }));
+    PredictionCall call{answer,
+                        failure,
+                        draws->job.plan,
+                        std::move(query),
+                        std::make_shared<const InputTensor>(*std::move(inputs)),
+                        *priority,
+                        TimeLeft(*context, *parts_.clock, std::min(limits::kPredictDeadline, parts_.longest_call))};
+    if (evaluation->empty()) return Send(std::move(call));
+    // The request is gone once the client has cancelled; its inputs were taken already.
+    evaluations_->Get(*evaluation, [this, request = *request, call = std::move(call),
+                                    id = *evaluation](const absl::StatusOr<View>& view) mutable {
+      if (!view.ok()) return call.Fail(view.status());
+      if (view->row.tenant != call.query.tenant) return call.Fail(NoSuch("evaluation", id));
+      const absl::StatusOr<v1::EvaluationOperation> operation = RenderOperation(*view);
+      if (!operation.ok()) return call.Fail(operation.status());
+      absl::StatusOr<Conformal> conformal = UseEvaluation(*operation, request, &call.query);
+      if (!conformal.ok()) return call.Fail(conformal.status());
+      call.conformal = *std::move(conformal);
+      Send(std::move(call));
+    });
   });
+}
+
+void PredictService::Send(PredictionCall call) {
+  const auto answered = [answer = call.answer, failure = call.failure, budget = parts_.reply_budget, plan = call.plan,
+                         conformal = std::move(call.conformal)](absl::StatusOr<Prediction> prediction) {
+    if (!prediction.ok()) return failure.Fail(answer, prediction.status());
+    conformal.AddTo(&*prediction);
+    v1::PredictResponse reply = ToProto(*prediction);
+    if (plan->dataset) {
+      reply.mutable_class_names()->Add(plan->dataset->class_names.begin(), plan->dataset->class_names.end());
+    }
+    SucceedHeld(answer, failure, *budget, std::move(reply));
+  };
+  call.answer->OnCancelled(
+      batcher_->Predict(std::move(call.query), std::move(call.inputs), call.timeout, call.priority, answered));
 }
 
 absl::StatusOr<EvaluationOperations::Asked> PredictService::AskedBy(const Context& context,

@@ -30,8 +30,10 @@ class PredictService final : public v1::PredictService::CallbackService {
 
  private:
   using Viewed = std::function<void(absl::StatusOr<EvaluationOperations::View>)>;
+  struct PredictionCall;
   using OperationAnswer = std::shared_ptr<PendingAnswer<v1::EvaluationOperation>>;
 
+  void Send(PredictionCall call);
   absl::StatusOr<EvaluationOperations::Asked> AskedBy(const Context& context, const v1::EvaluateRequest& request) const;
   static Viewed Rendering(const OperationAnswer& answer);
   // Finds an evaluation of the caller's tenant. Evaluations of other tenants are NOT_FOUND.

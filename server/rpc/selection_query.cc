@@ -56,6 +56,10 @@ absl::StatusOr<std::vector<DrawKind>> KindsOf(const v1::DrawSelection& selection
 
 absl::StatusOr<EvaluateQuery> QueryOf(const v1::EvaluateRequest& request) {
   CHAINFLEET_RETURN_IF_ERROR(CheckSelection(request.selection()));
+  if (!request.selection().weights().empty()) {
+    return InvalidFields({{"selection.weights",
+                           "is for predictions: with stacking_dataset, an evaluation scores averages with weights"}});
+  }
   EvaluateQuery query = ParsedPlain<EvaluateQuery>(request);
   if (const std::string wrong = OutOfBounds(query.ece_bins, Between(1, 1000)); !wrong.empty()) {
     return InvalidFields({{"ece_bins", wrong}});

@@ -91,6 +91,20 @@ class Package(ConnectedFleet):
         with self.assertRaisesRegex(TypeError, "no argument 'ece_bin'"):
             self.job.evaluate((self.x[500:], self.y[500:]), ece_bin=5)
 
+    def test_predictions_use_the_weights_and_the_thresholds_of_an_evaluation(self):
+        held_out, x = (self.x[450:500], self.y[450:500]), self.x[500:]
+        made = self.job.evaluate((x, self.y[500:]), calibration=held_out, stacking=held_out)
+        self.assertAlmostEqual(sum(chain.stacking for chain in made.weights), 1)
+        sets = self.job.predict(x, conformal=made.id, level=0.8).prediction_set
+        self.assertEqual((sets.dtype, sets.shape[0]), (numpy.bool_, len(x)))
+        covered = sets[numpy.arange(len(x)), self.y[500:]].mean()
+        self.assertAlmostEqual(covered, next(row.coverage for row in made.conformal if row.level == 0.8))
+        weighted = self.job.predict(x, weights=made.id, pseudo_bma=True)
+        chains = [self.job.predict(x, chains=[chain.chain.index]).mean_probability for chain in made.weights]
+        expected = sum(chain.pseudo_bma * mean for chain, mean in zip(made.weights, chains))
+        numpy.testing.assert_allclose(weighted.mean_probability, expected, rtol=1e-9)
+        self.assertIsNone(weighted.prediction_set)
+
     def test_an_evaluation_or_a_report_that_is_refused_leaves_no_data_behind(self):
         before, data = self.fleet.datasets(), (self.x[510:], self.y[510:])
         wrong = ({"ood": (self.x[520:], [])}, {"ood": "unknown"}, {"kinds": "thetaa"}, {"ece_bins": -1}, {"version": 99},

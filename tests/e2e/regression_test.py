@@ -195,8 +195,7 @@ class Regression(unittest.TestCase):
         table = self.fleet.run("evaluate", job, "--dataset", "plane-test", "--point", "all", check=True).stdout
         self.assertIn("RMSE", table)
         self.assertIn("prior_precision=2000", table)
-        for option, value, field in (("--ood", "plane-test", "ood_dataset"), ("--calibrate", "plane-test", "calibration_dataset"),
-                                     ("--curve", "3", "curve_points")):
+        for option, value, field in (("--ood", "plane-test", "ood_dataset"), ("--curve", "3", "curve_points")):
             refused = self.fleet.run("evaluate", job, "--dataset", "plane-test", "--point", "0", option, value)
             self.assertNotEqual(refused.returncode, 0)
             self.assertIn(field, refused.stderr)

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/domain/cholesky.h"
+#include "core/base/cholesky.h"
 #include "tests/support/regression_dataset.h"
 #include "tests/support/synthetic_dataset.h"
 #include "worker/numerics/arena/device.h"

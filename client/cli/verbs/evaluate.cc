@@ -19,7 +19,7 @@ namespace chainfleet {
 namespace {
 
 struct EvaluateOptions {
-  std::string job, point, dataset, ood, calibrate, attach, cancel;
+  std::string job, point, dataset, ood, calibrate, stack, attach, cancel;
   std::vector<std::string> corruptions;
   bool flatness = false, detach = false, include_failed = false;
   int curve = 0, ece_bins = 0;
@@ -34,8 +34,12 @@ std::string Heading(const v1::Evaluation& evaluation, const std::string& point) 
                     " rows)");
   }
   if (!evaluation.calibration_dataset().empty()) {
-    absl::StrAppend(&text, ", temperatures from ", evaluation.calibration_dataset(), " (",
+    absl::StrAppend(&text, ", calibrated on ", evaluation.calibration_dataset(), " (",
                     evaluation.num_calibration_rows(), " rows)");
+  }
+  if (!evaluation.stacking_dataset().empty()) {
+    absl::StrAppend(&text, ", weights from ", evaluation.stacking_dataset(), " (", evaluation.num_stacking_rows(),
+                    " rows)");
   }
   return text + "\n";
 }
@@ -79,11 +83,31 @@ std::string FlatnessTable(const v1::Evaluation& evaluation) {
   return table.Render();
 }
 
+std::string ConformalTable(const v1::Evaluation& evaluation) {
+  const bool numbers = OfNumbers(evaluation);
+  Table table({">CONFORMAL LEVEL %", ">COVERAGE %", numbers ? ">MEAN WIDTH" : ">MEAN CLASSES"});
+  for (const v1::ConformalScore& row : evaluation.conformal()) {
+    table.AddRow({absl::StrCat(100 * row.level()), Fixed(100 * row.coverage(), 2),
+                  numbers ? Significant(row.mean_size(), 4) : Fixed(row.mean_size(), 2)});
+  }
+  return table.Render();
+}
+
+std::string WeightsTable(const v1::Evaluation& evaluation) {
+  Table table({"CHAIN", ">STACKING WEIGHT", ">PSEUDO-BMA WEIGHT"});
+  for (const v1::ChainWeight& row : evaluation.weights()) {
+    table.AddRow({absl::StrCat(row.chain().index()), Fixed(row.stacking(), 4), Fixed(row.pseudo_bma(), 4)});
+  }
+  return table.Render();
+}
+
 std::string EvaluationTable(const v1::Evaluation& evaluation) {
   std::string text = Heading(evaluation, evaluation.point()) + ScoresOf(evaluation).Render();
   if (evaluation.curve_size() > 0) absl::StrAppend(&text, "\n", CurveTable(evaluation));
   if (evaluation.corrupted_size() > 0) absl::StrAppend(&text, "\n", CorruptedTable(evaluation));
   if (evaluation.flatness_size() > 0) absl::StrAppend(&text, "\n", FlatnessTable(evaluation));
+  if (evaluation.conformal_size() > 0) absl::StrAppend(&text, "\n", ConformalTable(evaluation));
+  if (evaluation.weights_size() > 0) absl::StrAppend(&text, "\n", WeightsTable(evaluation));
   return text;
 }
 
@@ -165,6 +189,7 @@ v1::EvaluateRequest RequestOf(const EvaluateOptions& options) {
   request.set_dataset(options.dataset);
   request.set_ood_dataset(options.ood);
   request.set_calibration_dataset(options.calibrate);
+  request.set_stacking_dataset(options.stack);
   for (const std::string& name : options.corruptions) request.add_corruptions(name);
   request.set_flatness(options.flatness);
   request.set_curve_points(options.curve);
@@ -215,7 +240,10 @@ void AddEvaluate(CLI::App* program, Invocation* run) {
                    "Out-of-distribution data set; reports the AUROC of detecting its rows by entropy")
       ->option_text("NAME");
   verb->add_option("--calibrate", options->calibrate,
-                   "Held-out data set to fit temperatures to; reports calibrated scores as well")
+                   "Held-out data set to calibrate on: temperatures of classes, and conformal sets or intervals")
+      ->option_text("NAME");
+  verb->add_option("--stack", options->stack,
+                   "Held-out data set to fit weights of the chains to (stacking, pseudo-BMA); scores both averages")
       ->option_text("NAME");
   verb->add_option("--corruptions", options->corruptions,
                    "Also score corrupted images at severities 1 to 5: all, or names such as fog,pixelate")

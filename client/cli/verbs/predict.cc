@@ -29,13 +29,14 @@ namespace {
 constexpr int64_t kTableRows = 10;
 
 struct PredictOptions {
-  std::string job, point, input, output, priority;
+  std::string job, point, input, output, priority, weights, conformal;
   std::vector<std::string> kinds;
   std::vector<int32_t> chains;
   int64_t members = 0, every = 0, max_draws = 0, min_draws = 0;
   int64_t version = 0;
   int64_t rows = kTableRows;
-  bool anytime = false, members_too = false, include_failed = false;
+  double level = 0;
+  bool anytime = false, members_too = false, include_failed = false, pseudo_bma = false;
   std::vector<double> quantiles;
 };
 
@@ -50,6 +51,10 @@ v1::PredictRequest RequestOf(const PredictOptions& options) {
   selection->set_version(options.version);
   selection->set_point(options.point);
   selection->set_include_failed(options.include_failed);
+  selection->set_weights(options.weights);
+  selection->set_pseudo_bma(options.pseudo_bma);
+  request.set_conformal(options.conformal);
+  request.set_conformal_level(options.level);
   for (const std::string& kind : options.kinds) selection->add_kinds(kind == "theta" ? v1::THETA : v1::THETA_A);
   request.set_min_draws(options.min_draws);
   request.set_anytime(options.anytime);
@@ -118,6 +123,11 @@ absl::Status WriteFile(const PredictOptions& options, const Prediction& all) {
     }
     if (!WritesCsv(options)) arrays["quantile_levels"] = ArrayOf(options.quantiles, {levels});
   }
+  if (!all.interval.empty()) arrays["interval"] = ArrayOf(all.interval, {all.num_rows, 2});
+  if (!all.prediction_set.empty()) {
+    const std::vector<float> set(all.prediction_set.begin(), all.prediction_set.end());
+    arrays["prediction_set"] = ArrayOf(set, {all.num_rows, NumClasses(all.targets)});
+  }
   if (WritesCsv(options)) {
     std::map<std::string, std::vector<std::string>> columns;
     for (const auto& [name, per_class] : ScoresOfTarget(all.targets)) {
@@ -134,6 +144,7 @@ absl::Status WriteFile(const PredictOptions& options, const Prediction& all) {
 
 Table TableOf(const PredictOptions& options, const Prediction& all, const Numbers&) {
   std::vector<std::string> header = {">ROW", ">MEAN", ">MC ERROR", ">VARIANCE ALEATORIC", ">VARIANCE EPISTEMIC"};
+  if (!all.interval.empty()) header.insert(header.end(), {">LOWER", ">UPPER"});
   for (const double level : options.quantiles) {
     header.push_back(absl::StrCat(">Q ", level));
     header.emplace_back(">MC ERROR");
@@ -145,6 +156,9 @@ Table TableOf(const PredictOptions& options, const Prediction& all, const Number
                                       all.errors.any() ? absl::StrCat(all.errors.numbers().mean[row]) : "-",
                                       absl::StrCat(scores.variance_aleatoric[row]),
                                       absl::StrCat(scores.variance_epistemic[row])};
+    for (size_t end = 2 * row; !all.interval.empty() && end < 2 * row + 2; ++end) {
+      cells.push_back(absl::StrCat(all.interval[end]));
+    }
     const size_t levels = options.quantiles.size();
     for (size_t at = row * levels; at < (row + 1) * levels; ++at) {
       cells.push_back(absl::StrCat(all.quantiles[at]));
@@ -159,8 +173,10 @@ Table TableOf(const PredictOptions& options, const Prediction& all, const Number
 
 Table TableOf(const PredictOptions& options, const Prediction& all, const Classes& classes) {
   const std::vector<std::string>& names = all.class_names;
-  Table table(
-      {">ROW", names.empty() ? ">CLASS" : "CLASS", ">PROBABILITY", ">MC ERROR", ">ENTROPY", ">MUTUAL INFORMATION"});
+  std::vector<std::string> header = {
+      ">ROW", names.empty() ? ">CLASS" : "CLASS", ">PROBABILITY", ">MC ERROR", ">ENTROPY", ">MUTUAL INFORMATION"};
+  if (!all.prediction_set.empty()) header.emplace_back("PREDICTION SET");
+  Table table(header);
   const int64_t k = classes.count;
   for (int64_t row = 0; row < std::min(options.rows, all.num_rows); ++row) {
     const ClassScores& scores = all.scores.classes();
@@ -169,9 +185,19 @@ Table TableOf(const PredictOptions& options, const Prediction& all, const Classe
     const auto at = static_cast<size_t>(row);
     const double error =
         all.errors.any() ? all.errors.classes().mean_probability[static_cast<size_t>(row * k + best)] : NAN;
-    const std::string name = names.empty() ? absl::StrCat(best) : names.at(static_cast<size_t>(best));
-    table.AddRow({absl::StrCat(row), name, Fixed(begin[best], 4), Fixed(error, 4),
-                  Fixed(scores.predictive_entropy[at], 4), Fixed(scores.mutual_information[at], 4)});
+    const auto name = [&](int64_t c) { return names.empty() ? absl::StrCat(c) : names.at(static_cast<size_t>(c)); };
+    std::vector<std::string> cells = {absl::StrCat(row),
+                                      name(best),
+                                      Fixed(begin[best], 4),
+                                      Fixed(error, 4),
+                                      Fixed(scores.predictive_entropy[at], 4),
+                                      Fixed(scores.mutual_information[at], 4)};
+    std::vector<std::string> set;
+    for (int64_t c = 0; !all.prediction_set.empty() && c < k; ++c) {
+      if (all.prediction_set[static_cast<size_t>(row * k + c)] != 0) set.push_back(name(c));
+    }
+    if (!all.prediction_set.empty()) cells.push_back(set.empty() ? "none" : absl::StrJoin(set, ", "));
+    table.AddRow(cells);
   }
   return table;
 }
@@ -237,6 +263,12 @@ void AddChoiceOfDraws(CLI::App* verb, PredictOptions* options) {
   verb->add_option("--version", options->version, "Version of the job's draws; default: the newest")
       ->check(CountAtLeast(1))
       ->option_text("V");
+  verb->add_option("--weights", options->weights,
+                   "Id of an evaluation with --stack: chains count by the weights that it found")
+      ->option_text("ID");
+  verb->add_flag("--pseudo-bma", options->pseudo_bma, "Its pseudo-BMA weights in place of those of stacking")
+      ->needs("--weights")
+      ->option_text(" ");
   verb->add_flag("--include-failed", options->include_failed, "Also use the draws of chains that FAILED or DIVERGED");
   verb->add_flag("--anytime", options->anytime,
                  "Average as many draws as fit into --timeout, the newest of each chain first; the reported errors "
@@ -265,7 +297,9 @@ void AddPredict(CLI::App* program, Invocation* run) {
       "error of each is in NAME_error. Members are member_KIND_CHAIN_weights [draws], _probabilities [draws, rows,\n"
       "classes] or _mean and _variance [draws, rows]; draws oldest first. A CSV has a line for each row, with the\n"
       "same names; NAME_k is the value of class k, or NAME_CLASS if the job's data set names its classes, or of the "
-      "k-th\nquantile. class_names [classes] has these names.",
+      "k-th\nquantile. class_names [classes] has these names. --conformal adds prediction_set [rows, classes], 1 or 0, "
+      "or\n"
+      "interval [rows, 2].",
       [=] { return Predict(run, *options); });
   AddJobArgument(verb, &options->job)->description("Job id, name (the newest job of that name), @latest, or an alias");
   AddPointOption(verb, &options->point);
@@ -284,6 +318,13 @@ void AddPredict(CLI::App* program, Invocation* run) {
                    "Also report these quantiles of predicted numbers, such as 0.05,0.5,0.95")
       ->delimiter(',')
       ->option_text("LEVELS");
+  verb->add_option("--conformal", options->conformal,
+                   "Id of an evaluation with --calibrate: also report split-conformal sets of classes, or intervals\n"
+                   "of numbers, by the draws of that evaluation")
+      ->option_text("ID");
+  verb->add_option("--level", options->level, "Share of rows that they cover, 0.001 to 0.999; default: 0.9")
+      ->needs("--conformal")
+      ->option_text("SHARE");
   verb->add_flag("--member-probabilities", options->members_too, "Also report the probabilities of each single draw");
   verb->add_option("--priority", options->priority, "low, normal or high: order of requests that wait; default: normal")
       ->check(CLI::IsMember({"low", "normal", "high"}))

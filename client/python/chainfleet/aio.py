@@ -304,9 +304,9 @@ class Job:
         """See chainfleet.Job.scale."""
         return await call(self.sync.scale, chains)
 
-    async def predict(self, x: Any, *, quantiles: Sequence[float]=(), members: bool=False, gradients: bool=False, anytime: bool=False, min_draws: int=0, priority: str='', timeout: float=PREDICT_TIMEOUT, **selection: Any) -> prediction.Prediction:
+    async def predict(self, x: Any, *, quantiles: Sequence[float]=(), members: bool=False, gradients: bool=False, anytime: bool=False, min_draws: int=0, priority: str='', conformal: str='', level: float=0, timeout: float=PREDICT_TIMEOUT, **selection: Any) -> prediction.Prediction:
         """See chainfleet.Job.predict."""
-        return await call(self.sync.predict, x, quantiles=quantiles, members=members, gradients=gradients, anytime=anytime, min_draws=min_draws, priority=priority, timeout=timeout, **selection)
+        return await call(self.sync.predict, x, quantiles=quantiles, members=members, gradients=gradients, anytime=anytime, min_draws=min_draws, priority=priority, conformal=conformal, level=level, timeout=timeout, **selection)
 
     async def standardise(self, x: Any) -> Array:
         """See chainfleet.Job.standardise."""
@@ -340,9 +340,9 @@ class Job:
         """See chainfleet.Job.delete_snapshot."""
         return await call(self.sync.delete_snapshot, version)
 
-    async def evaluate(self, data: Any, *, ood: Any=None, calibration: Any=None, timeout: float | None=None, progress: bool=True, **more: Any) -> Evaluation:
+    async def evaluate(self, data: Any, *, ood: Any=None, calibration: Any=None, stacking: Any=None, timeout: float | None=None, progress: bool=True, **more: Any) -> Evaluation:
         """See chainfleet.Job.evaluate."""
-        return await call(self.sync.evaluate, data, ood=ood, calibration=calibration, timeout=timeout, progress=progress, **more)
+        return await call(self.sync.evaluate, data, ood=ood, calibration=calibration, stacking=stacking, timeout=timeout, progress=progress, **more)
 
     async def evaluations(self) -> list[predict_pb2.EvaluationOperation]:
         """See chainfleet.Job.evaluations."""

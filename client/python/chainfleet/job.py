@@ -23,7 +23,15 @@ if TYPE_CHECKING:
     from .torch_average import TorchAverage
 
 PREDICT_TIMEOUT = 60.0  # seconds of each request
-_SET_BY_EVALUATE = {"job", "dataset", "ood_dataset", "calibration_dataset", "selection", "request_id"}
+_SET_BY_EVALUATE = {
+    "job",
+    "dataset",
+    "ood_dataset",
+    "calibration_dataset",
+    "stacking_dataset",
+    "selection",
+    "request_id",
+}
 
 
 class Job:
@@ -129,6 +137,8 @@ class Job:
         anytime: bool = False,
         min_draws: int = 0,
         priority: str = "",
+        conformal: str = "",
+        level: float = 0,
         timeout: float = PREDICT_TIMEOUT,
         **selection: Any,
     ) -> prediction.Prediction:
@@ -138,8 +148,10 @@ class Job:
 
         quantiles: levels in (0, 1), of jobs that predict numbers. members: also the predictions of each draw.
         gradients: also the derivatives by the inputs, with members those of each draw. anytime: as many draws as fit
-        into `timeout`, at least `min_draws`. priority: "low", "normal" or "high". selection: which draws, see
-        chainfleet.prediction.select: kinds, version, newest, every, max_draws, chains, point, include_failed.
+        into `timeout`, at least `min_draws`. priority: "low", "normal" or "high". conformal: id of an evaluation with
+        `calibration`; also conformal sets or intervals that cover a share `level` of the rows (0: 0.9), by the draws of
+        that evaluation. selection: which draws, see chainfleet.prediction.select: kinds, version, newest, every,
+        max_draws, chains, point, include_failed, weights, pseudo_bma.
         Raises InvalidArgument before anything is sent if x does not fit; NoDraws, NoServingWorker.
         """
         for name in selection.keys() - prediction.SELECTION:
@@ -155,6 +167,8 @@ class Job:
             gradients=gradients,
             quantiles=prediction.check_shares("quantiles", quantiles),
             priority=priority,
+            conformal=conformal,
+            conformal_level=level,
         )
         return prediction.predict(self._connection, request, inputs, timeout)
 
@@ -270,26 +284,30 @@ class Job:
         *,
         ood: Any = None,
         calibration: Any = None,
+        stacking: Any = None,
         timeout: float | None = None,
         progress: bool = True,
         **more: Any,
     ) -> Evaluation:
         """Scores against `data`: (x, y), Files, or the name of a data set; accuracy, NLL, ECE, Brier, RMSE, ...
 
-        ood: rows that are out of distribution. calibration: held-out rows to fit a temperature on. more: which draws,
-        as of predict, and fields of EvaluateRequest: ece_bins, corruptions, flatness, curve_points, example_rows.
+        ood: rows that are out of distribution. calibration: held-out rows for temperatures and conformal sets or
+        intervals. stacking: held-out rows to fit weights of the chains to. more: which draws, as of predict, and fields
+        of EvaluateRequest: ece_bins, corruptions, flatness, curve_points, example_rows.
         Ctrl-C leaves the evaluation running; evaluations() finds it again.
         """
         chosen = {name: more.pop(name) for name in prediction.SELECTION & more.keys()}
         known = {*predict_pb2.EvaluateRequest.DESCRIPTOR.fields_by_name} - _SET_BY_EVALUATE
         for name in more.keys() - known:
-            raise unknown_argument("evaluate", name, known | prediction.SELECTION | {"calibration", "timeout"})
+            own = signature(Job.evaluate).parameters.keys()
+            raise unknown_argument("evaluate", name, known | prediction.SELECTION | own)
         selection = prediction.select(**chosen)
         request = build(
             predict_pb2.EvaluateRequest, job=self.id, selection=selection, request_id=uuid.uuid4().hex, **more
         )
-        with self._fleet._stored((data, ood, calibration), self._learns_numbers(), progress, self._parts()) as names:
-            request.dataset, request.ood_dataset, request.calibration_dataset = names
+        given = (data, ood, calibration, stacking)
+        with self._fleet._stored(given, self._learns_numbers(), progress, self._parts()) as names:
+            request.dataset, request.ood_dataset, request.calibration_dataset, request.stacking_dataset = names
             started = self._connection.call("PredictService/StartEvaluation", request, predict_pb2.EvaluationOperation)
         return self._fleet.wait_evaluation(started.id, timeout, progress)
 

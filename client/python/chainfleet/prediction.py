@@ -53,6 +53,8 @@ class Prediction:
     members: predictions of single draws; empty unless asked for.
     mean_gradient: float64, derivative of mean_probability [n, K, ...] or mean [n, ...] by the inputs, in their units
         (uint8 inputs count as x / 255) and of their shape; None unless asked for.
+    prediction_set: bool [n, K], the classes of each row's conformal set; interval: float64 [n, 2], lower and upper end
+        of its conformal interval, for numbers. None unless asked for.
     class_names: names of classes 0, 1, ..., from the data set; empty if it does not name them.
     job, version, point: which draws were averaged, `draws_used` of `draws_in_version`.
     """
@@ -70,6 +72,8 @@ class Prediction:
     members: tuple[Member, ...] = ()
     class_names: tuple[str, ...] = ()
     mean_gradient: Array | None = None
+    prediction_set: Array | None = None
+    interval: Array | None = None
 
     def __len__(self) -> int:
         return len(next(iter(self.scores.values())))
@@ -178,11 +182,14 @@ def select(
     chains: Sequence[int] = (),
     point: str = "",
     include_failed: bool = False,
+    weights: str = "",
+    pseudo_bma: bool = False,
 ) -> predict_pb2.DrawSelection:
     """Which draws to average; the defaults take all of the newest version.
 
     kinds: "theta", "theta_a" or both. newest: only so many of each chain. every: of those every k-th.
     max_draws: at most so many in all. chains: only these. point: of a sweep. include_failed: failed chains, too.
+    weights: id of an evaluation with `stacking`; chains count by its stacking weights, or by its pseudo-BMA weights.
     """
     names = [kinds] if isinstance(kinds, str) or not isinstance(kinds, Iterable) else kinds
     return build(
@@ -195,6 +202,8 @@ def select(
         chains=chains,
         point=point,
         include_failed=include_failed,
+        weights=weights,
+        pseudo_bma=pseudo_bma,
     )
 
 
@@ -316,6 +325,10 @@ def _join(
         values = [getattr(reply, name) for reply in replies]
         return _joined(values, (rows, len(levels))) if levels and all(values) else None
 
+    def rowwise(name: str, kind: type, width: int) -> Array | None:
+        values = np.concatenate([np.array(getattr(reply, name), kind) for reply in replies])
+        return values.reshape(rows, width) if values.size else None
+
     return Prediction(
         job=first.job_id,
         version=first.version,
@@ -334,6 +347,8 @@ def _join(
         mean_gradient=_joined([reply.mean_gradient for reply in replies], (rows, *_each(classes), *row))
         if first.mean_gradient
         else None,
+        prediction_set=rowwise("prediction_set", np.bool_, classes),
+        interval=rowwise("interval", np.float64, 2),
     )
 
 

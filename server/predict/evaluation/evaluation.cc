@@ -8,12 +8,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
+#include "server/predict/evaluation/conformal_rows.h"
 #include "server/predict/evaluation/evaluation_memory.h"
 #include "server/predict/evaluation/evaluation_options.h"
+#include "server/predict/evaluation/evaluation_pass.h"
 #include "server/predict/evaluation/label_reader.h"
-#include "server/predict/evaluation/non_finite_rows.h"
-#include "server/predict/evaluation/score_curve.h"
-#include "server/predict/evaluation/scored_rows.h"
 #include "server/predict/serving/draw_selection.h"
 #include "server/predict/serving/fan_out.h"
 #include "server/predict/serving/pinned_call.h"
@@ -21,8 +20,8 @@
 namespace chainfleet {
 namespace {
 
-// Passes over each data set in turn, then over each corruption of the scored data set, then over chains for flatness.
-// Everything runs on the strand except the reads of labels.
+// Passes over each data set in turn, the stacking rows first, then over each corruption of the scored data set, then
+// over chains for flatness. Everything runs on the strand except the reads of labels.
 class EvaluateCall final : public PinnedCall<Evaluation> {
  public:
   using Progress = std::function<void(const EvaluationProgress&)>;
@@ -39,15 +38,6 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
         held_(row_bytes) {}
 
  private:
-  // One pass over a data set, and the scores of its rows.
-  struct Pass {
-    Dataset dataset;
-    bool labelled = true;  // reads its labels or targets
-    std::optional<Corruption> corruption = {};
-    NonFiniteRows non_finite = {};
-    std::optional<ScoredRows> rows = {};
-    std::optional<ScoreCurve> curve = {};
-  };
   struct Stage {
     std::function<void()> start;
     std::function<void()> end;  // after its last row
@@ -55,10 +45,14 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
 
   absl::Status OnPinned() override {
     CHAINFLEET_RETURN_IF_ERROR(Prepare());
-    const int64_t bytes = EvaluationBytes({.labelled = result_.num_rows,
+    const auto num_chains = static_cast<int64_t>(draws().chains.size());
+    CHAINFLEET_RETURN_IF_ERROR(CheckStacking(result_.num_stacking_rows, num_chains));
+    const int64_t bytes = StackingBytes(result_.num_stacking_rows, num_chains) +
+                          EvaluationBytes({.labelled = result_.num_rows,
                                            .ood = result_.num_ood_rows,
                                            .held_out = result_.num_calibration_rows,
-                                           .changed = !query_.corruptions.empty()},
+                                           .changed = !query_.corruptions.empty(),
+                                           .weighted = stacking_.has_value()},
                                           kinds_.size(), draws().plan->targets);
     CHAINFLEET_RETURN_IF_ERROR(CheckEvaluationBytes(bytes, max_row_bytes_));
     if (progress_) {
@@ -78,6 +72,11 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
     result_.version = draws().version;
     result_.point = draws().point;
     result_.draws_in_version = draws().draws_in_version;
+    if (!query_.stacking_dataset.empty()) {
+      CHAINFLEET_RETURN_IF_ERROR(
+          Add(query_.stacking_dataset, &stacking_.emplace(), &result_.stacking_dataset, &result_.num_stacking_rows));
+      stages_.back().end = [this] { result_.weights = stacking_->densities->Weights(); };
+    }
     CHAINFLEET_RETURN_IF_ERROR(Add(query_.dataset, &scored_, &result_.dataset, &result_.num_rows));
     if (!query_.ood_dataset.empty()) {
       ood_.emplace().labelled = false;
@@ -92,7 +91,7 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
     return absl::OkStatus();
   }
 
-  absl::Status Add(const std::string& dataset, Pass* pass, std::string* name, int64_t* num_rows) {
+  absl::Status Add(const std::string& dataset, EvaluationPass* pass, std::string* name, int64_t* num_rows) {
     CHAINFLEET_ASSIGN_OR_RETURN(pass->dataset, catalog().GetDataset(query_.draws.job, dataset));
     CHAINFLEET_RETURN_IF_ERROR(CheckDataset(pass->dataset, draws()));
     *name = dataset;
@@ -106,7 +105,7 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
   void AddCorrupted(const Corruption& corruption) {
     rows_total_ += scored_.dataset.num_rows;
     stages_.push_back({[this, corruption] {
-                         corrupted_.emplace(Pass{.dataset = scored_.dataset, .corruption = corruption});
+                         corrupted_.emplace(EvaluationPass{.dataset = scored_.dataset, .corruption = corruption});
                          Run(&*corrupted_, scored_.rows->targets());
                        },
                        [this, corruption] {
@@ -124,7 +123,7 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
   }
 
   // Reads the labels or targets that the pass needs, then runs it.
-  void Start(Pass* pass) {
+  void Start(EvaluationPass* pass) {
     if (!pass->labelled) return Run(pass, std::nullopt);
     executor_->Schedule([this, pass, self = shared_from_this()] {
       absl::StatusOr<TargetValues> read = ReadTargets(*blobs_, pass->dataset, draws().plan->targets);
@@ -136,25 +135,26 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
     });
   }
 
-  void Run(Pass* pass, std::optional<TargetValues> targets) {
+  void Run(EvaluationPass* pass, std::optional<TargetValues> targets) {
     const Targets& learned = draws().plan->targets;
-    const auto& rows = pass->rows.emplace(kinds_, pass->dataset.num_rows, learned, std::move(targets));
+    if (stacking_ && pass == &*stacking_) {
+      pass->densities.emplace(draws().chains, *std::move(targets));
+    } else {
+      pass->rows.emplace(kinds_, pass->dataset.num_rows, learned, std::move(targets),
+                         pass->corruption ? std::vector<ChainWeight>() : result_.weights);
+    }
     if (pass == &scored_ && query_.curve_points > 0) {
       std::vector<int64_t> steps;
       for (const ChainDraws& chain : draws().chains) steps.push_back(NumDraws(chain));
-      pass->curve.emplace(std::move(steps), query_.curve_points, rows.num_classes(), rows.labels(), query_.ece_bins);
+      pass->curve.emplace(std::move(steps), query_.curve_points, pass->rows->num_classes(), pass->rows->labels(),
+                          query_.ece_bins);
     }
-    // The average of numbers rests on the densities of single draws.
-    const bool per_draw_scores = std::holds_alternative<Numbers>(learned) || (pass->labelled && !pass->corruption);
     FanOut::Plan plan;
     plan.trace_id = query_.trace_id;
     plan.kinds = kinds_;
     plan.num_rows = pass->dataset.num_rows;
-    plan.set_rows = [pass, per_draw_scores](const RowBlock& rows, ShardRequest* request) {
-      request->rows = DatasetRows{pass->dataset, rows.first_row, rows.num_rows};
-      request->per_draw_scores = per_draw_scores;
-      request->corruption = pass->corruption;
-      request->members = pass->curve.has_value();
+    plan.set_rows = [pass, &learned](const RowBlock& rows, ShardRequest* request) {
+      pass->SetRows(rows, learned, request);
     };
     plan.rows_per_block = EvaluationRowsPerBlock(draws(), kinds_, pass->curve.has_value());
     FanOutRows(std::move(plan),
@@ -164,7 +164,7 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
                     [this, pass](const absl::Status& status) {
                       if (!status.ok()) return OnEnd(status);
                       NoteDrawsUsed(*pass);
-                      OnEnd(pass->non_finite.Check(Name(*pass), pass->dataset.num_rows));
+                      OnEnd(pass->CheckFinite());
                     }});
   }
 
@@ -186,21 +186,14 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
                                      }});
   }
 
-  void OnBlock(Pass* pass, const RowBlock& rows, const std::vector<PartialPrediction>& partials) {
-    pass->non_finite.Add(rows, partials);
-    pass->rows->Add(rows, partials);
-    if (pass->curve) pass->curve->Add(rows, partials);
+  void OnBlock(EvaluationPass* pass, const RowBlock& rows, const std::vector<PartialPrediction>& partials) {
+    pass->Add(rows, partials);
     rows_done_ += rows.num_rows;
     progress_({rows_done_, rows_total_});
   }
 
-  static std::string Name(const Pass& pass) {
-    if (!pass.corruption) return "data set " + pass.dataset.name;
-    return absl::StrCat("data set ", pass.dataset.name, " changed by ", pass.corruption->name, " ",
-                        pass.corruption->severity);
-  }
-
-  void NoteDrawsUsed(const Pass& pass) {
+  void NoteDrawsUsed(const EvaluationPass& pass) {
+    if (!pass.rows) return;
     const int64_t used = pass.rows->draws_used();
     result_.draws_used = draws_known_ ? std::min(result_.draws_used, used) : used;
     draws_known_ = true;
@@ -222,11 +215,17 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
     std::ranges::sort(result_.flatness, {}, &Flatness::chain);
     const ScoredRows& rows = *scored_.rows;
     result_.scores = ScoreTable(rows, ood_ ? &*ood_->rows : nullptr, query_.ece_bins);
+    const bool classes = std::holds_alternative<Classes>(draws().plan->targets);
     if (held_out_) {
-      std::ranges::move(CalibratedScores(rows, *held_out_->rows, query_.ece_bins), std::back_inserter(result_.scores));
+      if (classes) {
+        std::ranges::move(CalibratedScores(rows, *held_out_->rows, query_.ece_bins),
+                          std::back_inserter(result_.scores));
+      }
+      result_.conformal_thresholds = ConformalThresholdsOf(*held_out_->rows);
+      result_.conformal = ScoreConformal(rows, result_.conformal_thresholds);
     }
     if (scored_.curve) result_.curve = scored_.curve->Points();
-    if (std::holds_alternative<Classes>(draws().plan->targets)) {
+    if (classes) {
       result_.examples = ExampleRows(rows, query_.example_rows);
     }
     return std::move(result_);
@@ -239,10 +238,10 @@ class EvaluateCall final : public PinnedCall<Evaluation> {
   const int64_t max_row_bytes_;
   ByteShare held_;
   std::vector<DrawKind> kinds_;
-  Pass scored_;
-  std::optional<Pass> ood_, held_out_;
-  std::optional<Pass> corrupted_;  // the running pass
-  std::deque<Stage> stages_;       // the running stage and those after it
+  EvaluationPass scored_;
+  std::optional<EvaluationPass> ood_, held_out_, stacking_;
+  std::optional<EvaluationPass> corrupted_;  // the running pass
+  std::deque<Stage> stages_;                 // the running stage and those after it
   Evaluation result_;
   bool draws_known_ = false;
   int64_t rows_done_ = 0, rows_total_ = 0;

@@ -24,7 +24,8 @@ struct EvaluateQuery {
   std::vector<DrawKind> kinds;  // empty: all kinds that the job keeps
   std::string dataset;
   std::string ood_dataset = {};          // empty: none
-  std::string calibration_dataset = {};  // temperatures are fitted to its labels; empty: none
+  std::string calibration_dataset = {};  // calibrates temperatures, conformal sets and intervals; empty: none
+  std::string stacking_dataset = {};     // weights of the chains are fitted to it; empty: none
   int32_t ece_bins = 15;
   std::vector<std::string> corruptions = {};  // names from core/domain/corruption.h, or "all"
   bool flatness = false;
@@ -37,6 +38,7 @@ struct EvaluateQuery {
     visit("dataset", self.dataset);
     visit("ood_dataset", self.ood_dataset);
     visit("calibration_dataset", self.calibration_dataset);
+    visit("stacking_dataset", self.stacking_dataset);
     visit("ece_bins", self.ece_bins, OrDefault());
     visit("corruptions", self.corruptions);
     visit("flatness", self.flatness);

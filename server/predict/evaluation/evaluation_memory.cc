@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kDouble = sizeof(double), kTarget = sizeof(int32_t);
 constexpr double kEntropyValues = 2,
-                 kNumberValues = 3;  // besides the probabilities; mean, log density, distribution function
+                 kNumberValues = 4;  // besides the probabilities; mean, variance, log density, distribution function
 
 // Per row of classes while rows are ranked and binned: confidence, entropy of right and wrong rows, and an order.
 constexpr double kSortedBytes = 64;
@@ -25,7 +25,7 @@ int64_t EvaluationBytes(const EvaluatedRows& rows, size_t num_kinds, const Targe
   const bool numbers = std::holds_alternative<Numbers>(targets);
   const auto labelled = static_cast<double>(rows.labelled), ood = static_cast<double>(rows.ood),
              held_out = static_cast<double>(rows.held_out), classes = static_cast<double>(NumClasses(targets));
-  const double averages = static_cast<double>(num_kinds) + 1;  // each kind, and all
+  const double averages = static_cast<double>(num_kinds) + (rows.weighted ? 3 : 1);  // each kind, and all
   const double values = numbers ? kNumberValues : classes + kEntropyValues;
   double bytes = (kTarget + averages * values * kDouble) * (labelled * (rows.changed ? 2 : 1) + held_out);
   if (!numbers) bytes += averages * kEntropyValues * kDouble * ood + kSortedBytes * (labelled + ood);

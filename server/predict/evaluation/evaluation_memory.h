@@ -14,8 +14,9 @@ namespace chainfleet {
 struct EvaluatedRows {
   int64_t labelled = 0;
   int64_t ood = 0;
-  int64_t held_out = 0;  // for fitting temperatures
-  bool changed = false;  // the labelled rows are also scored under corruptions
+  int64_t held_out = 0;   // for fitting temperatures
+  bool changed = false;   // the labelled rows are also scored under corruptions
+  bool weighted = false;  // also averages with weights of the chains
 };
 
 // The most bytes held at once: targets and averages of each set and of one corrupted set, and the copies that scores

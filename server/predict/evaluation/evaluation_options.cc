@@ -50,7 +50,6 @@ void RefuseClasses(const EvaluateQuery& query, const std::string& job, std::vect
     violations->push_back({field, absl::StrCat(why, ": job ", job, " learns numbers")});
   };
   if (!query.ood_dataset.empty()) refuse("ood_dataset", "out-of-distribution scores need class probabilities");
-  if (!query.calibration_dataset.empty()) refuse("calibration_dataset", "temperatures scale probabilities of classes");
   if (query.curve_points != 0) refuse("curve_points", "the curve is of accuracy, NLL and ECE of classes");
 }
 

@@ -40,7 +40,8 @@ void Put(const RowBlock& rows, const std::vector<const PartialPrediction*>&, con
 
 void Put(const RowBlock& rows, const std::vector<const PartialPrediction*>& partials, const Prediction& block,
          NumberRows* to) {
-  const std::vector<double>& mean = block.scores.numbers().mean;
+  const NumberScores& scores = block.scores.numbers();
+  const std::vector<double>& mean = scores.mean;
   double weight = 0;
   for (const PartialPrediction* partial : partials) weight += partial->sum_w;
   for (size_t i = 0; i < mean.size(); ++i) {
@@ -51,9 +52,16 @@ void Put(const RowBlock& rows, const std::vector<const PartialPrediction*>& part
       distribution += partial->numbers().sum_wc[i];
     }
     to->mean[row] = mean[i];
+    to->variance[row] = scores.variance_aleatoric[i] + scores.variance_epistemic[i];
     to->log_density[row] = log_density - std::log(weight);
     to->distribution[row] = distribution / weight;
   }
+}
+
+ChainShares SharesOf(const std::vector<ChainWeight>& weights, double ChainWeight::*weight) {
+  ChainShares shares;
+  for (const ChainWeight& chain : weights) shares[chain.chain.index] = chain.*weight;
+  return shares;
 }
 
 void AddErrors(const RowBlock& rows, const PartialPrediction& partial, const std::vector<int32_t>& labels,
@@ -174,15 +182,20 @@ void SingleDraws::Add(const SingleDraws& other) {
 }
 
 ScoredRows::ScoredRows(const std::vector<DrawKind>& kinds, int64_t num_rows, const Targets& learned,
-                       std::optional<TargetValues> targets)
+                       std::optional<TargetValues> targets, const std::vector<ChainWeight>& weights)
     : kinds_(kinds), num_classes_(NumClasses(learned)), targets_(std::move(targets)) {
   for (const DrawKind kind : kinds) posteriors_.push_back({.what = ToString(kind), .kinds = {kind}});
+  if (!weights.empty()) {
+    posteriors_.push_back({.what = "stacked", .kinds = kinds, .shares = SharesOf(weights, &ChainWeight::stacking)});
+    posteriors_.push_back(
+        {.what = "pseudo-BMA", .kinds = kinds, .shares = SharesOf(weights, &ChainWeight::pseudo_bma)});
+  }
   posteriors_.push_back({.what = "all", .kinds = kinds});
   const std::vector<double> values(static_cast<size_t>(num_rows));
   const auto probabilities = static_cast<size_t>(targets_ ? num_rows * num_classes_ : 0);
   for (PosteriorRows& posterior : posteriors_) {
     if (std::holds_alternative<Numbers>(learned)) {
-      posterior.rows = NumberRows{values, values, values};
+      posterior.rows = NumberRows{values, values, values, values};
     } else {
       posterior.rows = ClassRows{std::vector<double>(probabilities), values, values};
     }
@@ -207,6 +220,12 @@ void ScoredRows::AddToPosterior(const RowBlock& rows, const std::vector<const Pa
   std::vector<const PartialPrediction*> chosen;
   std::ranges::copy_if(partials, std::back_inserter(chosen),
                        [&](const auto* p) { return std::ranges::count(posterior->kinds, p->kind) > 0; });
+  std::vector<PartialPrediction> weighed;
+  if (!posterior->shares.empty()) {
+    for (const PartialPrediction* partial : chosen) weighed.push_back(*partial);
+    weighed = Weighed(std::move(weighed), posterior->shares);
+    chosen = PointersTo(weighed);
+  }
   const Prediction block = Average(chosen, /*with_errors=*/false);
   int64_t& used = posterior->draws_used;
   used = used < 0 ? block.draws_used : std::min(used, block.draws_used);
@@ -227,7 +246,9 @@ std::vector<SingleDraws> ScoredRows::Singles() const {
 
 int64_t ScoredRows::draws_used() const {
   int64_t used = std::numeric_limits<int64_t>::max();
-  for (const PosteriorRows& posterior : posteriors_) used = std::min(used, posterior.draws_used);
+  for (const PosteriorRows& posterior : posteriors_) {
+    if (posterior.shares.empty()) used = std::min(used, posterior.draws_used);
+  }
   return std::max<int64_t>(used, 0);
 }
 

@@ -11,11 +11,13 @@
 #include "core/domain/evaluation.h"
 #include "core/domain/prediction.h"
 #include "server/predict/serving/fan_out.h"
+#include "server/predict/sums/chain_shares.h"
 
 namespace chainfleet {
 
 struct NumberRows {
   std::vector<double> mean;          // [n]
+  std::vector<double> variance;      // [n] aleatoric and epistemic
   std::vector<double> log_density;   // [n] at the target
   std::vector<double> distribution;  // [n] at the target, 0..1
 };
@@ -26,10 +28,11 @@ struct ClassRows {
   std::vector<double> mutual_information;  // [n]
 };
 
-// The average over the draws of some kinds, filled block by block.
+// The average over the draws of some kinds, filled block by block. Either all draws count alike, or chains by `shares`.
 struct PosteriorRows {
   std::string what;  // as Scores::what
   std::vector<DrawKind> kinds;
+  ChainShares shares = {};
   std::variant<NumberRows, ClassRows> rows = {};
   int64_t draws_used = -1;  // fewest of any block; -1 before the first
 
@@ -53,15 +56,15 @@ struct SingleDraws {
 class ScoredRows {
  public:
   // `targets` [n] are of the sort that the job has `learned`; none for a data set that only gives inputs (out of
-  // distribution).
+  // distribution). `weights`: of the chains, for one more average by each of their two weights; may be empty.
   ScoredRows(const std::vector<DrawKind>& kinds, int64_t num_rows, const Targets& learned,
-             std::optional<TargetValues> targets);
+             std::optional<TargetValues> targets, const std::vector<ChainWeight>& weights = {});
 
   // Takes each row once, blocks in any order; `partials` as FanOut delivers them, compared with the targets if there
   // are any.
   void Add(const RowBlock& rows, const std::vector<PartialPrediction>& partials);
 
-  // The fewest steps averaged for any row; 0 if a block had none.
+  // The fewest steps averaged for any row, without the weighted averages; 0 if a block had none.
   int64_t draws_used() const;
   const std::vector<PosteriorRows>& posteriors() const { return posteriors_; }
   std::vector<SingleDraws> Singles() const;  // each kind
@@ -77,7 +80,7 @@ class ScoredRows {
   const std::vector<DrawKind> kinds_;
   const int64_t num_classes_;
   const std::optional<TargetValues> targets_;
-  std::vector<PosteriorRows> posteriors_;  // each kind, then all
+  std::vector<PosteriorRows> posteriors_;  // each kind, the weighted ones, then all
   // By kind, then first row: summed in row order in whatever order blocks came, so that the bits are the same.
   std::map<DrawKind, std::map<int64_t, SingleDraws>> singles_;
 };

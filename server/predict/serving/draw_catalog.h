@@ -13,6 +13,7 @@
 #include "core/domain/fields.h"
 #include "core/domain/prediction.h"
 #include "core/domain/version.h"
+#include "server/predict/sums/chain_shares.h"
 
 namespace chainfleet {
 
@@ -25,11 +26,12 @@ struct DrawQuery {
   int64_t every = 0;            // stride over these draws, counted back from the newest; 0 and 1: each draw
   int64_t max_draws = 0;        // most draws in all, shared out by SelectDraws; 0: all
   std::vector<int32_t> chains;  // chain indices; empty: all chains of the job, or of the point
+  ChainShares shares = {};      // weights of these chains in the average
   // Set if an alias named the version or FindVersion found it. Such a version is served even if it is deleted before
   // the draws are looked up.
   std::shared_ptr<const Version> pinned = nullptr;
 
-  // The fields of v1.DrawSelection but kinds.
+  // The fields of v1.DrawSelection but kinds, weights and pseudo_bma.
   static void Fields(auto& self, auto&& visit) {
     visit("version", self.version, AtLeast(0));
     visit("members", self.members, AtLeast(0));

@@ -162,12 +162,13 @@ class PredictCall final : public PinnedCall<Prediction> {
     if (query_.anytime) {
       wave_[rows.first_row] = std::move(sums);
     } else {
-      blocks_[rows.first_row] = AverageBlock(sums);
+      blocks_[rows.first_row] = AverageBlock(std::move(sums));
     }
   }
 
-  Prediction AverageBlock(const BlockSums& sums) {
+  Prediction AverageBlock(BlockSums sums) {
     const absl::Duration before = clock_->Monotonic();
+    if (!query_.draws.shares.empty()) sums.whole = Weighed(std::move(sums.whole), query_.draws.shares);
     const std::vector<const PartialPrediction*> pointers = PointersTo(sums.whole);
     Prediction block = Average(pointers, query_.with_errors);
     if (!sums.parts.empty()) block.errors = BatchMeansErrors(sums.parts);
@@ -204,7 +205,7 @@ class PredictCall final : public PinnedCall<Prediction> {
   }
 
   void Answer(const absl::Status& status) {
-    for (const auto& [first_row, sums] : std::exchange(sums_, {})) blocks_[first_row] = AverageBlock(sums);
+    for (auto& [first_row, sums] : std::exchange(sums_, {})) blocks_[first_row] = AverageBlock(std::move(sums));
     Prediction whole;
     for (auto& [first_row, block] : std::exchange(blocks_, {})) AppendRows(std::move(block), &whole);
     const int64_t used = whole.num_rows == num_rows() ? whole.draws_used : 0;

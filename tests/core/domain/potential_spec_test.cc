@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/domain/cholesky.h"
+#include "core/base/cholesky.h"
 #include "core/domain/model_spec.h"
 
 namespace chainfleet {

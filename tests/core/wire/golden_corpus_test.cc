@@ -44,14 +44,14 @@ const std::map<std::string, std::string>& Digests() {
       {"Tensor", "6028b412ed333cc8476977b50af2fe8f72f0906db0b0b012661f6a5a15f7a224"},
       {"ShardRequest", "3bec12ad7cc925c845dd2db0d0e50f07ad0475245d167c32c9a3704a34dacdd5"},
       {"ShardResult", "5784c2ea1371d12a0f6431c5c67348a14c1fddba781e0c17d308fe4bf60a31bd"},
-      {"PredictResponse", "e44cf2fcd158f9a05879a55cab06cc6d10a53fc79681aadc38855fa6093cad85"},
-      {"Evaluation", "e04cd4727cbee5ccd83f3bebffa96406c833e1050aa002d60a87fb26dbd5b98e"},
+      {"PredictResponse", "31cc81386ef6db5531f53930f04aed46967de2d4c8ae477914c05fde5c6ede6f"},
+      {"Evaluation", "cf7e21fc93f79f082b6bd7b6d3292a5a012dc0b2de7fd604d8e020eb1a45f09c"},
       {"chainfleet.v1.Chain", "bb215dcad6945cc4468fb8c9b3cb9720819f31bb28e3cedb98e6760190017b61"},
       {"chainfleet.v1.Traces.Chain", "bb7ef65e07bc19d52807f4ba761fe096be65b5f1a2ae33c4be8d539b508694a7"},
       {"chainfleet.v1.Job.Diagnostic", "a4842637204f0dea7046579ed8968393aa1694c90cf7acfe00f7d9d4ba550d1a"},
       {"chainfleet.v1.DatasetRowValues", "59788519d88ee89e6915495ad22a7b1af86fb50e7c418f3b6ecce9ebf6727eee"},
-      {"chainfleet.v1.DrawSelection", "48b50a56e9f985236991c18bbcac464aa8742ced94ad9971688a1287d8458d31"},
-      {"chainfleet.v1.EvaluateRequest", "b2b95e3d054922b7674c0ebe8ebab65f938f6e4357294fbf0060857845660c6b"},
+      {"chainfleet.v1.DrawSelection", "1b6ac2c0bcf3b2028e081df27ad1db74ba17984f34eddbddea3757b19fd66e64"},
+      {"chainfleet.v1.EvaluateRequest", "846bf60ea021437c74cdebb5349a899cf0a73b49da86b0e75284b556a4b22e01"},
   };
   return *digests;
 }

@@ -204,6 +204,34 @@ TEST_F(PredictServiceTest, SaysWhichJobVersionOrDatasetIsUnknown) {
   EXPECT_EQ(predictions_->Evaluate(&context, evaluate)->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
+TEST_F(PredictServiceTest, RefusesAnEvaluationThatCannotBeUsed) {
+  CommitADraw();
+  PutLabels();
+  v1::PredictRequest request = TwoRows();
+  request.mutable_selection()->set_weights("eval-none");
+  EXPECT_EQ(Predict(request).status().code(), absl::StatusCode::kNotFound);
+  grpc::ClientContext worker_context;
+  const auto stream = SilentWorker(&worker_context);
+  const auto started = Start(OnDigits("r1"));
+  ASSERT_TRUE(started.ok()) << started.status();
+  request.mutable_selection()->set_weights(started->id());
+  const absl::Status running = Predict(request).status();
+  EXPECT_EQ(FieldViolationsOf(running).at(0).path, "selection.weights");
+  EXPECT_THAT(std::string(running.message()), HasSubstr("RUNNING"));
+  request.set_conformal(started->id());  // takes its own draws
+  EXPECT_EQ(FieldViolationsOf(Predict(request).status()).at(0).path, "conformal");
+  request = TwoRows();
+  request.set_conformal_level(0.9);
+  request.mutable_selection()->set_pseudo_bma(true);
+  std::vector<std::string> paths;
+  for (const FieldViolation& field : FieldViolationsOf(Predict(request).status())) paths.push_back(field.path);
+  EXPECT_THAT(paths, testing::ElementsAre("conformal_level", "selection.pseudo_bma"));
+  v1::EvaluateRequest evaluation = OnDigits();
+  evaluation.mutable_selection()->set_weights(started->id());
+  EXPECT_EQ(FieldViolationsOf(Start(evaluation).status()).at(0).path, "selection.weights");
+  worker_context.TryCancel();
+}
+
 // A worker that takes shards and never answers: the call ends by its deadline, and when the client cancels.
 TEST_F(PredictServiceTest, EndsWithTheClientsDeadlineWhenAWorkerIsSilent) {
   CommitADraw();

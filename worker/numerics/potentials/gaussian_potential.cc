@@ -10,7 +10,7 @@
 #include <functional>
 
 #include "core/base/check.h"
-#include "core/domain/cholesky.h"
+#include "core/base/cholesky.h"
 #include "worker/numerics/arena/tensor_view.h"
 #include "worker/numerics/potentials/curvature.h"
 

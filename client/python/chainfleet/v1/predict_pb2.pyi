@@ -8,6 +8,28 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class ChainWeight(_message.Message):
+    __slots__ = ["chain", "pseudo_bma", "stacking"]
+    CHAIN_FIELD_NUMBER: _ClassVar[int]
+    PSEUDO_BMA_FIELD_NUMBER: _ClassVar[int]
+    STACKING_FIELD_NUMBER: _ClassVar[int]
+    chain: _types_pb2.ChainId
+    pseudo_bma: float
+    stacking: float
+    def __init__(self, chain: _Optional[_Union[_types_pb2.ChainId, _Mapping]] = ..., stacking: _Optional[float] = ..., pseudo_bma: _Optional[float] = ...) -> None: ...
+
+class ConformalScore(_message.Message):
+    __slots__ = ["coverage", "level", "mean_size", "threshold"]
+    COVERAGE_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    MEAN_SIZE_FIELD_NUMBER: _ClassVar[int]
+    THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    coverage: float
+    level: float
+    mean_size: float
+    threshold: float
+    def __init__(self, level: _Optional[float] = ..., threshold: _Optional[float] = ..., coverage: _Optional[float] = ..., mean_size: _Optional[float] = ...) -> None: ...
+
 class CorruptedScores(_message.Message):
     __slots__ = ["corruption", "scores", "severity"]
     CORRUPTION_FIELD_NUMBER: _ClassVar[int]
@@ -31,7 +53,7 @@ class CurvePoint(_message.Message):
     def __init__(self, num_draws: _Optional[int] = ..., accuracy: _Optional[float] = ..., nll: _Optional[float] = ..., ece: _Optional[float] = ...) -> None: ...
 
 class DrawSelection(_message.Message):
-    __slots__ = ["chains", "every", "include_failed", "kinds", "max_draws", "members", "point", "version"]
+    __slots__ = ["chains", "every", "include_failed", "kinds", "max_draws", "members", "point", "pseudo_bma", "version", "weights"]
     CHAINS_FIELD_NUMBER: _ClassVar[int]
     EVERY_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_FAILED_FIELD_NUMBER: _ClassVar[int]
@@ -39,7 +61,9 @@ class DrawSelection(_message.Message):
     MAX_DRAWS_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     POINT_FIELD_NUMBER: _ClassVar[int]
+    PSEUDO_BMA_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     chains: _containers.RepeatedScalarFieldContainer[int]
     every: int
     include_failed: bool
@@ -47,11 +71,13 @@ class DrawSelection(_message.Message):
     max_draws: int
     members: int
     point: str
+    pseudo_bma: bool
     version: int
-    def __init__(self, kinds: _Optional[_Iterable[_Union[_types_pb2.DrawKind, str]]] = ..., version: _Optional[int] = ..., members: _Optional[int] = ..., include_failed: bool = ..., point: _Optional[str] = ..., every: _Optional[int] = ..., max_draws: _Optional[int] = ..., chains: _Optional[_Iterable[int]] = ...) -> None: ...
+    weights: str
+    def __init__(self, kinds: _Optional[_Iterable[_Union[_types_pb2.DrawKind, str]]] = ..., version: _Optional[int] = ..., members: _Optional[int] = ..., include_failed: bool = ..., point: _Optional[str] = ..., every: _Optional[int] = ..., max_draws: _Optional[int] = ..., chains: _Optional[_Iterable[int]] = ..., weights: _Optional[str] = ..., pseudo_bma: bool = ...) -> None: ...
 
 class EvaluateRequest(_message.Message):
-    __slots__ = ["calibration_dataset", "corruptions", "curve_points", "dataset", "ece_bins", "example_rows", "flatness", "job", "ood_dataset", "request_id", "selection"]
+    __slots__ = ["calibration_dataset", "corruptions", "curve_points", "dataset", "ece_bins", "example_rows", "flatness", "job", "ood_dataset", "request_id", "selection", "stacking_dataset"]
     CALIBRATION_DATASET_FIELD_NUMBER: _ClassVar[int]
     CORRUPTIONS_FIELD_NUMBER: _ClassVar[int]
     CURVE_POINTS_FIELD_NUMBER: _ClassVar[int]
@@ -63,6 +89,7 @@ class EvaluateRequest(_message.Message):
     OOD_DATASET_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     SELECTION_FIELD_NUMBER: _ClassVar[int]
+    STACKING_DATASET_FIELD_NUMBER: _ClassVar[int]
     calibration_dataset: str
     corruptions: _containers.RepeatedScalarFieldContainer[str]
     curve_points: int
@@ -74,7 +101,8 @@ class EvaluateRequest(_message.Message):
     ood_dataset: str
     request_id: str
     selection: DrawSelection
-    def __init__(self, job: _Optional[str] = ..., dataset: _Optional[str] = ..., ood_dataset: _Optional[str] = ..., selection: _Optional[_Union[DrawSelection, _Mapping]] = ..., ece_bins: _Optional[int] = ..., calibration_dataset: _Optional[str] = ..., corruptions: _Optional[_Iterable[str]] = ..., flatness: bool = ..., curve_points: _Optional[int] = ..., example_rows: _Optional[int] = ..., request_id: _Optional[str] = ...) -> None: ...
+    stacking_dataset: str
+    def __init__(self, job: _Optional[str] = ..., dataset: _Optional[str] = ..., ood_dataset: _Optional[str] = ..., selection: _Optional[_Union[DrawSelection, _Mapping]] = ..., ece_bins: _Optional[int] = ..., calibration_dataset: _Optional[str] = ..., corruptions: _Optional[_Iterable[str]] = ..., flatness: bool = ..., curve_points: _Optional[int] = ..., example_rows: _Optional[int] = ..., request_id: _Optional[str] = ..., stacking_dataset: _Optional[str] = ...) -> None: ...
 
 class EvaluateUpdate(_message.Message):
     __slots__ = ["evaluation", "progress"]
@@ -92,8 +120,10 @@ class EvaluateUpdate(_message.Message):
     def __init__(self, progress: _Optional[_Union[EvaluateUpdate.Progress, _Mapping]] = ..., evaluation: _Optional[_Union[Evaluation, _Mapping]] = ...) -> None: ...
 
 class Evaluation(_message.Message):
-    __slots__ = ["calibration_dataset", "corrupted", "curve", "dataset", "draws_in_version", "draws_used", "examples", "flatness", "job_id", "num_calibration_rows", "num_ood_rows", "num_rows", "ood_dataset", "point", "scores", "version"]
+    __slots__ = ["calibration_dataset", "conformal", "conformal_thresholds", "corrupted", "curve", "dataset", "draws_in_version", "draws_used", "examples", "flatness", "job_id", "num_calibration_rows", "num_ood_rows", "num_rows", "num_stacking_rows", "ood_dataset", "point", "scores", "stacking_dataset", "version", "weights"]
     CALIBRATION_DATASET_FIELD_NUMBER: _ClassVar[int]
+    CONFORMAL_FIELD_NUMBER: _ClassVar[int]
+    CONFORMAL_THRESHOLDS_FIELD_NUMBER: _ClassVar[int]
     CORRUPTED_FIELD_NUMBER: _ClassVar[int]
     CURVE_FIELD_NUMBER: _ClassVar[int]
     DATASET_FIELD_NUMBER: _ClassVar[int]
@@ -105,11 +135,16 @@ class Evaluation(_message.Message):
     NUM_CALIBRATION_ROWS_FIELD_NUMBER: _ClassVar[int]
     NUM_OOD_ROWS_FIELD_NUMBER: _ClassVar[int]
     NUM_ROWS_FIELD_NUMBER: _ClassVar[int]
+    NUM_STACKING_ROWS_FIELD_NUMBER: _ClassVar[int]
     OOD_DATASET_FIELD_NUMBER: _ClassVar[int]
     POINT_FIELD_NUMBER: _ClassVar[int]
     SCORES_FIELD_NUMBER: _ClassVar[int]
+    STACKING_DATASET_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     calibration_dataset: str
+    conformal: _containers.RepeatedCompositeFieldContainer[ConformalScore]
+    conformal_thresholds: _containers.RepeatedScalarFieldContainer[float]
     corrupted: _containers.RepeatedCompositeFieldContainer[CorruptedScores]
     curve: _containers.RepeatedCompositeFieldContainer[CurvePoint]
     dataset: str
@@ -121,11 +156,14 @@ class Evaluation(_message.Message):
     num_calibration_rows: int
     num_ood_rows: int
     num_rows: int
+    num_stacking_rows: int
     ood_dataset: str
     point: str
     scores: _containers.RepeatedCompositeFieldContainer[Scores]
+    stacking_dataset: str
     version: int
-    def __init__(self, job_id: _Optional[str] = ..., version: _Optional[int] = ..., dataset: _Optional[str] = ..., ood_dataset: _Optional[str] = ..., num_rows: _Optional[int] = ..., num_ood_rows: _Optional[int] = ..., draws_used: _Optional[int] = ..., draws_in_version: _Optional[int] = ..., scores: _Optional[_Iterable[_Union[Scores, _Mapping]]] = ..., calibration_dataset: _Optional[str] = ..., num_calibration_rows: _Optional[int] = ..., point: _Optional[str] = ..., curve: _Optional[_Iterable[_Union[CurvePoint, _Mapping]]] = ..., corrupted: _Optional[_Iterable[_Union[CorruptedScores, _Mapping]]] = ..., flatness: _Optional[_Iterable[_Union[Flatness, _Mapping]]] = ..., examples: _Optional[_Iterable[_Union[ExampleRow, _Mapping]]] = ...) -> None: ...
+    weights: _containers.RepeatedCompositeFieldContainer[ChainWeight]
+    def __init__(self, job_id: _Optional[str] = ..., version: _Optional[int] = ..., dataset: _Optional[str] = ..., ood_dataset: _Optional[str] = ..., num_rows: _Optional[int] = ..., num_ood_rows: _Optional[int] = ..., draws_used: _Optional[int] = ..., draws_in_version: _Optional[int] = ..., scores: _Optional[_Iterable[_Union[Scores, _Mapping]]] = ..., calibration_dataset: _Optional[str] = ..., num_calibration_rows: _Optional[int] = ..., point: _Optional[str] = ..., curve: _Optional[_Iterable[_Union[CurvePoint, _Mapping]]] = ..., corrupted: _Optional[_Iterable[_Union[CorruptedScores, _Mapping]]] = ..., flatness: _Optional[_Iterable[_Union[Flatness, _Mapping]]] = ..., examples: _Optional[_Iterable[_Union[ExampleRow, _Mapping]]] = ..., stacking_dataset: _Optional[str] = ..., num_stacking_rows: _Optional[int] = ..., weights: _Optional[_Iterable[_Union[ChainWeight, _Mapping]]] = ..., conformal: _Optional[_Iterable[_Union[ConformalScore, _Mapping]]] = ..., conformal_thresholds: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class EvaluationOperation(_message.Message):
     __slots__ = ["created_at", "error", "evaluation", "finished_at", "id", "job_id", "progress", "request", "state"]
@@ -233,8 +271,10 @@ class Members(_message.Message):
     def __init__(self, chain: _Optional[_Union[_types_pb2.ChainId, _Mapping]] = ..., kind: _Optional[_Union[_types_pb2.DrawKind, str]] = ..., weights: _Optional[_Iterable[float]] = ..., probabilities: _Optional[_Iterable[float]] = ..., mean: _Optional[_Iterable[float]] = ..., variance: _Optional[_Iterable[float]] = ..., gradients: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class PredictRequest(_message.Message):
-    __slots__ = ["anytime", "gradients", "inputs", "job", "member_probabilities", "min_draws", "priority", "quantiles", "selection"]
+    __slots__ = ["anytime", "conformal", "conformal_level", "gradients", "inputs", "job", "member_probabilities", "min_draws", "priority", "quantiles", "selection"]
     ANYTIME_FIELD_NUMBER: _ClassVar[int]
+    CONFORMAL_FIELD_NUMBER: _ClassVar[int]
+    CONFORMAL_LEVEL_FIELD_NUMBER: _ClassVar[int]
     GRADIENTS_FIELD_NUMBER: _ClassVar[int]
     INPUTS_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
@@ -244,6 +284,8 @@ class PredictRequest(_message.Message):
     QUANTILES_FIELD_NUMBER: _ClassVar[int]
     SELECTION_FIELD_NUMBER: _ClassVar[int]
     anytime: bool
+    conformal: str
+    conformal_level: float
     gradients: bool
     inputs: Tensor
     job: str
@@ -252,20 +294,22 @@ class PredictRequest(_message.Message):
     priority: str
     quantiles: _containers.RepeatedScalarFieldContainer[float]
     selection: DrawSelection
-    def __init__(self, job: _Optional[str] = ..., inputs: _Optional[_Union[Tensor, _Mapping]] = ..., selection: _Optional[_Union[DrawSelection, _Mapping]] = ..., min_draws: _Optional[int] = ..., anytime: bool = ..., member_probabilities: bool = ..., quantiles: _Optional[_Iterable[float]] = ..., priority: _Optional[str] = ..., gradients: bool = ...) -> None: ...
+    def __init__(self, job: _Optional[str] = ..., inputs: _Optional[_Union[Tensor, _Mapping]] = ..., selection: _Optional[_Union[DrawSelection, _Mapping]] = ..., min_draws: _Optional[int] = ..., anytime: bool = ..., member_probabilities: bool = ..., quantiles: _Optional[_Iterable[float]] = ..., priority: _Optional[str] = ..., gradients: bool = ..., conformal: _Optional[str] = ..., conformal_level: _Optional[float] = ...) -> None: ...
 
 class PredictResponse(_message.Message):
-    __slots__ = ["class_names", "draws_in_version", "draws_used", "errors", "job_id", "mean_gradient", "members", "num_classes", "num_rows", "point", "quantile_errors", "quantiles", "scores", "version"]
+    __slots__ = ["class_names", "draws_in_version", "draws_used", "errors", "interval", "job_id", "mean_gradient", "members", "num_classes", "num_rows", "point", "prediction_set", "quantile_errors", "quantiles", "scores", "version"]
     CLASS_NAMES_FIELD_NUMBER: _ClassVar[int]
     DRAWS_IN_VERSION_FIELD_NUMBER: _ClassVar[int]
     DRAWS_USED_FIELD_NUMBER: _ClassVar[int]
     ERRORS_FIELD_NUMBER: _ClassVar[int]
+    INTERVAL_FIELD_NUMBER: _ClassVar[int]
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     MEAN_GRADIENT_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     NUM_CLASSES_FIELD_NUMBER: _ClassVar[int]
     NUM_ROWS_FIELD_NUMBER: _ClassVar[int]
     POINT_FIELD_NUMBER: _ClassVar[int]
+    PREDICTION_SET_FIELD_NUMBER: _ClassVar[int]
     QUANTILES_FIELD_NUMBER: _ClassVar[int]
     QUANTILE_ERRORS_FIELD_NUMBER: _ClassVar[int]
     SCORES_FIELD_NUMBER: _ClassVar[int]
@@ -274,17 +318,19 @@ class PredictResponse(_message.Message):
     draws_in_version: int
     draws_used: int
     errors: PredictiveScores
+    interval: _containers.RepeatedScalarFieldContainer[float]
     job_id: str
     mean_gradient: _containers.RepeatedScalarFieldContainer[float]
     members: _containers.RepeatedCompositeFieldContainer[Members]
     num_classes: int
     num_rows: int
     point: str
+    prediction_set: _containers.RepeatedScalarFieldContainer[int]
     quantile_errors: _containers.RepeatedScalarFieldContainer[float]
     quantiles: _containers.RepeatedScalarFieldContainer[float]
     scores: PredictiveScores
     version: int
-    def __init__(self, num_rows: _Optional[int] = ..., num_classes: _Optional[int] = ..., scores: _Optional[_Union[PredictiveScores, _Mapping]] = ..., errors: _Optional[_Union[PredictiveScores, _Mapping]] = ..., version: _Optional[int] = ..., draws_used: _Optional[int] = ..., draws_in_version: _Optional[int] = ..., job_id: _Optional[str] = ..., point: _Optional[str] = ..., quantiles: _Optional[_Iterable[float]] = ..., members: _Optional[_Iterable[_Union[Members, _Mapping]]] = ..., quantile_errors: _Optional[_Iterable[float]] = ..., class_names: _Optional[_Iterable[str]] = ..., mean_gradient: _Optional[_Iterable[float]] = ...) -> None: ...
+    def __init__(self, num_rows: _Optional[int] = ..., num_classes: _Optional[int] = ..., scores: _Optional[_Union[PredictiveScores, _Mapping]] = ..., errors: _Optional[_Union[PredictiveScores, _Mapping]] = ..., version: _Optional[int] = ..., draws_used: _Optional[int] = ..., draws_in_version: _Optional[int] = ..., job_id: _Optional[str] = ..., point: _Optional[str] = ..., quantiles: _Optional[_Iterable[float]] = ..., members: _Optional[_Iterable[_Union[Members, _Mapping]]] = ..., quantile_errors: _Optional[_Iterable[float]] = ..., class_names: _Optional[_Iterable[str]] = ..., mean_gradient: _Optional[_Iterable[float]] = ..., prediction_set: _Optional[_Iterable[int]] = ..., interval: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class PredictiveScores(_message.Message):
     __slots__ = ["expected_entropy", "log_probability", "max_probability", "mean", "mean_probability", "mutual_information", "predictive_entropy", "variance_aleatoric", "variance_epistemic", "variation_ratio"]

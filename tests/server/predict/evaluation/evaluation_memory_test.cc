@@ -25,7 +25,8 @@ TEST(EvaluationMemory, CountsEachSetAsItIsHeldByHand) {
             1010 * (4 + 3 * 12 * 8) + 1000 * 64 + 1000 * 22 * 8);
   EXPECT_EQ(EvaluationBytes({.labelled = 10, .held_out = 1000}, 2, Classes{10}),
             1010 * (4 + 3 * 12 * 8) + 10 * 64 + 1000 * 10 * 8);
-  EXPECT_EQ(EvaluationBytes({.labelled = 1000, .changed = true}, 1, Numbers()), 1000 * 2 * (4 + 2 * 3 * 8));
+  EXPECT_EQ(EvaluationBytes({.labelled = 1000, .changed = true}, 1, Numbers()), 1000 * 2 * (4 + 2 * 4 * 8));
+  EXPECT_EQ(EvaluationBytes({.labelled = 1000, .weighted = true}, 2, Classes{10}), 1000 * (4 + 5 * 12 * 8 + 64));
 }
 
 TEST(EvaluationMemory, DoesNotOverflowForTooManyRows) {

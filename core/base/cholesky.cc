@@ -1,4 +1,4 @@
-#include "core/domain/cholesky.h"
+#include "core/base/cholesky.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,31 @@
+// Predictions that use what an evaluation found: weights of chains, and thresholds of conformal sets and intervals.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "chainfleet/v1/predict.pb.h"
+#include "core/base/status.h"
+#include "core/domain/prediction.h"
+#include "server/predict/serving/predict_router.h"
+
+namespace chainfleet {
+
+// Returns the id of the evaluation that `request` names; empty: none. INVALID_ARGUMENT: options that need one, are out
+// of range, or exclude each other.
+absl::StatusOr<std::string> EvaluationNamed(const v1::PredictRequest& request);
+
+// Conformal sets or intervals to add to a prediction.
+struct Conformal {
+  std::vector<double> thresholds;  // as Evaluation::conformal_thresholds; empty: none asked
+  double level = 0;
+
+  void AddTo(Prediction* prediction) const;
+};
+
+// Changes `query` of `request` to use `evaluation`, which is of the caller's tenant. INVALID_ARGUMENT: it is of another
+// job, has not succeeded, found no such thing, or is of another version.
+absl::StatusOr<Conformal> UseEvaluation(const v1::EvaluationOperation& evaluation, const v1::PredictRequest& request,
+                                        PredictQuery* query);
+
+}  // namespace chainfleet

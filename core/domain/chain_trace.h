@@ -10,7 +10,8 @@ namespace chainfleet {
 
 inline constexpr int64_t kTraceWindow = 1000;      // newest values of each quantity and chain that diagnostics read
 inline constexpr int64_t kMostTracedChains = 128;  // traced chains of a sweep point: the first to commit
-inline constexpr size_t kMostTraceQuantities = 32;
+inline constexpr size_t kMostTraceQuantities = 144;
+inline constexpr int64_t kMostTracedParameters = 64;  // a potential with more traces none of its parameters
 
 // Names of the quantities that are a network's predictions at a row of the data set: "theta.probability[7]" for labels,
 // "theta.log_density[7]" for numbers. The weights of a network are not identified, so only its predictions decide

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/base/limits.h"
 #include "core/wire/types_wire.h"
 #include "server/rpc/job_render.h"
 
@@ -64,7 +65,7 @@ void FinalFindings::KeepTraces(const std::string& job, absl::Duration now, State
 
 void FinalFindings::DelayTraces(const std::string& job, absl::Duration now, size_t bytes) {
   MutexLock lock(&mutex_);
-  traces_due_[job] = now + absl::Seconds(static_cast<double>(bytes) / kTraceBytesPerSecond);
+  traces_due_[job] = now + absl::Seconds(static_cast<double>(bytes) / limits::kTraceBytesPerSecond);
 }
 
 absl::Status FinalFindings::RestoreTraces(const std::string& job, const std::vector<ChainState>& states,

@@ -18,10 +18,6 @@
 
 namespace chainfleet {
 
-// Bytes of traces of a running job that are stored in a second: a job with more traces stores them less often. A server
-// that is killed loses the traces since then.
-inline constexpr double kTraceBytesPerSecond = 65536;
-
 // Thread-safe. The arguments outlive this object and the tasks that it leaves on the executor.
 class FinalFindings {
  public:
@@ -31,7 +27,7 @@ class FinalFindings {
   // For DispatcherOptions::on_job_end: stores the job's findings once its traces are settled.
   void OnJobEnd(const JobView& job, KeepFindings keep);
 
-  // Stores the traces of a job that runs, within kTraceBytesPerSecond. `now`: monotonic.
+  // Stores the traces of a job that runs, within limits::kTraceBytesPerSecond. `now`: monotonic.
   void KeepTraces(const std::string& job, absl::Duration now, StateWriter* writer);
 
   // Adds the stored traces of a job that runs to the table, except those of chains that diverged or failed. `states`:
@@ -49,7 +45,7 @@ class FinalFindings {
   absl::StatusOr<v1::Traces> TracesOf(const JobView& job, const std::string& quantity) const;
 
  private:
-  // Waits with the next traces of the job until kTraceBytesPerSecond have room for `bytes`.
+  // Waits with the next traces of the job until limits::kTraceBytesPerSecond have room for `bytes`.
   void DelayTraces(const std::string& job, absl::Duration now, size_t bytes);
   void Keep(const JobView& job, const KeepFindings& keep);
   void TellKept(const std::string& job);

@@ -117,7 +117,10 @@ class Potentials(unittest.TestCase):
     def test_a_gaussian_with_a_covariance(self):
         self.check(GAUSSIAN, [1, 0], [[4, 2], [2, 3]], tolerance=0.05)
         found = {row["quantity"]: row for row in self.fleet.json("describe", "gaussian")["diagnostics"]}
-        self.assertEqual(sorted(found), ["energy", "theta.norm"])
+        self.assertEqual(sorted(found), ["energy", "theta.norm", "theta[0]", "theta[1]"])
+        for coordinate, mean in ((0, 1), (1, 0)):
+            row = found[f"theta[{coordinate}]"]
+            self.assertAlmostEqual(row.get("mean", 0), mean, delta=5 * row["mcse_mean"])
         for row in found.values():
             self.assertEqual((row["chains"], row["values"]), (4, "367"))  # every fifteenth of 5,500 steps
             self.assertLess(row["rhat"], 1.02)

@@ -167,10 +167,10 @@ TEST_F(WorkerServiceTest, TracesOfARunningJobSurviveTheServersMemory) {
   traces_.Add(grant.chain, {.point = 0, .quantities = {"energy", "theta.norm"}, .steps = {11}, .values = {7, 7}},
               std::nullopt, absl::Seconds(101));
   const auto stored = static_cast<double>(state_->FindFinding(job, "traces while running")->size());
-  keep(absl::Seconds(100 + 0.99 * stored / kTraceBytesPerSecond));
+  keep(absl::Seconds(100 + 0.99 * stored / limits::kTraceBytesPerSecond));
   ASSERT_TRUE(restore(ChainState::kLeased, &later).ok());
   EXPECT_EQ(later.Of(job).at(0).values, 5) << "too early";
-  keep(absl::Seconds(100 + 1.01 * stored / kTraceBytesPerSecond));
+  keep(absl::Seconds(100 + 1.01 * stored / limits::kTraceBytesPerSecond));
   TraceTable newest(&computing_);
   ASSERT_TRUE(restore(ChainState::kLeased, &newest).ok());
   EXPECT_EQ(newest.Of(job).at(0).values, 6);

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/domain/chain_trace.h"
 #include "worker/numerics/arena/tensor_view.h"
 
@@ -22,6 +23,25 @@ std::vector<int64_t> ProbesOf(const JobSpec& spec, int64_t num_examples) {
   const int64_t count = spec.model.has_data() ? std::min(kProbes, num_examples) : 0;
   for (int64_t i = 0; i < count; ++i) rows.push_back((2 * i + 1) * num_examples / (2 * count));
   return rows;
+}
+
+// ".weights[2]" for a value of a tensor, ".intercept" for a tensor of one value, "[2]" for the tensor "theta" of a
+// density; in the order of ThetaArena::ReadRow. None for a network, and for a potential with too many.
+std::vector<std::string> TracedParameters(const JobSpec& spec, const Layout& layout) {
+  std::vector<std::string> names;
+  if (spec.model.is_network() || layout.num_parameters() > kMostTracedParameters) return names;
+  for (const ParameterShape& parameter : layout.parameters()) {
+    const int64_t count = NumValues(parameter.shape);
+    const std::string name = parameter.name == "theta" ? "" : "." + parameter.name;
+    for (int64_t value = 0; value < count; ++value) {
+      std::vector<int64_t> index(parameter.shape.size());
+      for (size_t axis = index.size(), rest = value; axis-- > 0; rest /= parameter.shape[axis]) {
+        index[axis] = static_cast<int64_t>(rest) % parameter.shape[axis];
+      }
+      names.push_back(count == 1 && !name.empty() ? name : absl::StrCat(name, "[", absl::StrJoin(index, ","), "]"));
+    }
+  }
+  return names;
 }
 
 // The norm of each row, whose padding is zero. On the CPU a loop: for small potentials a LibTorch call costs more.
@@ -50,7 +70,8 @@ ChainTracer::ChainTracer(const JobSpec& spec, bool has_labels, Potential* potent
       has_anchor_(KindsOf(spec).size() > 1),
       has_uncertainty_(std::holds_alternative<GradientUncertaintySpec>(spec.sampler.kind)),
       are_probabilities_(spec.model.is_network() && has_labels),
-      probes_(ProbesOf(spec, potential->num_examples())) {
+      probes_(ProbesOf(spec, potential->num_examples())),
+      parameters_(TracedParameters(spec, *potential->layout())) {
   const char* const at_probe = are_probabilities_        ? kProbabilityTrace
                                : spec.model.is_network() ? kLogDensityTrace
                                                          : ".log_likelihood[";
@@ -62,6 +83,7 @@ ChainTracer::ChainTracer(const JobSpec& spec, bool has_labels, Potential* potent
     for (const int64_t row : probes_) {
       quantities_.push_back(absl::StrCat(ToString(kind), at_probe, row, "]"));
     }
+    for (const std::string& name : parameters_) quantities_.push_back(ToString(kind) + name);
   }
 }
 
@@ -87,6 +109,9 @@ absl::StatusOr<std::vector<std::vector<double>>> ChainTracer::Trace(const std::v
         const double log_density = -losses[row * n + i];
         values[row].push_back(are_probabilities_ ? std::exp(log_density) : log_density);
       }
+      if (parameters_.empty()) continue;
+      const std::vector<float> parameters = theta->ReadRow(static_cast<int64_t>(row));
+      values[row].insert(values[row].end(), parameters.begin(), parameters.end());
     }
   }
   return values;

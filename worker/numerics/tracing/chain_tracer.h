@@ -1,4 +1,5 @@
-// Records scalar quantities for live diagnostics. None of them is a weight, because weights are not identified.
+// Records scalar quantities for live diagnostics. None of them is a weight of a network, because those are not
+// identified.
 #pragma once
 
 #include <string>
@@ -21,6 +22,8 @@ namespace chainfleet {
 //                               without augmentation and dropout; batch norm uses those rows only
 //   KIND.log_density[ROW]       likewise log p(y | x, theta) of the row's float32 target, in nats
 //   KIND.log_likelihood[ROW]    likewise for a linear or logistic regression, whose weights are identified
+//   KIND.NAME, KIND.NAME[I]     each parameter of a regression with at most kMostTracedParameters of them, by its index
+//   KIND[I]                     likewise of a density without data
 //
 // A pure function of the state: it uses no random number and does not change a chain. Not thread-safe; `potential` must
 // outlive it.
@@ -39,8 +42,9 @@ class ChainTracer {
  private:
   Potential* const potential_;
   const bool has_anchor_, has_uncertainty_;
-  const bool are_probabilities_;  // the values at probes
-  std::vector<int64_t> probes_;   // rows of the data set
+  const bool are_probabilities_;               // the values at probes
+  std::vector<int64_t> probes_;                // rows of the data set
+  const std::vector<std::string> parameters_;  // names of those that are traced
   std::vector<std::string> quantities_;
 };
 

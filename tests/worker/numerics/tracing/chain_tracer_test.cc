@@ -74,8 +74,10 @@ TEST(ChainTracer, GivesEnergyNormsAndLogLikelihoodsAtFixedRows) {
   EXPECT_THAT(
       (*batch)->trace_quantities(),
       ElementsAre("energy", "anchor_distance", "theta.norm", "theta.log_likelihood[3]", "theta.log_likelihood[9]",
-                  "theta.log_likelihood[15]", "theta.log_likelihood[21]", "theta_a.norm", "theta_a.log_likelihood[3]",
-                  "theta_a.log_likelihood[9]", "theta_a.log_likelihood[15]", "theta_a.log_likelihood[21]"));
+                  "theta.log_likelihood[15]", "theta.log_likelihood[21]", "theta.weights[0]", "theta.weights[1]",
+                  "theta.intercept", "theta_a.norm", "theta_a.log_likelihood[3]", "theta_a.log_likelihood[9]",
+                  "theta_a.log_likelihood[15]", "theta_a.log_likelihood[21]", "theta_a.weights[0]",
+                  "theta_a.weights[1]", "theta_a.intercept"));
   const auto potential = MakePotential(*plan, data, Device{});
   ASSERT_TRUE(potential.ok()) << potential.status();
   for (int chain = 0; chain < 2; ++chain) ASSERT_TRUE((*batch)->AddChain(chain, std::nullopt).ok());
@@ -87,12 +89,12 @@ TEST(ChainTracer, GivesEnergyNormsAndLogLikelihoodsAtFixedRows) {
         EXPECT_THAT(report.trace, IsEmpty()) << "burn-in";
         continue;
       }
-      ASSERT_EQ(report.trace.size(), 12u) << step;
+      ASSERT_EQ(report.trace.size(), 18u) << step;
       EXPECT_EQ(report.trace[0], report.stats.energy);
       EXPECT_EQ(report.trace[1], report.stats.anchor_distance);
       const Draw draw = (*batch)->TakeDraw(report.chain);
       for (size_t kind = 0; kind < 2; ++kind) {
-        const double* traced = report.trace.data() + 2 + 5 * kind;
+        const double* traced = report.trace.data() + 2 + 8 * kind;
         EXPECT_NEAR(traced[0], Norm(draw.theta[kind]), 1e-5);
         ThetaArena theta((*potential)->layout(), Device{});
         theta.AddRow();
@@ -100,6 +102,7 @@ TEST(ChainTracer, GivesEnergyNormsAndLogLikelihoodsAtFixedRows) {
         std::vector<double> losses(4);
         (*potential)->Losses(theta, {.ids = rows.data(), .size = 4}, losses.data());
         for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(traced[1 + i], -losses[i], 1e-9);
+        for (size_t p = 0; p < 3; ++p) EXPECT_EQ(traced[5 + p], draw.theta[kind].at(p));
       }
     }
   }
@@ -155,7 +158,7 @@ TEST(ChainTracer, ValuesMatchTheChainAlone) {
   }
 }
 
-TEST(ChainTracer, PotentialsWithoutDataHaveNoRows) {
+TEST(ChainTracer, PotentialsWithoutDataHaveNoRowsAndSmallOnesTheirParameters) {
   auto plan = std::make_shared<JobPlan>();
   plan->job = "traced-aaaaaa";
   plan->spec.name = "traced";
@@ -163,9 +166,16 @@ TEST(ChainTracer, PotentialsWithoutDataHaveNoRows) {
   plan->spec.sampler = {SgldSpec{}};
   plan->spec.schedule = {StepScale::kStepSize, ConstantSchedule{0.1}};
   plan->spec.num_steps = 4;
-  const auto batch = ChainBatch::Create(plan, nullptr, "cpu");
-  ASSERT_TRUE(batch.ok()) << batch.status();
-  EXPECT_THAT((*batch)->trace_quantities(), ElementsAre("energy", "theta.norm"));
+  const auto quantities = [&] {
+    const auto batch = ChainBatch::Create(plan, nullptr, "cpu");
+    EXPECT_TRUE(batch.ok()) << batch.status();
+    return (*batch)->trace_quantities();
+  };
+  EXPECT_THAT(quantities(), ElementsAre("energy", "theta.norm", "theta[0]", "theta[1]", "theta[2]"));
+  plan->spec.model.kind = GaussianPotential{kMostTracedParameters, 2.0};
+  EXPECT_EQ(quantities().size(), 2 + static_cast<size_t>(kMostTracedParameters));
+  plan->spec.model.kind = GaussianPotential{kMostTracedParameters + 1, 2.0};
+  EXPECT_THAT(quantities(), ElementsAre("energy", "theta.norm")) << "too many";
 }
 
 }  // namespace

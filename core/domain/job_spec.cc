@@ -216,9 +216,9 @@ bool StepIsALength(const SamplerSpec& sampler) {
 
 void ValidateMile(const JobSpec& spec, Violations* violations) {
   if (spec.schedule.scale == StepScale::kStepSize) {
-    violations->push_back({"step_size", "mile tunes its step itself: give learning_rate, that of AdamW"});
+    violations->push_back({"step_size", "mile tunes its step itself: give learning_rate, that of its descent"});
   } else if (!std::holds_alternative<ConstantSchedule>(spec.schedule.kind)) {
-    violations->push_back({"learning_rate", "mile runs AdamW at a constant rate: give a number"});
+    violations->push_back({"learning_rate", "mile descends at a constant rate: give a number"});
   }
   if (spec.temperature == 0) {
     violations->push_back({"temperature", "must be above 0: mile samples a density, T = 0 has none"});

@@ -351,8 +351,9 @@ struct MileSpec {
   static constexpr char kName[] = "mile";
   static constexpr bool kFullData = true;
   int64_t optimizer_steps = 1000;
-  double validation_fraction = 0.15;  // share of the data that stops AdamW early
-  int64_t patience = 20;              // AdamW steps without a better validation loss
+  Optimizer descent = Optimizer::kAdamw;
+  double validation_fraction = 0.15;  // share of the data that stops the descent early
+  int64_t patience = 20;              // descent steps without a better validation loss
   int64_t warm_up_steps = 50'000;     // steps of the tuner
   double initial_step = 1e-3;
   double energy_variance_start = 0.5, energy_variance_end = 0.1;  // target per coordinate, over the warm-up
@@ -360,6 +361,7 @@ struct MileSpec {
   int64_t own_burn_in() const { return optimizer_steps + warm_up_steps; }
   static void Fields(auto& self, auto&& visit) {
     visit("optimizer_steps", self.optimizer_steps, Between(0, limits::kMaxStepsPerChain));
+    visit("descent", self.descent);
     visit("validation_fraction", self.validation_fraction, Below(0, 1));
     visit("patience", self.patience, Between(1, limits::kMaxStepsPerChain));
     visit("warm_up_steps", self.warm_up_steps, Between(0, limits::kMaxStepsPerChain));

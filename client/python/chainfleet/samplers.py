@@ -448,9 +448,9 @@ class Laplace(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class MILE(Sampler):
-    """Microcanonical Langevin ensembles: AdamW on all data from the chain's own start, until the loss on a part of
-    the data stops to fall; then microcanonical Langevin dynamics on all data, first with a tuner. A velocity u of
-    length 1 turns towards -grad U and loses its direction within the length L. alpha is AdamW's.
+    """Microcanonical Langevin ensembles: a descent on all data from the chain's own start, until the loss on a part
+    of the data stops to fall; then microcanonical Langevin dynamics on all data, first with a tuner. A velocity u
+    of length 1 turns towards -grad U and loses its direction within the length L. alpha is that of the descent.
 
     Formula: one step: u turns by b1 e; theta <- theta + e u / 2; u turns by (1 - 2 b1) e; theta <- theta + e u /
       2; u turns by b1 e; u <- u + z sqrt((exp(2 e / L) - 1) / D), to length 1. A turn by s: d = s |grad U| / (T
@@ -459,19 +459,21 @@ class MILE(Sampler):
     Source: Sommer et al., ICLR 2025; Robnik et al., JMLR 2023 (dynamics and tuner).
     Symbols: help(chainfleet.samplers.Sampler).
 
-    optimizer_steps: AdamW steps at most, each on all data; the best point is the start; allowed: 0 to
-      1,000,000,000,000,000; default: 1,000.
-    validation_fraction: share of the data, different for each chain, that AdamW does not see and that stops
-      it; the dynamics sees all; allowed: at least 0, below 1; default: 0.15.
-    patience: AdamW steps without a better validation loss before it stops; allowed: 1 to
+    optimizer_steps: steps of the descent at most, each on all data; the best point is the start; allowed: 0
+      to 1,000,000,000,000,000; default: 1,000.
+    validation_fraction: share of the data, different for each chain, that the descent does not see and that
+      stops it; the dynamics sees all; allowed: at least 0, below 1; default: 0.15.
+    patience: descent steps without a better validation loss before it stops; allowed: 1 to
       1,000,000,000,000,000; default: 20.
-    warm_up_steps: steps of the dynamics that tune e and L; with AdamW's they are the burn-in; allowed: 0 to
-      1,000,000,000,000,000; default: 50,000.
+    warm_up_steps: steps of the dynamics that tune e and L; with the descent's they are the burn-in; allowed:
+      0 to 1,000,000,000,000,000; default: 50,000.
     initial_step: e at the start of the warm-up, in units of theta; allowed: above 0; default: 0.001.
     energy_variance_start: aim of the tuner at its start: squared energy error of a step / D; allowed: above
       0; default: 0.5.
     energy_variance_end: aim of the tuner at its end; allowed: above 0; default: 0.1.
     decoherence_length: L, in units of theta; default: 0.4 e times the autocorrelation time; allowed: above 0.
+    descent: adamw as for sgd, or heavy_ball; both with momentum 0.9; allowed: heavy_ball, adamw; default:
+      adamw.
     """
 
     kind: ClassVar[str] = "mile"
@@ -483,3 +485,4 @@ class MILE(Sampler):
     energy_variance_start: float | None = None
     energy_variance_end: float | None = None
     decoherence_length: float | None = None
+    descent: Literal["heavy_ball", "adamw"] | None = None

@@ -90,8 +90,7 @@ std::vector<StepInfo> Mile::Step(const StepInputs& inputs, SamplerState* state) 
   RememberBest(at, state);
   Late<PassOutcome> updated;
   if (Any(training)) {
-    updated = UpdateAdamw(ForChains(inputs, training), 0.9, &state->theta(),
-                          {&state->arenas[kFirst], &state->arenas[kSecond]}, &inputs.scratch->Arena(3, state->theta()));
+    updated = Descend(ForChains(inputs, training), state);
   }
   for (size_t row = 0; row < infos.size(); ++row) {
     if (!descending[row].active) continue;
@@ -116,6 +115,14 @@ Mile::Descending Mile::EvaluateDescent(const StepInputs& inputs, const SamplerSt
                              &inputs.scratch->Arena(3, state.theta()))
                     .get();
   return at;
+}
+
+Late<PassOutcome> Mile::Descend(const StepInputs& inputs, SamplerState* state) const {
+  constexpr double kMomentum = 0.9;
+  ThetaArena *theta = &state->theta(), *gradient = &inputs.scratch->Arena(3, state->theta());
+  ThetaArena *first = &state->arenas[kFirst], *second = &state->arenas[kSecond];
+  if (spec.descent == Optimizer::kHeavyBall) return UpdateHeavyBall(inputs, kMomentum, theta, first, gradient);
+  return UpdateAdamw(inputs, kMomentum, theta, {first, second}, gradient);
 }
 
 void Mile::RememberBest(const Descending& at, SamplerState* state) const {

@@ -1,8 +1,9 @@
 // Microcanonical Langevin ensembles (Sommer, Robnik, Nozadze, Seljak & Rügamer, "Microcanonical Langevin ensembles:
 // advancing the sampling of Bayesian neural networks", ICLR 2025). Each chain goes through phases of fixed lengths:
 //
-//   descent   AdamW (sgd.h) on all data but the chain's validation part, until `patience` steps in a row have not
-//             lowered the loss of that part; then the best theta is kept. Without a validation part: all steps.
+//   descent   AdamW or heavy ball (sgd.h) on all data but the chain's validation part, until `patience` steps in a row
+//             have not lowered the loss of that part; then the best theta is kept. Without a validation part: all
+//             steps.
 //   warm-up   microcanonical Langevin dynamics (microcanonical.h) with a tuner, in parts of .8, .1 and .1:
 //             parts 1, 2  L = max(sqrt D, 15). Energy error E of a step eps, target v from the start's to the end's:
 //                         x = E^2 / (D v) + 1e-8, w = exp(-(log(x) / 9)^2 / 2), sums with decay 99 / 101:
@@ -27,8 +28,8 @@
 namespace chainfleet {
 
 struct Mile {
-  // velocity: in the descent, the best theta; first, second: AdamW's moments, then mean and variance of theta, then
-  // sums of part 3 and the variance.
+  // velocity: in the descent, the best theta; first, second: the descent's moments, then mean and variance of theta,
+  // then sums of part 3 and the variance.
   static constexpr const char* kArenas[] = {"theta", "velocity", "gradient", "first", "second"};
   MileSpec spec;
 
@@ -43,6 +44,8 @@ struct Mile {
   };
   // Leaves the gradients in the scratch.
   Descending EvaluateDescent(const StepInputs& inputs, const SamplerState& state) const;
+  // Moves theta by these gradients.
+  Late<PassOutcome> Descend(const StepInputs& inputs, SamplerState* state) const;
   void RememberBest(const Descending& at, SamplerState* state) const;
   void Begin(const StepInputs& inputs, SamplerState* state) const;
   void Move(const StepInputs& inputs, SamplerState* state, std::vector<StepInfo>* infos) const;

@@ -22,7 +22,7 @@ Late<StepInfo> Sam::Step(const StepInputs& inputs, SamplerState* state) const {
   }
   EvaluateBatches(inputs, *sharp);
   scratch.energy = energy;
-  return UpdateHeavyBall(inputs, momentum, theta, &state->arenas[1]);
+  return InfoOf(inputs, UpdateHeavyBall(inputs, momentum, theta, &state->arenas[1], &inputs.scratch->gradient));
 }
 
 }  // namespace chainfleet

@@ -4,13 +4,13 @@
 
 namespace chainfleet {
 
-Late<StepInfo> UpdateHeavyBall(const StepInputs& inputs, double momentum, ThetaArena* theta, ThetaArena* v) {
-  return InfoOf(inputs, RunPass(Pass::kHeavyBall, {theta, v, &inputs.scratch->gradient}, inputs.chains,
-                                [&](int64_t row, float* s) {
-                                  s[0] = static_cast<float>(momentum);
-                                  s[1] = static_cast<float>(inputs.chains[row].step_size);
-                                  s[2] = static_cast<float>(PriorPrecision(inputs, row));
-                                }));
+Late<PassOutcome> UpdateHeavyBall(const StepInputs& inputs, double momentum, ThetaArena* theta, ThetaArena* v,
+                                  ThetaArena* gradient) {
+  return RunPass(Pass::kHeavyBall, {theta, v, gradient}, inputs.chains, [&](int64_t row, float* s) {
+    s[0] = static_cast<float>(momentum);
+    s[1] = static_cast<float>(inputs.chains[row].step_size);
+    s[2] = static_cast<float>(PriorPrecision(inputs, row));
+  });
 }
 
 Late<PassOutcome> UpdateAdamw(const StepInputs& inputs, double beta1, ThetaArena* theta, AdamwMoments moments,
@@ -36,10 +36,11 @@ std::vector<std::string> Descent::Arenas(std::vector<std::string> names) const {
 }
 
 Late<StepInfo> Descent::Update(const StepInputs& inputs, SamplerState* state) const {
-  ThetaArena *theta = &state->theta(), *first = &state->arenas[1];
-  if (optimizer == Optimizer::kHeavyBall) return UpdateHeavyBall(inputs, momentum, theta, first);
-  return InfoOf(inputs,
-                UpdateAdamw(inputs, momentum, theta, {first, &state->arenas.back()}, &inputs.scratch->gradient));
+  ThetaArena *theta = &state->theta(), *first = &state->arenas[1], *gradient = &inputs.scratch->gradient;
+  if (optimizer == Optimizer::kHeavyBall) {
+    return InfoOf(inputs, UpdateHeavyBall(inputs, momentum, theta, first, gradient));
+  }
+  return InfoOf(inputs, UpdateAdamw(inputs, momentum, theta, {first, &state->arenas.back()}, gradient));
 }
 
 }  // namespace chainfleet

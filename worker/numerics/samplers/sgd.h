@@ -20,8 +20,9 @@
 
 namespace chainfleet {
 
-// The updates above; heavy ball with the gradient of the scratch.
-Late<StepInfo> UpdateHeavyBall(const StepInputs& inputs, double momentum, ThetaArena* theta, ThetaArena* v);
+// The updates above.
+Late<PassOutcome> UpdateHeavyBall(const StepInputs& inputs, double momentum, ThetaArena* theta, ThetaArena* v,
+                                  ThetaArena* gradient);
 
 struct AdamwMoments {
   ThetaArena *m, *v;

@@ -278,8 +278,9 @@ class JobSpec(_message.Message):
             rate: float
             def __init__(self, rate: _Optional[float] = ..., momentum: _Optional[float] = ..., draws: _Optional[int] = ..., optimizer: _Optional[str] = ...) -> None: ...
         class Mile(_message.Message):
-            __slots__ = ["decoherence_length", "energy_variance_end", "energy_variance_start", "initial_step", "optimizer_steps", "patience", "validation_fraction", "warm_up_steps"]
+            __slots__ = ["decoherence_length", "descent", "energy_variance_end", "energy_variance_start", "initial_step", "optimizer_steps", "patience", "validation_fraction", "warm_up_steps"]
             DECOHERENCE_LENGTH_FIELD_NUMBER: _ClassVar[int]
+            DESCENT_FIELD_NUMBER: _ClassVar[int]
             ENERGY_VARIANCE_END_FIELD_NUMBER: _ClassVar[int]
             ENERGY_VARIANCE_START_FIELD_NUMBER: _ClassVar[int]
             INITIAL_STEP_FIELD_NUMBER: _ClassVar[int]
@@ -288,6 +289,7 @@ class JobSpec(_message.Message):
             VALIDATION_FRACTION_FIELD_NUMBER: _ClassVar[int]
             WARM_UP_STEPS_FIELD_NUMBER: _ClassVar[int]
             decoherence_length: float
+            descent: str
             energy_variance_end: float
             energy_variance_start: float
             initial_step: float
@@ -295,7 +297,7 @@ class JobSpec(_message.Message):
             patience: int
             validation_fraction: float
             warm_up_steps: int
-            def __init__(self, optimizer_steps: _Optional[int] = ..., validation_fraction: _Optional[float] = ..., patience: _Optional[int] = ..., warm_up_steps: _Optional[int] = ..., initial_step: _Optional[float] = ..., energy_variance_start: _Optional[float] = ..., energy_variance_end: _Optional[float] = ..., decoherence_length: _Optional[float] = ...) -> None: ...
+            def __init__(self, optimizer_steps: _Optional[int] = ..., validation_fraction: _Optional[float] = ..., patience: _Optional[int] = ..., warm_up_steps: _Optional[int] = ..., initial_step: _Optional[float] = ..., energy_variance_start: _Optional[float] = ..., energy_variance_end: _Optional[float] = ..., decoherence_length: _Optional[float] = ..., descent: _Optional[str] = ...) -> None: ...
         class PenaltyMh(_message.Message):
             __slots__ = ["effective_data_size", "num_batches", "penalty", "proposal"]
             EFFECTIVE_DATA_SIZE_FIELD_NUMBER: _ClassVar[int]

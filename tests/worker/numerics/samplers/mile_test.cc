@@ -169,6 +169,22 @@ double MeanId(const std::set<int64_t>& ids, bool inside) {
   return sum / count;
 }
 
+// v <- 0.9 v + grad U; theta <- theta - alpha v, where U = sum (theta_0 - i)^2 / 2.
+TEST(MileDescent, HeavyBallFollowsItsFormula) {
+  constexpr double kAlpha = 0.1 / Table::kRows;
+  const MileSpec spec{
+      .optimizer_steps = 100, .descent = Optimizer::kHeavyBall, .validation_fraction = 0, .warm_up_steps = 0};
+  Table table;
+  KernelRows chain(Mile{spec}, &table, Table::kRows, 1, 1, kAlpha);
+  double theta = chain.theta(0), momentum = 0;
+  for (int step = 0; step < 50; ++step) {
+    chain.Step();
+    momentum = 0.9 * momentum + Table::kRows * (theta - (Table::kRows - 1) / 2.0);
+    theta -= kAlpha * momentum;
+    EXPECT_NEAR(chain.theta(0), theta, 1e-4) << step;
+  }
+}
+
 // AdamW passes the best point of the validation part on its way to the mean of the others, and on.
 TEST(MileDescent, StopsAtTheBestPointOfTheValidationPart) {
   const MileSpec spec{

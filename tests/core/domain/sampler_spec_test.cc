@@ -100,7 +100,7 @@ TEST(SamplerSpec, HasNoSettingWithoutADomain) {
                                  "penalty_mh.proposal",  "penalty_mh.penalty", "batched_mh.proposal",
                                  "barker_mh.proposal",   "swag.diagonal",      "laplace.structure",
                                  "sgd.optimizer",        "swa.optimizer",      "swag.optimizer",
-                                 "mc_dropout.optimizer", "laplace.optimizer"};
+                                 "mc_dropout.optimizer", "laplace.optimizer",  "mile.descent"};
   for (const Refusal& refusal : Refusals()) {
     tried.insert(SamplerSpec{refusal.sampler}.name() + "." + refusal.field);
   }

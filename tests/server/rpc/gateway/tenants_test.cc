@@ -62,6 +62,11 @@ void Prepare(Message* request) {
     *create->mutable_spec() = SoftmaxJob("another");
     create->set_validate_only(true);
   }
+  if (auto* predict = dynamic_cast<v1::PredictRequest*>(request)) {
+    predict->mutable_inputs()->set_type(v1::UINT8);
+    for (const int64_t size : {1, 1, 2, 2}) predict->mutable_inputs()->add_shape(size);
+    predict->mutable_inputs()->set_data("1234");
+  }
   for (const auto& [name, value] :
        std::map<std::string, std::string>{{"job", "mine"}, {"dataset", "digits"}, {"model_name", "mine"}}) {
     const FieldDescriptor* const field = request->GetDescriptor()->FindFieldByName(name);
@@ -271,6 +276,9 @@ TEST_F(TwoTenants, NamesOfOthersAreAnsweredAsNamesOfNothing) {
                            "Evaluate.dataset",
                            "Evaluate.ood_dataset",
                            "Evaluate.calibration_dataset",
+                           "Evaluate.stacking_dataset",
+                           "Predict.weights",
+                           "Predict.conformal",
                            "StartEvaluation.dataset",
                            "GetEvaluation.id",
                            "ListEvaluations.job",

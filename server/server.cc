@@ -66,11 +66,13 @@ DispatcherOptions OptionsOf(const ServerOptions& options, ControlObserver* obser
           .on_store_lost = std::move(on_store_lost)};
 }
 
+// Newest first.
 std::vector<std::string> UnfinishedJobs(const StoredState& stored) {
   std::vector<std::string> jobs;
   for (const StoredJob& job : stored.jobs) {
     if (!job.row.finished_at) jobs.push_back(job.row.id);
   }
+  std::ranges::reverse(jobs);
   return jobs;
 }
 
@@ -410,13 +412,18 @@ void Server::MakeTraceTable() {
 }
 
 absl::Status Server::RestoreTraces(const std::vector<std::string>& jobs) {
+  constexpr int64_t kMostBytes = 16 * FinalFindings::kMostRunningTraceBytes;  // the table has room for about as much
+  int64_t bytes = 0;
   for (const std::string& job : jobs) {
+    if (bytes > kMostBytes) break;
     const auto states = coordinator_->dispatcher().GetChainStates(job);
     if (!states.ok()) continue;  // deleted and purged
-    const absl::Status restored = findings_->RestoreTraces(job, *states, clock_.Monotonic());
-    if (!restored.ok() && !absl::IsDataLoss(restored)) return restored;
-    if (!restored.ok())
-      Log(LogLevel::kWarning, "traces not restored: they start anew", {{"error", restored.message()}});
+    const absl::StatusOr<int64_t> restored = findings_->RestoreTraces(job, *states, clock_.Monotonic());
+    if (!restored.ok() && !absl::IsDataLoss(restored.status())) return restored.status();
+    if (!restored.ok()) {
+      Log(LogLevel::kWarning, "traces not restored: they start anew", {{"error", restored.status().message()}});
+    }
+    bytes += restored.value_or(0);
   }
   return absl::OkStatus();
 }

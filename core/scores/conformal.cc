@@ -17,6 +17,10 @@ double ConformalScoreOf(double target, double mean, double variance) {
   return target == mean ? 0 : std::abs(target - mean) / std::sqrt(variance);
 }
 
+double ConformalHalfWidth(double threshold, double variance) {
+  return std::isinf(threshold) ? threshold : threshold * std::sqrt(variance);
+}
+
 std::vector<double> ConformalThresholds(std::vector<double> scores) {
   std::ranges::replace_if(
       scores, [](double score) { return std::isnan(score); }, kInfinity);

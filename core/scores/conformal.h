@@ -19,6 +19,9 @@ inline double ConformalScoreOf(double probability_of_label) { return 1 - probabi
 // `variance` above 0; a variance of 0 scores infinity, but an error of 0 scores 0.
 double ConformalScoreOf(double target, double mean, double variance);
 
+// Returns the largest error of a row of this variance whose score is at most `threshold`.
+double ConformalHalfWidth(double threshold, double variance);
+
 // Returns the thresholds at all levels; infinite at a level that needs more calibration rows. NaN scores count as
 // infinite.
 std::vector<double> ConformalThresholds(std::vector<double> scores);

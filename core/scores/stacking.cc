@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kMostSteps = 200;
 constexpr double kGap = 1e-16, kResidual = 1e-12;
-constexpr double kLeastWeight = 1e-9;  // smaller ones are rounding errors of 0
+constexpr double kLeastWeight = 1e-9;  // a smaller one is 0 but for rounding
 
 // Returns the densities, each row divided by its largest; rows without any are left out.
 std::vector<double> ScaledDensities(std::span<const double> log_density, size_t chains) {

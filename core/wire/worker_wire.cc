@@ -74,7 +74,8 @@ absl::StatusOr<ProgressCommit> FromProto(const v1::CommitProgressRequest& proto)
   CHAINFLEET_ASSIGN_OR_RETURN(auto commit, Parsed<ProgressCommit>(proto));
   commit.reason = Shortened(commit.reason);
   if (commit.trace.well_formed()) return commit;
-  return InvalidFields({{"trace.values", "needs one value of each of up to 32 quantities at each step"}});
+  return InvalidFields({{"trace.values", absl::StrCat("needs one value of each of up to ", kMostTraceQuantities,
+                                                      " quantities at each step")}});
 }
 
 }  // namespace chainfleet

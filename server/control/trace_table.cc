@@ -177,15 +177,21 @@ struct TraceTable::State {
 };
 
 Window* TraceTable::State::Place(TracedJob* job, const ChainId& chain, const ChainTrace& trace) {
-  if (job->quantities.empty()) job->quantities = trace.quantities;
-  if (job->quantities != trace.quantities) return nullptr;
+  if (job->quantities != trace.quantities) {
+    const auto has = [&](const std::string& known) { return std::ranges::count(trace.quantities, known) > 0; };
+    if (!std::ranges::all_of(job->quantities, has)) return nullptr;
+    for (auto& [point, windows] : job->points) {
+      while (!windows.empty()) Drop(job, &windows, windows.begin());
+    }
+    job->quantities = trace.quantities;
+  }
   Windows& windows = job->points[trace.point];
   const auto found = windows.find(chain.index);
   if (found != windows.end()) return &found->second;
   const auto whole_window = kTraceWindow * static_cast<int64_t>(trace.quantities.size());
   int64_t chains = 0;
   for (const auto& [point, of_point] : job->points) chains += static_cast<int64_t>(of_point.size());
-  const bool full = (chains + 1) * whole_window > kMostValues;
+  const bool full = (chains + 1) * whole_window > kMostValues || (chains + 1) * kTraceWindow > kMostValuesOfQuantity;
   if (windows.size() >= kMostChains || (full && !TakeFromLargest(job, windows.size()))) {
     job->without_room[trace.point].insert(chain.index);
     return nullptr;
@@ -303,8 +309,8 @@ void TraceTable::State::Compute(const std::shared_ptr<State>& state, const std::
                       .diagnostics = Diagnose(matrix, selection->quantities, superchains)});
     found->insert(found->end(), points.back().diagnostics.begin(), points.back().diagnostics.end());
   }
+  if (state->renewed && !points.empty()) state->renewed(id, points);  // while the job is not settled yet
   Keep(state, id, found);
-  if (state->renewed && !points.empty()) state->renewed(id, points);
   state->TellSettled(id);
 }
 

@@ -78,12 +78,14 @@ struct TracedChain {
 // each as many values as the shortest of these has.
 //
 // Bounds: a window of values for each chain; kMostChains chains of a point (the first that arrive); kMostValues values
-// of a job, shared evenly by its points (the point with the most chains drops its last one). Beyond kMostValuesInAll or
-// kMostJobs, the job that has got no values for longest is forgotten.
+// of a job and kMostValuesOfQuantity of each of its quantities, shared evenly by its points (the point with the most
+// chains drops its last one). Beyond kMostValuesInAll or kMostJobs, the job that has got no values for longest is
+// forgotten.
 class TraceTable {
  public:
   static constexpr size_t kMostChains = kMostTracedChains, kMostJobs = 4096;
-  static constexpr int64_t kMostValues = int64_t{1} << 21, kMostValuesInAll = int64_t{1} << 24;
+  static constexpr int64_t kMostValuesOfQuantity = int64_t{1} << 20;  // fit one reply
+  static constexpr int64_t kMostValues = int64_t{1} << 23, kMostValuesInAll = int64_t{1} << 25;
 
   // Called with the new diagnostics of all points of a job; on the executor, outside all locks.
   using Renewed = std::function<void(const std::string& job, const std::vector<PointDiagnosis>& points)>;
@@ -95,7 +97,8 @@ class TraceTable {
   ~TraceTable();
 
   // Adds the trace of a commit that was accepted at `at` (monotonic). Skips steps that the chain has already, and
-  // traces of other quantities than the job's first. A chain that ends as DIVERGED or FAILED is forgotten.
+  // traces of other quantities than the job's. If a trace has all of these and more, as a worker of a newer release may
+  // send, the job's traces begin anew with them. A chain that ends as DIVERGED or FAILED is forgotten.
   void Add(const ChainId& chain, const ChainTrace& trace, std::optional<ChainState> ends_as, absl::Duration at);
 
   // Forgets a chain that the server ends without averaging its draws, so that it does not hold back the stop rule.

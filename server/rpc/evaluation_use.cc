@@ -1,7 +1,6 @@
 #include "server/rpc/evaluation_use.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,8 +25,12 @@ absl::Status TakesDrawsOf(const v1::PredictRequest& request) {
 absl::Status TakeWeights(const v1::EvaluationOperation& evaluation, const v1::DrawSelection& selection,
                          DrawQuery* draws) {
   const v1::Evaluation& found = evaluation.evaluation();
-  if (draws->version == 0) draws->version = found.version();
-  if (draws->point.empty()) draws->point = found.point();
+  if (!draws->point.empty()) {
+    return InvalidFields({{"selection.point", "is that of the evaluation of selection.weights: leave it out"}});
+  }
+  draws->version = found.version();
+  draws->point = found.point();
+  draws->include_failed |= evaluation.request().selection().include_failed();
   std::vector<int32_t> chains;
   for (const v1::ChainWeight& chain : found.weights()) {
     const double weight = selection.pseudo_bma() ? chain.pseudo_bma() : chain.stacking();
@@ -68,21 +71,29 @@ absl::StatusOr<std::string> EvaluationNamed(const v1::PredictRequest& request) {
   return request.conformal();
 }
 
-void Conformal::AddTo(Prediction* prediction) const {
-  if (thresholds.empty()) return;
+absl::Status Conformal::AddTo(Prediction* prediction) const {
+  if (thresholds.empty()) return absl::OkStatus();
+  if (prediction->draws_used != draws_used) {
+    return WithReason(
+        absl::FailedPreconditionError(absl::StrCat("conformal: ", prediction->draws_used, " draws are left of the ",
+                                                   draws_used, " that the evaluation averaged: evaluate again")),
+        "TOO_FEW_DRAWS");
+  }
   const double threshold = ConformalThreshold(thresholds, level);
   if (const auto* classes = std::get_if<ClassScores>(&prediction->scores.of)) {
     for (const double probability : classes->mean_probability) {
       prediction->prediction_set.push_back(ConformalScoreOf(probability) <= threshold ? 1 : 0);
     }
-    return;
+    return absl::OkStatus();
   }
   const NumberScores& numbers = prediction->scores.numbers();
   for (size_t row = 0; row < numbers.mean.size(); ++row) {
-    const double half = threshold * std::sqrt(numbers.variance_aleatoric[row] + numbers.variance_epistemic[row]);
+    const double half =
+        ConformalHalfWidth(threshold, numbers.variance_aleatoric[row] + numbers.variance_epistemic[row]);
     prediction->interval.push_back(numbers.mean[row] - half);
     prediction->interval.push_back(numbers.mean[row] + half);
   }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Conformal> UseEvaluation(const v1::EvaluationOperation& evaluation, const v1::PredictRequest& request,
@@ -103,6 +114,9 @@ absl::StatusOr<Conformal> UseEvaluation(const v1::EvaluationOperation& evaluatio
   if (!conformal) {
     query->with_errors = false;  // the weights were fitted, too, which the errors would not count
     CHAINFLEET_RETURN_IF_ERROR(TakeWeights(evaluation, request.selection(), &query->draws));
+    if (query->kinds.empty()) {
+      CHAINFLEET_ASSIGN_OR_RETURN(query->kinds, KindsOf(evaluation.request().selection()));
+    }
     return Conformal();
   }
   if (found.conformal_thresholds_size() != kConformalLevels) return refuse(" had no calibration_dataset");
@@ -112,7 +126,8 @@ absl::StatusOr<Conformal> UseEvaluation(const v1::EvaluationOperation& evaluatio
   query->draws = std::move(draws);
   CHAINFLEET_ASSIGN_OR_RETURN(query->kinds, KindsOf(evaluation.request().selection()));
   return Conformal{{found.conformal_thresholds().begin(), found.conformal_thresholds().end()},
-                   request.conformal_level() == 0 ? kDefaultLevel : request.conformal_level()};
+                   request.conformal_level() == 0 ? kDefaultLevel : request.conformal_level(),
+                   found.draws_used()};
 }
 
 }  // namespace chainfleet

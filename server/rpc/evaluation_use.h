@@ -19,8 +19,11 @@ absl::StatusOr<std::string> EvaluationNamed(const v1::PredictRequest& request);
 struct Conformal {
   std::vector<double> thresholds;  // as Evaluation::conformal_thresholds; empty: none asked
   double level = 0;
+  int64_t draws_used = 0;  // by the evaluation
 
-  void AddTo(Prediction* prediction) const;
+  // FAILED_PRECONDITION / TOO_FEW_DRAWS unless the prediction averages the draws of the evaluation: a chain may have
+  // failed since, and draws may have been deleted.
+  absl::Status AddTo(Prediction* prediction) const;
 };
 
 // Changes `query` of `request` to use `evaluation`, which is of the caller's tenant. INVALID_ARGUMENT: it is of another

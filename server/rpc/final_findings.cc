@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "core/base/limits.h"
 #include "core/wire/types_wire.h"
 #include "server/rpc/job_render.h"
 
@@ -59,6 +58,7 @@ void FinalFindings::KeepTraces(const std::string& job, absl::Duration now, State
   }
   const std::string body = RenderTraces("", traces_->EveryTrace(job), traces_->QuantitiesOf(job)).SerializeAsString();
   DelayTraces(job, now, body.size());
+  if (static_cast<int64_t>(body.size()) > kMostRunningTraceBytes) return;
   // A refused change loses nothing: the next one has its values.
   writer->Write(change::KeepFindings{job, {{kRunningTraces, body}}}, [](const ApplyResult&) {});
 }
@@ -68,10 +68,10 @@ void FinalFindings::DelayTraces(const std::string& job, absl::Duration now, size
   traces_due_[job] = now + absl::Seconds(static_cast<double>(bytes) / limits::kTraceBytesPerSecond);
 }
 
-absl::Status FinalFindings::RestoreTraces(const std::string& job, const std::vector<ChainState>& states,
-                                          absl::Duration now) {
+absl::StatusOr<int64_t> FinalFindings::RestoreTraces(const std::string& job, const std::vector<ChainState>& states,
+                                                     absl::Duration now) {
   const absl::StatusOr<std::string> stored = store_->FindFinding(job, kRunningTraces);
-  if (absl::IsNotFound(stored.status())) return absl::OkStatus();
+  if (absl::IsNotFound(stored.status())) return 0;
   if (!stored.ok()) return stored.status();
   v1::Traces traces;
   if (!traces.ParseFromString(*stored)) return Damaged(job, kRunningTraces);
@@ -87,7 +87,7 @@ absl::Status FinalFindings::RestoreTraces(const std::string& job, const std::vec
                   .values = {chain.values().begin(), chain.values().end()}},
                  std::nullopt, now);
   }
-  return absl::OkStatus();
+  return static_cast<int64_t>(stored->size());
 }
 
 void FinalFindings::TellKept(const std::string& job) {

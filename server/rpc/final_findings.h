@@ -10,6 +10,7 @@
 
 #include "chainfleet/v1/jobs.pb.h"
 #include "core/base/executor.h"
+#include "core/base/limits.h"
 #include "core/base/mutex.h"
 #include "core/store/state_store/state_store.h"
 #include "server/control/dispatcher.h"
@@ -21,18 +22,23 @@ namespace chainfleet {
 // Thread-safe. The arguments outlive this object and the tasks that it leaves on the executor.
 class FinalFindings {
  public:
+  static constexpr int64_t kMostRunningTraceBytes = 16 * limits::kMiB;
+
   FinalFindings(Executor* executor, StateStore* store, TraceTable* traces)
       : executor_(executor), store_(store), traces_(traces) {}
 
   // For DispatcherOptions::on_job_end: stores the job's findings once its traces are settled.
   void OnJobEnd(const JobView& job, KeepFindings keep);
 
-  // Stores the traces of a job that runs, within limits::kTraceBytesPerSecond. `now`: monotonic.
+  // Stores the traces of a job that runs, within limits::kTraceBytesPerSecond, unless they take more than
+  // kMostRunningTraceBytes. `now`: monotonic.
   void KeepTraces(const std::string& job, absl::Duration now, StateWriter* writer);
 
   // Adds the stored traces of a job that runs to the table, except those of chains that diverged or failed. `states`:
-  // of its chains by index. REQUIRES: none of its commits was accepted yet. Blocks. DATA_LOSS; errors of the store.
-  absl::Status RestoreTraces(const std::string& job, const std::vector<ChainState>& states, absl::Duration now);
+  // of its chains by index. Returns the bytes read. REQUIRES: none of its commits was accepted yet. Blocks. DATA_LOSS;
+  // errors of the store.
+  absl::StatusOr<int64_t> RestoreTraces(const std::string& job, const std::vector<ChainState>& states,
+                                        absl::Duration now);
 
   // Runs `kept` on the executor once no findings of the job are being stored; at once if none are.
   void WhenKept(const std::string& job, std::function<void()> kept);

@@ -180,7 +180,7 @@ void PredictService::Send(PredictionCall call) {
   const auto answered = [answer = call.answer, failure = call.failure, budget = parts_.reply_budget, plan = call.plan,
                          conformal = std::move(call.conformal)](absl::StatusOr<Prediction> prediction) {
     if (!prediction.ok()) return failure.Fail(answer, prediction.status());
-    conformal.AddTo(&*prediction);
+    if (const absl::Status added = conformal.AddTo(&*prediction); !added.ok()) return failure.Fail(answer, added);
     v1::PredictResponse reply = ToProto(*prediction);
     if (plan->dataset) {
       reply.mutable_class_names()->Add(plan->dataset->class_names.begin(), plan->dataset->class_names.end());

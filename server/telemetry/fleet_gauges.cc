@@ -197,7 +197,7 @@ Kind MeansOfChains(const std::vector<const JobSummary*>& jobs) {
 }
 
 // The worst of a sweep point's deciding quantities, for which a stop rule would wait. A quantity without a judgement
-// counts as the worst possible; R-hat of a single chain is not a judgement.
+// counts as the worst possible, but for nested R-hat; R-hat of a single chain is not a judgement.
 struct Worst {
   double rhat = std::nan(""), nested = std::nan(""), bulk = std::nan(""), tail = std::nan(""), values = std::nan("");
   double seconds = 0;

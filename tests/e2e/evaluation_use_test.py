@@ -94,6 +94,7 @@ class EvaluationUse(unittest.TestCase):
         evaluation, found = self.evaluated(job, *asked)
         weights = {int(row["chain"].get("index", 0)): row["stacking"] for row in found["weights"]}
         self.assertAlmostEqual(sum(weights.values()), 1, places=9)
+        self.assertGreater(max(weights.values()) - min(weights.values()), 0.01, "equal weights would prove nothing")
 
         with self.subTest("the interval is mean and deviation by the threshold of the level"):
             sets = self.predict(job, "--conformal", evaluation, "--level", "0.8")
@@ -129,6 +130,7 @@ class EvaluationUse(unittest.TestCase):
             plain, _ = self.evaluated(job, "--dataset", "plane-test")
             self.refused("had no calibration_dataset", *predict, "--conformal", plain)
             self.refused("has no weights", *predict, "--weights", plain)
+            self.refused("leave it out", *predict, "--weights", evaluation, "--point", "0")
             other = self.finished(NUMBERS.replace("name: numbers", "name: other"))
             self.refused(f"is of job {job}", "predict", other, "--input", self.x_path, "--conformal", evaluation)
 

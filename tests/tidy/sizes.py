@@ -16,7 +16,7 @@ LONG_CLASSES = {
     ("server/predict/evaluation/evaluation.cc", "EvaluateCall"): 224,
     ("server/predict/evaluation/evaluation_operations.cc", "EvaluationOperations::State"): 179,
     ("server/predict/serving/batcher.cc", "Batcher::State"): 244,
-    ("server/predict/serving/predict_router.cc", "PredictCall"): 211,
+    ("server/predict/serving/predict_router.cc", "PredictCall"): 212,
     ("server/predict/serving/shard_queue.cc", "ShardQueue::State"): 306,
     ("server/rpc/front_door.cc", "FrontDoor::Connections"): 234,
     ("tests/server/control/garbage_orders_test.cc", "World"): 155,

@@ -12,7 +12,8 @@
 
 namespace chainfleet {
 
-// INVALID_ARGUMENT if the weights of so many chains from so many rows would take too long: rows x chains^2 is bounded.
+// INVALID_ARGUMENT if the weights of so many chains from so many rows would take too long: (rows + chains) x chains^2
+// is bounded.
 absl::Status CheckStacking(int64_t num_rows, int64_t num_chains);
 
 // Returns the bytes held for them. REQUIRES: CheckStacking.

@@ -1,7 +1,6 @@
 #include "server/predict/evaluation/conformal_rows.h"
 
 #include <algorithm>
-#include <cmath>
 #include <variant>
 
 #include "core/scores/conformal.h"
@@ -42,7 +41,7 @@ double TotalSize(const ClassRows& average, double threshold) {
 
 double TotalSize(const NumberRows& average, double threshold) {
   double size = 0;
-  for (const double variance : average.variance) size += 2 * threshold * std::sqrt(variance);
+  for (const double variance : average.variance) size += 2 * ConformalHalfWidth(threshold, variance);
   return size;
 }
 

@@ -204,6 +204,18 @@ absl::Status CheckEnough(const PinnedDraws& draws, int64_t readable, int64_t nee
       "TOO_FEW_DRAWS");
 }
 
+absl::Status CheckShares(const PinnedDraws& draws, const ChainShares& shares) {
+  for (const auto& [index, share] : shares) {
+    const auto is_it = [index = index](const ChainDraws& chain) { return chain.chain.index == index; };
+    if (std::ranges::any_of(draws.chains, is_it)) continue;
+    return WithReason(
+        absl::FailedPreconditionError(absl::StrCat("chain ", index, " of job ", draws.plan->job, " has weight ", share,
+                                                   " and no readable draws: evaluate again, or choose other chains")),
+        "TOO_FEW_DRAWS");
+  }
+  return absl::OkStatus();
+}
+
 int64_t NumDraws(const PinnedDraws& draws) { return NumDraws(draws.chains); }
 
 int64_t NumDraws(const std::vector<ChainDraws>& chains) {

@@ -62,6 +62,7 @@ class PredictCall final : public PinnedCall<Prediction> {
     CHAINFLEET_RETURN_IF_ERROR(CheckShape(*inputs_, *draws().plan));
     if (!query_.rows_are_checked) CHAINFLEET_RETURN_IF_ERROR(CheckRows(*inputs_));
     CHAINFLEET_RETURN_IF_ERROR(CheckEnough(draws(), NumDraws(draws()), query_.min_draws));
+    CHAINFLEET_RETURN_IF_ERROR(CheckShares(draws(), query_.draws.shares));
     CHAINFLEET_RETURN_IF_ERROR(CheckQuantiles(query_.quantiles, *draws().plan));
     const bool one_chain = query_.with_errors && draws().chains.size() == 1;
     const int64_t num_draws = NumDraws(draws());

@@ -9,7 +9,8 @@
 
 namespace chainfleet {
 
-// Weights by chain index, not negative. Chains that are not named have weight 0. Empty: draws count as they are.
+// Weights by chain index, not negative. Chains that are not named have weight 0. A query without any leaves draws as
+// they count.
 using ChainShares = std::map<int32_t, double>;
 
 // Scales the sums and members of each chain, over all its kinds, so that their weights sum to the chain's share. Chains

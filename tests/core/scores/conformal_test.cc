@@ -35,6 +35,8 @@ TEST(Conformal, ScoresNumbersByDeviations) {
   EXPECT_EQ(ConformalScoreOf(-1, 1, 4), 1);
   EXPECT_EQ(ConformalScoreOf(1, 1, 0), 0);
   EXPECT_TRUE(std::isinf(ConformalScoreOf(2, 1, 0)));
+  EXPECT_EQ(ConformalHalfWidth(3, 4), 6);
+  EXPECT_TRUE(std::isinf(ConformalHalfWidth(std::numeric_limits<double>::infinity(), 0)));
 }
 
 // The share covered, averaged over calibration sets, is ceil((n + 1) level) / (n + 1) for scores without ties: at least

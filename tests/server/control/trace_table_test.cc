@@ -226,6 +226,23 @@ TEST_F(TraceTableTest, WatchesTheFirstChainsOfAPoint) {
   EXPECT_THAT(heard_[0].without_room, ElementsAre(most, most + 1, most + 2));
 }
 
+// Workers of a newer release may trace more.
+TEST_F(TraceTableTest, BeginsAnewWhenATraceHasAllQuantitiesAndMore) {
+  const auto add = [&](const std::vector<std::string>& quantities, int64_t step) {
+    const std::vector<double> values(quantities.size(), static_cast<double>(step));
+    table_.Add({"job-a", 0}, {.point = 0, .quantities = quantities, .steps = {step}, .values = values}, std::nullopt,
+               {});
+  };
+  add({"energy", "norm"}, 1);
+  add({"energy"}, 2);
+  EXPECT_THAT(table_.QuantitiesOf("job-a"), ElementsAre("energy", "norm")) << "an older worker's is left out";
+  add({"energy", "norm", "theta[0]"}, 3);
+  EXPECT_THAT(table_.QuantitiesOf("job-a"), ElementsAre("energy", "norm", "theta[0]"));
+  const auto traces = table_.TracesOf("job-a", "energy");
+  ASSERT_TRUE(traces.ok()) << traces.status();
+  EXPECT_THAT(traces->at(0).steps, ElementsAre(3));
+}
+
 TEST_F(TraceTableTest, PointsShareTheRoomOfTheirJob) {
   const auto add = [&](int32_t chain, int32_t point, int64_t first, std::optional<ChainState> ends_as = std::nullopt) {
     constexpr int kQuantities = kMostTraceQuantities;

@@ -97,7 +97,7 @@ int64_t PageOf(const google::protobuf::Message& item) {
 v1::Traces LargestTraces() {
   // All of a job's values are of one quantity or more; the energy is always one of two.
   std::vector<TracedChain> chains;
-  for (int64_t i = 0; i < TraceTable::kMostValues / 2 / 1000; ++i) {
+  for (int64_t i = 0; i < TraceTable::kMostValuesOfQuantity / 1000; ++i) {
     chains.push_back({static_cast<int32_t>(i), 255, std::vector<int64_t>(1000, limits::kMaxStepsPerChain / 1000),
                       std::vector<double>(1000, 0.1)});
   }

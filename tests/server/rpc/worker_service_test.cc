@@ -137,7 +137,7 @@ TEST_F(WorkerServiceTest, TracesOfARunningJobSurviveTheServersMemory) {
   const std::string& job = grant.chain.job;
   const auto restore = [&](ChainState state, TraceTable* table) {
     FinalFindings findings(threads_.get(), state_.get(), table);
-    const absl::Status restored = findings.RestoreTraces(job, {state}, absl::Seconds(7));
+    const absl::StatusOr<int64_t> restored = findings.RestoreTraces(job, {state}, absl::Seconds(7));
     WaitForDiagnostics();
     return restored;
   };
@@ -176,7 +176,7 @@ TEST_F(WorkerServiceTest, TracesOfARunningJobSurviveTheServersMemory) {
   EXPECT_EQ(newest.Of(job).at(0).values, 6);
 
   ASSERT_TRUE(coordinator_.writer().Commit({change::KeepFindings{job, {{"traces while running", "no message"}}}}).ok());
-  EXPECT_TRUE(absl::IsDataLoss(restore(ChainState::kLeased, &nothing)));
+  EXPECT_TRUE(absl::IsDataLoss(restore(ChainState::kLeased, &nothing).status()));
 }
 
 TEST_F(WorkerServiceTest, DrawsAreStoredCommittedListedAndReadBack) {

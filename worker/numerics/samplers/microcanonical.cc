@@ -30,17 +30,16 @@ TurnScalars TurnBy(double way, double length, double product, double square, dou
           (dimension - 1) * (turned - std::numbers::ln2 + std::log(size))};
 }
 
-// `square_of(row)`: |grad U|^2.
-template <typename SquareOf>
+// `squares`: |grad U|^2 of each row.
 std::vector<TurnScalars> Turns(const StepInputs& inputs, const std::vector<MicrocanonicalRow>& rows, double part,
-                               bool is_first, Microcanonical at, SquareOf square_of,
+                               bool is_first, Microcanonical at, const std::vector<double>& squares,
                                std::vector<MicrocanonicalMove>* moves) {
   const auto products = RunPass(Pass::kDot, {at.velocity, at.gradient}, inputs.chains, [](int64_t, float*) {});
   const auto dimension = static_cast<double>(at.theta->layout().num_parameters());
   std::vector<TurnScalars> turns(rows.size());
   for (size_t row = 0; row < rows.size(); ++row) {
     if (!inputs.chains[row].active) continue;
-    turns[row] = TurnBy(part * rows[row].step, is_first ? rows[row].length : 1, products[row].sum, square_of(row),
+    turns[row] = TurnBy(part * rows[row].step, is_first ? rows[row].length : 1, products[row].sum, squares[row],
                         dimension, inputs.chains[row].temperature);
     (*moves)[row].energy_error += turns[row].kinetic;
     (*moves)[row].finite = (*moves)[row].finite && std::isfinite(turns[row].kinetic);
@@ -78,15 +77,13 @@ std::vector<MicrocanonicalMove> MoveMicrocanonically(const StepInputs& inputs,
                                                      const std::vector<MicrocanonicalRow>& rows, Microcanonical from,
                                                      Microcanonical to) {
   std::vector<MicrocanonicalMove> moves(rows.size());
-  EnergyAndSquare found;
-  const auto found_square = [&](size_t row) { return found.gradient[row].sum; };
+  std::vector<double> squares;
+  for (const MicrocanonicalRow& row : rows) squares.push_back(row.square);
+  Late<double> energy;
   for (const double part : {kOuter, 1 - 2 * kOuter}) {
     const bool is_first = part == kOuter;
     const Microcanonical at = is_first ? from : to;
-    const auto turns = is_first
-                           ? Turns(
-                                 inputs, rows, part, true, at, [&](size_t row) { return rows[row].square; }, &moves)
-                           : Turns(inputs, rows, part, false, at, found_square, &moves);
+    const auto turns = Turns(inputs, rows, part, is_first, at, squares, &moves);
     SeeFinite(RunPass(Pass::kTurn, {to.theta, to.velocity, at.theta, at.velocity, at.gradient}, inputs.chains,
                       [&](int64_t row, float* s) {
                         s[0] = static_cast<float>(turns[row].keep);
@@ -94,9 +91,11 @@ std::vector<MicrocanonicalMove> MoveMicrocanonically(const StepInputs& inputs,
                         s[2] = static_cast<float>(rows[row].step / 2);
                       }),
               &moves);
-    found = WholeGradient(inputs, to.theta, to.gradient);
+    EnergyAndSquare found = WholeGradient(inputs, to.theta, to.gradient);
+    energy = std::move(found.energy);
+    for (size_t row = 0; row < rows.size(); ++row) squares[row] = found.gradient[row].sum;
   }
-  const auto turns = Turns(inputs, rows, kOuter, false, to, found_square, &moves);
+  const auto turns = Turns(inputs, rows, kOuter, false, to, squares, &moves);
   const auto dimension = static_cast<double>(to.theta->layout().num_parameters());
   const auto refreshed = RunPass(
       Pass::kRefresh, {to.velocity, to.gradient}, inputs.chains,
@@ -112,8 +111,8 @@ std::vector<MicrocanonicalMove> MoveMicrocanonically(const StepInputs& inputs,
   for (size_t row = 0; row < moves.size(); ++row) {
     if (!inputs.chains[row].active) continue;
     MicrocanonicalMove& move = moves[row];
-    move.energy = found.energy[row];
-    move.square = found_square(row);
+    move.energy = energy[row];
+    move.square = squares[row];
     move.length = std::sqrt(refreshed[row].sum);
     move.energy_error += (move.energy - rows[row].energy) / inputs.chains[row].temperature;
     move.finite = move.finite && std::isfinite(move.energy_error);

@@ -56,10 +56,10 @@ int64_t StepsOfTuner(const MileSpec& spec) { return spec.warm_up_steps * 9 / 10;
 int64_t FirstOfPart2(const MileSpec& spec) { return spec.warm_up_steps * 8 / 10; }
 
 // Takes the new state in the active rows.
-void Take(const std::vector<ChainStep>& chains, Microcanonical from, Microcanonical to) {
+void Take(const std::vector<ChainStep>& chains, Microcanonical moved, Microcanonical state) {
   const bool all = std::ranges::all_of(chains, &ChainStep::active);
   for (const auto& [old, fresh] :
-       {std::pair(to.theta, from.theta), {to.velocity, from.velocity}, {to.gradient, from.gradient}}) {
+       {std::pair(state.theta, moved.theta), {state.velocity, moved.velocity}, {state.gradient, moved.gradient}}) {
     if (all) std::swap(*old, *fresh);  // a copy of a large network costs as much as a turn
     for (size_t row = 0; !all && row < chains.size(); ++row) {
       if (chains[row].active) old->CopyRow(static_cast<int64_t>(row), *fresh);

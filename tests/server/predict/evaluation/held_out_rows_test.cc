@@ -13,8 +13,8 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::SizeIs;
 using testing::Names;
+using ::testing::SizeIs;
 using World = testing::EvaluationWorld;
 
 // Chain 0 gives row 0's label .7 and row 1's .3, chain 1 .2 and .8, whatever the draw.
@@ -98,12 +98,12 @@ TEST(Evaluation, CalibratesConformalIntervals) {
 }
 
 TEST(Evaluation, RefusesToStackTooManyRowsTimesChains) {
-  World world(ByChain, std::nullopt, std::vector<int64_t>(4000, 1));
+  World world(ByChain, std::nullopt, std::vector<int64_t>(800, 1));
   world.AddDataset("data", {std::vector<int32_t>(40)});
   const absl::StatusOr<Evaluation> result =
       world.Evaluate(EvaluateQuery{.draws = {.job = "job"}, .dataset = "data", .stacking_dataset = "data"});
   EXPECT_TRUE(absl::IsInvalidArgument(result.status())) << result.status();
-  EXPECT_THAT(std::string(result.status().message()), HasSubstr("at most 33"));
+  EXPECT_THAT(std::string(result.status().message()), HasSubstr("at most 38"));
 }
 
 }  // namespace

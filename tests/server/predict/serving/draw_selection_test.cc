@@ -142,6 +142,16 @@ TEST(CheckDataset, TakesTheJobsShapeWithRowsAlone) {
   EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("digits"), HasSubstr("[3, 2]"), HasSubstr("[2, 3]")));
 }
 
+TEST(CheckShares, NeedsDrawsOfEachChainWithAWeight) {
+  PinnedDraws draws = DrawsOf({kTheta});
+  draws.chains[1].chain.index = 4;
+  EXPECT_TRUE(CheckShares(draws, {}).ok());
+  EXPECT_TRUE(CheckShares(draws, {{0, 0.5}, {4, 0.5}}).ok());
+  const absl::Status status = CheckShares(draws, {{0, 0.5}, {1, 0.5}});
+  EXPECT_EQ(ReasonOf(status), "TOO_FEW_DRAWS");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("chain 1 of job job-aaaaaa has weight 0.5"));
+}
+
 TEST(CheckEnough, NeedsWhatIsAskedAndAtLeastOne) {
   const PinnedDraws draws = DrawsOf({kTheta});
   EXPECT_TRUE(CheckEnough(draws, 3, 3).ok());

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <vector>
 
@@ -75,6 +76,21 @@ double EnergyVariance(double eps, double length) {
     for (const MicrocanonicalMove& move : moves) sum += move.energy_error * move.energy_error / kSize;
   }
   return sum / (kSteps * kRows);
+}
+
+// The first turn of a step takes it from the step before; the gradient of |x|^2 / 2 is x.
+TEST(MileDynamics, KnowTheSquareOfTheGradient) {
+  const auto potential = MakeGaussianPotential(GaussianPotential{kSize, 1.0}, Coordinates(), Device{});
+  MileSpec spec = WarmUp(0);
+  spec.initial_step = 0.5;
+  spec.decoherence_length = 3;
+  KernelRows chains(Mile{spec}, potential.get(), 0, 2, 3, 1e-3);
+  for (int step = 0; step < 5; ++step) chains.Step();
+  for (int64_t row = 0; row < 2; ++row) {
+    const float* x = chains.state().arenas[0].row(row);
+    const double square = std::inner_product(x, x + kSize, x, 0.0);
+    EXPECT_NEAR(chains.state().numbers[row][kSquareNumber], square, 1e-5 * square);
+  }
 }
 
 TEST(MileTuner, ReachesItsEnergyVariance) {

@@ -5,6 +5,7 @@ import random
 import unittest
 
 import fleet as fleets
+import public_client  # noqa: F401, first: it says where the next one is
 import numpy
 
 NUMBERS = """

@@ -33,8 +33,10 @@ struct Bounds {
   double most = std::numeric_limits<double>::infinity();
   bool open_least = false, open_most = false;
   bool or_default = false;  // a message without the value means the default
-  bool if_any = false;      // for a struct with any(), a list or a bool: stored only if any() holds, not empty, or true
-  bool required = false;    // a stored record without the value is damaged
+  // For a struct with any(), a list, a bool or an enum: stored only if any() holds, not empty, true, or not the
+  // default.
+  bool if_any = false;
+  bool required = false;  // a stored record without the value is damaged
 };
 constexpr Bounds Above(double value) { return {.least = value, .open_least = true}; }
 constexpr Bounds AtLeast(double value) { return {.least = value}; }

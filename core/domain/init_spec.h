@@ -12,6 +12,12 @@
 
 namespace chainfleet {
 
+enum class WeightsFormat { kSafetensors };
+inline std::initializer_list<const char*> EnumNames(WeightsFormat) {
+  static constexpr std::initializer_list<const char*> kNames = {"safetensors"};
+  return kNames;
+}
+
 // theta_a always starts at theta, and momentum at 0. At most one of `theta`, `model` and `weights` is given.
 struct InitSpec {
   // Values in layout order: one number for every coordinate, [D] for every chain, or [K, D] row by row, where chain i
@@ -22,12 +28,14 @@ struct InitSpec {
   // Names of stored files of parameters: chain i starts at file i mod K. In a submission they may be URIs, which the
   // names of the stored files replace.
   std::vector<std::string> weights;
+  WeightsFormat format = WeightsFormat::kSafetensors;  // of these files
   bool any() const { return !theta.empty() || perturb > 0 || model || !weights.empty(); }
   static void Fields(auto& self, auto&& visit) {
     visit("theta", self.theta);
     visit("perturb", self.perturb, AtLeast(0));
     visit("model", self.model, IfAny());
     visit("weights", self.weights, IfAny());
+    visit("format", self.format, IfAny());
   }
   bool operator==(const InitSpec&) const = default;
 };

@@ -25,6 +25,14 @@
 
 namespace chainfleet {
 
+// `posterior`: all chains of a point sample one posterior. `sbc`: each samples one of its own, with targets simulated
+// from a draw of the prior (Talts et al. 2018).
+enum class JobKind { kPosterior, kSbc };
+inline std::initializer_list<const char*> EnumNames(JobKind) {
+  static constexpr std::initializer_list<const char*> kNames = {"posterior", "sbc"};
+  return kNames;
+}
+
 // `reshuffle`: a keyed permutation per data epoch without the N mod n tail. `independent`: n indices with
 // replacement.
 enum class Minibatches { kReshuffle, kIndependent };
@@ -69,6 +77,7 @@ struct Collect {
 };
 
 struct JobSpec {
+  JobKind kind = JobKind::kPosterior;
   std::string name;
   ModelSpec model;
   std::string dataset;  // name; empty for analytic potentials
@@ -96,6 +105,7 @@ struct JobSpec {
   std::optional<int64_t> trace_every;  // steps; none: the newest kTraceWindow values cover the whole run
   // Visits all fields but the data set and the choices of model, prior, sampler and schedule.
   static void Fields(auto& self, auto&& visit) {
+    visit("kind", self.kind, IfAny());
     visit("name", self.name);
     visit("temperature", self.temperature);
     visit("batch_size", self.batch_size);

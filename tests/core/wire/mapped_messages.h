@@ -43,6 +43,8 @@ absl::StatusOr<T> AsStatusOr(T value) {
 // Sets the names that a job file may use where the contract has `string`.
 inline void FixWords(v1::JobSpec* spec, RandomMessage* random) {
   spec->clear_preset();  // the server fills in presets before it reads a spec
+  spec->set_kind(random->Below(2) == 0 ? "posterior" : "sbc");
+  spec->mutable_init()->set_format("safetensors");
   spec->set_minibatches(random->Below(2) == 0 ? "reshuffle" : "independent");
   spec->set_precision(random->Below(2) == 0 ? "float32" : "tf32");
   for (std::string& kind : *spec->mutable_collect()->mutable_kinds()) {

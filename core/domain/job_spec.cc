@@ -40,9 +40,10 @@ void RequireFiniteNotNegative(const std::string& path, double value, Violations*
     violations->push_back({path, absl::StrCat("must be finite and not negative, is ", value)});
 }
 
-// False if the sampler can draw around the point where a chain starts.
+// False if the sampler can draw around the point where a chain starts, or from given snapshots.
 bool NeedsTraining(const SamplerSpec& sampler) {
-  return !std::holds_alternative<McDropoutSpec>(sampler.kind) && !std::holds_alternative<LaplaceSpec>(sampler.kind);
+  return !std::holds_alternative<McDropoutSpec>(sampler.kind) && !std::holds_alternative<LaplaceSpec>(sampler.kind) &&
+         !AveragesSnapshots(sampler);
 }
 
 int NumStarts(const InitSpec& init) {
@@ -53,7 +54,11 @@ int NumStarts(const InitSpec& init) {
 void ValidateWithoutTraining(const JobSpec& spec, Violations* violations) {
   const std::string path = spec.num_epochs ? "num_epochs" : "num_steps";
   if (NeedsTraining(spec.sampler)) {
-    violations->push_back({path, "must be at least 1: only laplace and mc_dropout draw without training, is 0"});
+    violations->push_back(
+        {path, "must be at least 1: only laplace, mc_dropout, swa and swag draw without training, is 0"});
+  } else if (AveragesSnapshots(spec.sampler) && spec.init.weights.empty()) {
+    violations->push_back({path, absl::StrCat("0 needs files of draws in init.weights, whose Gaussian ",
+                                              spec.sampler.name(), " draws from")});
   } else if (NumStarts(spec.init) == 0) {
     violations->push_back({path, "0 needs a trained start: give init.weights, init.model or init.theta"});
   }
@@ -492,6 +497,7 @@ absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset, const
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForSize(spec.init, NumParameters(parameters))));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateWeights(weights, parameters)));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateVariances(spec, weights)));
+  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateSnapshots(spec, weights)));
   const int64_t bytes = EstimateChainBytes(spec, input_shape, num_classes, stored);
   if (bytes <= limits::kMaxChainBytes) return absl::OkStatus();
   const auto gib = [](int64_t n) { return static_cast<double>(n) / static_cast<double>(1024 * limits::kMiB); };

@@ -66,12 +66,15 @@ std::vector<FieldViolation> WithoutMatch(const std::vector<std::string>& pattern
   return violations;
 }
 
+constexpr std::string_view kDraws = "theta/";
+
+bool HasDraws(const TensorSignature& tensor) { return tensor.name.starts_with(kDraws) && !tensor.shape.empty(); }
+
 // Returns the tensors of one draw if `tensors` are those of a chain's draws, "theta/NAME" [draw, ...]; else `tensors`.
 std::vector<TensorSignature> OfOneDraw(const std::vector<TensorSignature>& tensors) {
-  constexpr std::string_view kDraws = "theta/";
   std::vector<TensorSignature> drawn;
   for (const TensorSignature& tensor : tensors) {
-    if (!tensor.name.starts_with(kDraws) || tensor.shape.empty()) continue;
+    if (!HasDraws(tensor)) continue;
     drawn.push_back({tensor.name.substr(kDraws.size()), tensor.type, {tensor.shape.begin() + 1, tensor.shape.end()}});
   }
   return drawn.empty() ? tensors : drawn;
@@ -109,6 +112,11 @@ std::string WhyUnread(const std::vector<TensorSignature>& inputs, const std::vec
   const std::string rows = inputs.size() > 1 ? absl::StrCat(" in rows ", Render({"", kFloat, wanted})) : "";
   return absl::StrCat("the network takes ", absl::StrJoin(names, " and "), rows, ", the data set has ",
                       Render({"", kFloat, row}));
+}
+
+int64_t NumDrawsOf(const std::vector<TensorSignature>& tensors) {
+  const auto drawn = std::ranges::find_if(tensors, HasDraws);
+  return drawn == tensors.end() ? 0 : drawn->shape.front();
 }
 
 std::string WhyNoStart(const std::vector<TensorSignature>& tensors, const std::vector<ParameterShape>& parameters) {

@@ -67,6 +67,9 @@ absl::StatusOr<std::vector<ParameterShape>> ParametersOf(const NetworkSignature&
                                                          const std::string& path,
                                                          const std::vector<std::string>& sample = {});
 
+// Returns the number of draws in a file of a chain's draws, "theta/NAME" [draw, ...]; 0 for other files.
+int64_t NumDrawsOf(const std::vector<TensorSignature>& tensors);
+
 // Returns why a chain of a network with `parameters` cannot start at a file with `tensors`, or "". The file has every
 // parameter but those of the likelihood, as floating-point numbers of its shape, and no other tensor called `weight` or
 // `bias`. Further tensors, such as buffers, do not matter.

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/saturating.h"
+#include "core/domain/network_signature.h"
 
 namespace chainfleet {
 namespace {
@@ -120,6 +121,22 @@ Violations Validate(const LaplaceSpec& laplace, const JobSpec& spec) {
 }
 
 }  // namespace
+
+bool AveragesSnapshots(const SamplerSpec& sampler) {
+  return std::holds_alternative<SwaSpec>(sampler.kind) || std::holds_alternative<SwagSpec>(sampler.kind);
+}
+
+std::vector<FieldViolation> ValidateSnapshots(const JobSpec& spec, const std::vector<StoredModel>& weights) {
+  Violations violations;
+  if (!AveragesSnapshots(spec.sampler) || spec.num_epochs.value_or(spec.num_steps.value_or(1)) > 0) return violations;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (NumDrawsOf(weights[i].signature->parameters) > 0) continue;
+    violations.push_back({absl::StrCat("init.weights[", i, "]"),
+                          absl::StrCat(weights[i].name, " has one network, a job of 0 steps averages several: give ",
+                                       "a file of draws, theta/NAME [draw, ...]")});
+  }
+  return violations;
+}
 
 std::vector<FieldViolation> ValidatePostHoc(const JobSpec& spec) {
   if (const auto* dropout = std::get_if<McDropoutSpec>(&spec.sampler.kind)) return Validate(*dropout, spec);

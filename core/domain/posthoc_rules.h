@@ -1,4 +1,4 @@
-// The requirements of mc_dropout and laplace, which derive networks from a trained one, on the rest of a job.
+// The requirements of samplers that derive networks from trained ones on the rest of a job.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,18 @@
 #include "core/base/status.h"
 #include "core/domain/job_spec.h"
 #include "core/domain/parameter_shape.h"
+#include "core/domain/stored_model.h"
 
 namespace chainfleet {
 
 inline constexpr int64_t kMaxFullCurvatureParameters = 4096;  // a matrix of 128 MiB, and its factor
+
+// True for swa and swag, which average snapshots of a training run. The draws in a file of init.weights are snapshots,
+// too, before those of the job's own steps.
+bool AveragesSnapshots(const SamplerSpec& sampler);
+
+// Returns a violation for each file of init.weights without draws if such a sampler takes no steps of its own.
+std::vector<FieldViolation> ValidateSnapshots(const JobSpec& spec, const std::vector<StoredModel>& weights);
 
 // Checks without shapes. REQUIRES: `spec.model` has passed Validate. Other samplers have no violations.
 std::vector<FieldViolation> ValidatePostHoc(const JobSpec& spec);

@@ -1,7 +1,7 @@
-// Gradients of chains per second where all chains run as one batch and sample the last layer of an exported network:
-// whole networks in each step, and over kept features. A tool for people; it keeps no promise.
+// Gradients of chains per second of an exported network: chains one by one, as one batch, and as one batch that samples
+// the last layer alone, of whole networks and over kept features. A tool for people; it keeps no promise.
 //
-//   frozen_rate NAME CHAINS [DEVICE]     a network of tests/data/exported: vit 16 cpu
+//   frozen_rate NAME CHAINS [DEVICE [BATCH [THREADS]]]     a network of tests/data/exported: vit 16 cpu 128 1
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +17,7 @@
 namespace chainfleet {
 namespace {
 
-constexpr int64_t kRows = 512, kBatch = 128;
+constexpr int64_t kRows = 512;
 constexpr int kRounds = 15;
 
 double Median(std::vector<double> values) {
@@ -29,14 +29,16 @@ using Data = std::shared_ptr<const ResidentDataset>;
 
 class Rate {
  public:
-  Rate(const std::shared_ptr<const StoredNetwork>& network, const Data& data, Device device, int64_t chains)
+  Rate(const std::shared_ptr<const StoredNetwork>& network, const Data& data, Device device, int64_t chains,
+       int64_t batch, ChainBatching batching = ChainBatching::kTogether)
       : layout_(std::make_shared<const Layout>(network->shape().parameters)),
         potential_(MakeEagerPotential(network->shape(), layout_, data,
                                       {data->description().normalisation, {}, 25, CategoricalLikelihood(), {}}, device,
-                                      ChainBatching::kTogether, network)),
+                                      batching, network)),
         theta_(layout_, device),
         gradient_(layout_, device),
-        ids_(SomeIds(chains, kBatch, kRows)),
+        batch_(batch),
+        ids_(SomeIds(chains, batch, kRows)),
         energy_(static_cast<size_t>(chains)) {
     const ThetaArena some = RandomTheta(layout_, chains);
     for (int64_t row = 0; row < chains; ++row) {
@@ -50,7 +52,7 @@ class Rate {
   // Chain-steps per second of one batch; the energies wait for it.
   double Step() {
     const absl::Duration start = clock_.Monotonic();
-    potential_->Evaluate(theta_, {ids_.data(), kBatch}, &gradient_, energy_.data());
+    potential_->Evaluate(theta_, {ids_.data(), batch_}, &gradient_, energy_.data());
     return static_cast<double>(energy_.size()) / absl::ToDoubleSeconds(clock_.Monotonic() - start);
   }
 
@@ -59,30 +61,43 @@ class Rate {
   const std::shared_ptr<const Layout> layout_;
   const std::unique_ptr<Potential> potential_;
   ThetaArena theta_, gradient_;
+  const int64_t batch_;
   const std::vector<int64_t> ids_;
   std::vector<double> energy_;
 };
 
-int Main(const std::string& name, int64_t chains, const std::string& device) {
-  CHAINFLEET_CHECK(InitializeDevice(device, 1).ok());
+int Main(const std::string& name, int64_t chains, const std::string& device, int64_t batch, int threads) {
+  CHAINFLEET_CHECK(InitializeDevice(device, threads).ok());
   const auto& files = ExportedFiles();
   const auto file = std::ranges::find(files, name, &ExportedFile::name);
   CHAINFLEET_CHECK(file != files.end()) << "no network " << name;
   const Device where = *ParseDevice(device);
   const auto head = file->LoadHead(device);
   const Data data = file->Data(kRows);
-  Rate over_features(head, data, where, chains),
-      whole(std::make_shared<const WithoutFeatures>(head), data, where, chains);
-  std::vector<double> rates, rates_of_whole, ratios;
+  const auto all = file->Load(device);
+  Rate one_by_one(all, data, where, chains, batch, ChainBatching::kApart), together(all, data, where, chains, batch),
+      without_features(std::make_shared<const WithoutFeatures>(head), data, where, chains, batch),
+      over_features(head, data, where, chains, batch);
+  const std::vector<std::pair<const char*, Rate*>> rates = {{"one by one", &one_by_one},
+                                                            {"as one batch", &together},
+                                                            {"last layer as one batch", &without_features},
+                                                            {"the same over kept features", &over_features}};
+  std::vector<std::vector<double>> seen(rates.size()), ratios(rates.size());
   for (int round = -1; round < kRounds; ++round) {  // the first one warms up
-    const double before = whole.Step(), after = over_features.Step();
-    if (round < 0) continue;
-    rates_of_whole.push_back(before);
-    rates.push_back(after);
-    ratios.push_back(after / before);
+    std::vector<double> of_round;
+    for (const auto& rate : rates) of_round.push_back(rate.second->Step());
+    for (size_t i = 0; round >= 0 && i < rates.size(); ++i) {
+      seen[i].push_back(of_round[i]);
+      ratios[i].push_back(of_round[i] / of_round[i / 2 * 2]);
+    }
   }
-  std::printf("%s, %s, %ld chains: %.0f chain-steps/s without features, %.0f with them, ratio %.2f\n", name.c_str(),
-              device.c_str(), static_cast<long>(chains), Median(rates_of_whole), Median(rates), Median(ratios));
+  std::printf("%s, %s, %ld chains, batches of %ld, %d threads: chain-steps/s", name.c_str(), device.c_str(),
+              static_cast<long>(chains), static_cast<long>(batch), threads);
+  for (size_t i = 0; i < rates.size(); ++i) {
+    std::printf("%s %.0f %s", i == 0 ? "" : ",", Median(seen[i]), rates[i].first);
+    if (i % 2 == 1) std::printf(" (%.2f times)", Median(ratios[i]));
+  }
+  std::printf("\n");
   return 0;
 }
 
@@ -90,7 +105,10 @@ int Main(const std::string& name, int64_t chains, const std::string& device) {
 }  // namespace chainfleet
 
 int main(int argc, char** argv) {
-  if (argc >= 3) return chainfleet::Main(argv[1], std::atol(argv[2]), argc > 3 ? argv[3] : "cpu");
-  std::fprintf(stderr, "usage: frozen_rate NAME CHAINS [DEVICE]\n");
+  if (argc >= 3) {
+    return chainfleet::Main(argv[1], std::atol(argv[2]), argc > 3 ? argv[3] : "cpu",
+                            argc > 4 ? std::atol(argv[4]) : 128, argc > 5 ? std::atoi(argv[5]) : 1);
+  }
+  std::fprintf(stderr, "usage: frozen_rate NAME CHAINS [DEVICE [BATCH [THREADS]]]\n");
   return 1;
 }

@@ -58,8 +58,8 @@ struct ExportedFile {
   bool is_mixed = false;  // has inputs of several types, side by side
 
   std::string Read() const { return ReadExportedData(name + ".pt2"); }
-  std::shared_ptr<const StoredNetwork> Load() const {
-    auto network = ExportedNetwork::Load(ExportedModelOf(Read()), input_shape, outputs, at::kCPU);
+  std::shared_ptr<const StoredNetwork> Load(const std::string& device = "cpu") const {
+    auto network = ExportedNetwork::Load(ExportedModelOf(Read()), input_shape, outputs, at::Device(device));
     CHAINFLEET_CHECK(network.ok()) << network.status().ToString();
     return *std::move(network);
   }

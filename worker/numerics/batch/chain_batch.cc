@@ -84,6 +84,8 @@ class KernelBatch final : public ChainBatch {
     if (Find(index) != rows_.end()) return absl::AlreadyExistsError("chain " + who + " is in this batch already");
     Row row{.chain = index};
     CHAINFLEET_ASSIGN_OR_RETURN(row.stored, StoredDraws::Read(weights, plan_->spec, draw_tensors_, steps_.total_steps));
+    StoredDraws snapshots;
+    if (std::holds_alternative<Swag>(kernel_)) std::swap(snapshots, row.stored);
     row.first_report = FirstReportStep(index, layout().num_parameters(), device_, steps_.training_steps);
     std::optional<Checkpoint> checkpoint;
     if (resume_point) {
@@ -103,6 +105,7 @@ class KernelBatch final : public ChainBatch {
             auto start, StartOfChain(layout(), plan_->spec.init, index, KeyOf(index), weights, module_.get()));
         state_.theta().WriteRow(r, start);
         std::visit([&](const auto& kernel) { kernel.InitRow(&state_, r); }, kernel_);
+        if (snapshots.size() > 0) Average(snapshots, r, std::move(start));
       }
       rows_.push_back(std::move(row));
       return absl::OkStatus();
@@ -256,6 +259,17 @@ class KernelBatch final : public ChainBatch {
     std::vector<std::string> names = names_;
     if (held_) names.push_back("held");
     return names;
+  }
+
+  // Takes the draws of a file as snapshots, then starts at `start`.
+  void Average(const StoredDraws& snapshots, int64_t row, std::vector<float> start) {
+    Draw draw{.theta = {start}};
+    for (draw.step = 1; draw.step <= snapshots.size(); ++draw.step) {
+      snapshots.Replace({DrawKind::kTheta}, layout().parameters(), &draw);
+      state_.theta().WriteRow(row, draw.theta[0]);
+      std::get<Swag>(kernel_).TakeSnapshot(row, &state_);
+    }
+    state_.theta().WriteRow(row, start);
   }
 
   void Restore(int64_t row, Checkpoint checkpoint) {

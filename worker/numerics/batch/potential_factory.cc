@@ -21,12 +21,14 @@ std::unique_ptr<Potential> MakeWholeLaw(const PotentialKind& kind, Device device
 
 absl::StatusOr<std::unique_ptr<Potential>> MakePotential(const JobPlan& plan,
                                                          std::shared_ptr<const ResidentDataset> dataset, Device device,
-                                                         const ModelFile* module) {
+                                                         const ModelFile* module,
+                                                         std::shared_ptr<const std::vector<int32_t>> chains) {
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(Validate(plan.spec.model)));
   if (!plan.spec.model.has_data()) return MakeWholeLaw(std::get<PotentialKind>(plan.spec.model.kind), device);
-  CHAINFLEET_ASSIGN_OR_RETURN(auto likelihood, plan.spec.model.is_network()
-                                                   ? MakeNetworkPotential(plan, std::move(dataset), device, module)
-                                                   : MakeRegressionPotential(plan, std::move(dataset), device));
+  CHAINFLEET_ASSIGN_OR_RETURN(auto likelihood,
+                              plan.spec.model.is_network()
+                                  ? MakeNetworkPotential(plan, std::move(dataset), device, module, std::move(chains))
+                                  : MakeRegressionPotential(plan, std::move(dataset), device));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForLayers(plan.spec.prior, likelihood->layout()->parameters())));
   return WithPrior(plan.spec.prior, std::move(likelihood));
 }

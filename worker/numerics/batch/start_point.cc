@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "core/domain/posthoc_rules.h"
 #include "core/store/draw_codec/weights_file.h"
 #include "worker/numerics/models/model_file.h"
 
@@ -108,7 +109,7 @@ absl::Status ReplaceByFile(const Layout& layout, const std::string* weights, con
   const auto* exported = model == nullptr ? nullptr : std::get_if<ExportedModel>(&model->content);
   if (exported != nullptr) CHAINFLEET_RETURN_IF_ERROR(CheckConstants(layout, *exported, file));
   CHAINFLEET_ASSIGN_OR_RETURN(const int64_t draws, NumDrawsIn(SignaturesOf(file)));
-  const Safetensors start = draws > 0 ? DrawIn(file, DrawKind::kTheta, 0) : file;
+  const Safetensors start = draws > 0 ? DrawIn(file, DrawKind::kTheta, draws - 1) : file;
   for (const ParameterShape& parameter : layout.parameters()) {
     const TensorView* tensor = start.Find(parameter.name);
     if (tensor != nullptr && !Copy(*tensor, theta->data() + parameter.offset))
@@ -155,7 +156,7 @@ absl::StatusOr<StoredDraws> StoredDraws::Read(const std::string* file, const Job
   CHAINFLEET_ASSIGN_OR_RETURN(draws.size_, NumDrawsIn(SignaturesOf(draws.file_)));
   if (draws.size_ == 0) return draws;
   if (spec.sampler.is_metropolis()) return refused("has draws: they need a sampler such as sgd, not a Metropolis one");
-  if (draws.size_ > num_steps) {
+  if (draws.size_ > num_steps && !AveragesSnapshots(spec.sampler)) {
     return refused(
         absl::StrCat("has ", draws.size_, " draws, the job ", num_steps, " steps: set num_steps to the draws"));
   }

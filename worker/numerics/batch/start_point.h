@@ -22,13 +22,14 @@ struct ModelFile;
 // ValidateForSize), or uniform(-1/sqrt(fan_in), 1/sqrt(fan_in)), with tensors without inputs (of norms) at their
 // initial value; plus `init.perturb` times a standard normal. The random numbers are those of kInit, so each chain has
 // its own. `init.model` and `init.weights` replace the values of the tensors that the model's file and `weights`, the
-// bytes of a safetensors file, have. INVALID_ARGUMENT: the file is absent, damaged, WhyNoStart has an objection, a
+// bytes of a safetensors file, have; of a file of draws the last one. INVALID_ARGUMENT: the file is absent, damaged, WhyNoStart has an objection, a
 // value is not finite, or the file has other values of a tensor that is a constant of the network in `model`, such as
 // the statistics of batch norm in evaluation mode: all chains have those of the model.
 absl::StatusOr<std::vector<float>> StartOfChain(const Layout& layout, const InitSpec& init, int32_t index, RngKey key,
                                                 const std::string* weights = nullptr, const ModelFile* model = nullptr);
 
-// The draws of a chain that was exported, from its file of `init.weights`: the chain is made of them, not sampled.
+// The draws of a chain that was exported, from its file of `init.weights`: the chain is made of them, not sampled. swa
+// and swag instead average them before their first step.
 class StoredDraws {
  public:
   // Borrows `file`, the bytes of a safetensors file; no draws for a state_dict or null. `tensors`: the parameters, then

@@ -17,6 +17,7 @@
 
 #include "worker/numerics/arena/tensor_view.h"
 #include "worker/numerics/likelihoods/likelihood.h"
+#include "worker/numerics/models/chain_lanes.h"
 #include "worker/numerics/models/eager_network.h"
 #include "worker/numerics/models/network_curvature.h"
 #include "worker/numerics/models/stored_network.h"
@@ -165,7 +166,9 @@ class EagerPotential final : public Potential {
       for (int64_t i = 0; i < all; ++i) part(i, 1);
       return;
     }
-    RunSingleThreaded(all, [&part](int64_t i) { part(i, 1); });
+    const int64_t of_call = batching_ == ChainBatching::kInLanes ? kChainLanes : 1;
+    RunSingleThreaded((all + of_call - 1) / of_call,
+                      [&](int64_t call) { part(call * of_call, std::min(of_call, all - call * of_call)); });
   }
 
   // Receives the energies of chains from `first` on, as doubles on the device.

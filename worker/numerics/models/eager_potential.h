@@ -13,8 +13,9 @@ namespace chainfleet {
 class StoredNetwork;
 
 // kTogether: all chains in one call, for a GPU. kApart: each chain on its own thread, so that its bits depend neither
-// on other chains nor on the number of threads; for a CPU.
-enum class ChainBatching { kTogether, kApart };
+// on other chains nor on the number of threads; for a CPU. kInLanes: likewise kChainLanes chains in a call
+// (chain_lanes.h).
+enum class ChainBatching { kTogether, kApart, kInLanes };
 
 // The number of chains whose minibatches of `batch_size` are processed together, at least one. None of their tensors
 // then has 2^31 elements, at which GPU libraries fail.

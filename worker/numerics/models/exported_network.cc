@@ -186,7 +186,7 @@ absl::StatusOr<std::shared_ptr<const StoredNetwork>> ExportedNetwork::Load(const
   const auto some_inputs = [&](int64_t rows) {
     return inputs.Split(SomeRows(inputs, input_shape, 1, rows).squeeze(0).to(device));
   };
-  if (device.is_cuda()) shape.largest_output = LargestOutput(*steps, tensors, some_inputs(1));
+  shape.largest_output = LargestOutput(*steps, tensors, some_inputs(1));
   std::shared_ptr<ExportedNetwork> network(new ExportedNetwork(std::move(shape), inputs, *std::move(steps), tensors,
                                                                std::move(parameters), std::move(statistics),
                                                                HasConvolutions(program)));

@@ -6,6 +6,7 @@
 #include "worker/numerics/dataset/input_rows.h"
 #include "worker/numerics/likelihoods/likelihood.h"
 #include "worker/numerics/models/architecture.h"
+#include "worker/numerics/models/chain_lanes.h"
 #include "worker/numerics/models/eager_potential.h"
 #include "worker/numerics/models/exported_network.h"
 #include "worker/numerics/models/fused_potential.h"
@@ -15,7 +16,8 @@ namespace chainfleet {
 
 absl::StatusOr<std::unique_ptr<Potential>> MakeNetworkPotential(const JobPlan& plan,
                                                                 std::shared_ptr<const ResidentDataset> dataset,
-                                                                Device device, const ModelFile* module) {
+                                                                Device device, const ModelFile* module,
+                                                                std::shared_ptr<const std::vector<int32_t>> chains) {
   if (dataset == nullptr) {
     return absl::InvalidArgumentError("job " + plan.job + ": a network needs a data set, the plan has none");
   }
@@ -45,9 +47,13 @@ absl::StatusOr<std::unique_ptr<Potential>> MakeNetworkPotential(const JobPlan& p
   if (fused && !device.is_cuda()) {
     return MakeFusedPotential(*std::move(fused), std::move(network), std::move(layout), std::move(dataset), settings);
   }
-  const bool together = device.is_cuda() && (script == nullptr || script->TakesChains());
-  return MakeEagerPotential(std::move(network), std::move(layout), std::move(dataset), settings, device,
-                            together ? ChainBatching::kTogether : ChainBatching::kApart, std::move(script));
+  ChainBatching batching = ChainBatching::kApart;
+  if (device.is_cuda() && (script == nullptr || script->TakesChains())) batching = ChainBatching::kTogether;
+  const bool in_lanes = !device.is_cuda() && chains != nullptr && script != nullptr && TakesLanes(*script, plan.spec);
+  if (in_lanes) batching = ChainBatching::kInLanes;
+  auto potential = MakeEagerPotential(std::move(network), std::move(layout), std::move(dataset), settings, device,
+                                      batching, std::move(script));
+  return in_lanes ? WithLanes(std::move(potential), std::move(chains)) : std::move(potential);
 }
 
 }  // namespace chainfleet

@@ -52,7 +52,17 @@ void Swag::TakeSnapshots(const StepInputs& inputs, SamplerState* state) const {
   const auto due = OnlyActive(inputs.chains, [&](const ChainStep& chain) {
     return (chain.t + 1) % epoch == 0 && (chain.t + 1) / epoch >= start_epoch;
   });
-  if (!Any(due)) return;
+  if (Any(due)) Average(due, state);
+}
+
+void Swag::TakeSnapshot(int64_t row, SamplerState* state) const {
+  std::vector<ChainStep> due(static_cast<size_t>(state->theta().rows()));
+  for (ChainStep& chain : due) chain.active = false;
+  due[static_cast<size_t>(row)].active = true;
+  Average(due, state);
+}
+
+void Swag::Average(const std::vector<ChainStep>& due, SamplerState* state) const {
   auto& arenas = state->arenas;
   RunPass(Pass::kAverage, {&arenas[kMean], &arenas[kMeanLow], &arenas[kSpread], &arenas[kSpreadLow], &arenas[kTheta]},
           due, [&](int64_t row, float* s) { s[0] = static_cast<float>(1 / ++state->numbers[row][0]); });

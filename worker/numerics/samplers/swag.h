@@ -6,6 +6,8 @@
 //   D              the last K columns theta - mean, each with the mean that includes its snapshot
 //   draw = mean + sqrt(scale) (sqrt(max(spread, 1e-30)) z1 + D^T z2 / sqrt(K - 1))
 //
+// A file of draws gives snapshots, too, before the first step.
+//
 // z2 is one K-vector for all tensors, so that layers stay correlated. K = 0 means no D (SWAG-diag); scale = 0 gives the
 // mean (SWA).
 #pragma once
@@ -28,9 +30,12 @@ struct Swag {
   std::vector<std::string> Arenas() const;
   std::string draw_arena() const { return "draw"; }
   void InitRow(SamplerState* state, int64_t row) const { state->numbers[row] = {0}; }
+  // Takes row `row` of theta as a snapshot.
+  void TakeSnapshot(int64_t row, SamplerState* state) const;
   Late<StepInfo> Step(const StepInputs& inputs, SamplerState* state) const;
 
  private:
+  void Average(const std::vector<ChainStep>& due, SamplerState* state) const;
   void TakeSnapshots(const StepInputs& inputs, SamplerState* state) const;
   void Sample(const StepInputs& inputs, const std::vector<ChainStep>& sampling, SamplerState* state) const;
 };

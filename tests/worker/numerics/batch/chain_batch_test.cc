@@ -273,6 +273,55 @@ TEST(ChainBatchOfStoredDraws, GivesThemAfterAnInterruptionToo) {
               HasSubstr("has 3 draws, the job 2 steps"));
 }
 
+// Snapshots of a run of SGD give the Gaussian of a run of SWAG that went through them.
+TEST(ChainBatchOfStoredDraws, SwagAveragesThemBeforeItsFirstStep) {
+  const auto plan_of = [](const SamplerSpec& sampler, int64_t steps) {
+    const auto plan = GaussianPlan(sampler);
+    plan->spec.model.kind = GaussianPotential{2, 2.0};
+    plan->spec.schedule = {StepScale::kStepSize, ConstantSchedule{0.1}};
+    plan->spec.num_steps = steps;
+    plan->spec.collect.every_steps = 1;
+    plan->spec.burn_in.steps = 0;
+    if (steps > 0) plan->spec.init.theta = {1, -2};
+    if (steps == 0) plan->spec.init.weights = {"snapshots"};
+    return plan;
+  };
+  const auto sgd = MakeBatch(plan_of({SgdSpec{.momentum = 0.5}}, 3));
+  ASSERT_TRUE(sgd->AddChain(0, std::nullopt).ok());
+  std::vector<float> snapshots;
+  for (int step = 0; step < 3; ++step) {
+    Advance(*sgd, 1);
+    const std::vector<float> theta = sgd->TakeDraw(0).theta[0];
+    snapshots.insert(snapshots.end(), theta.begin(), theta.end());
+  }
+  const std::string file = WriteSafetensors({{"theta/" + sgd->parameters()[0].name,
+                                              TensorType::kFloat32,
+                                              {3, 2},
+                                              reinterpret_cast<const char*>(snapshots.data()),
+                                              24}},
+                                            {});
+  SwagSpec swag{.momentum = 0.5, .start_epoch = 0, .max_rank = 2, .draws = 2};
+  const auto trained = MakeBatch(plan_of({swag}, 3)), given = MakeBatch(plan_of({swag}, 0));
+  ASSERT_TRUE(trained->AddChain(0, std::nullopt).ok());
+  ASSERT_TRUE(given->AddChain(0, std::nullopt, &file).ok());
+  Advance(*trained, 3);
+  const Checkpoint at_end = DecodeCheckpoint(trained->SaveResumePoint(0)).value(),
+                   at_start = DecodeCheckpoint(given->SaveResumePoint(0)).value();
+  ASSERT_EQ(at_end.arenas.size(), at_start.arenas.size());
+  for (size_t arena = 0; arena < at_end.arenas.size(); ++arena) {
+    if (arena == 1) continue;  // momentum
+    EXPECT_EQ(at_start.arenas[arena], at_end.arenas[arena]) << "arena " << arena;
+  }
+  EXPECT_EQ(at_start.numbers, at_end.numbers);
+  // A resumed chain has its snapshots already.
+  const auto resumed = MakeBatch(plan_of({swag}, 0));
+  Advance(*given, 1);
+  ASSERT_TRUE(resumed->AddChain(0, given->SaveResumePoint(0), &file).ok());
+  Advance(*given, 1);
+  Advance(*resumed, 1);
+  EXPECT_TRUE(SameBytes(resumed->TakeDraw(0), given->TakeDraw(0)));
+}
+
 TEST(ChainBatchReports, CountTheGradientsOfAStepAndTellOfProposals) {
   const auto reports = [](const SamplerSpec& sampler) {
     const auto batch = MakeBatch(GaussianPlan(sampler));

@@ -26,6 +26,19 @@ std::optional<std::vector<double>> CholeskyFactor(std::vector<double> matrix, in
   return matrix;
 }
 
+void SolveCholesky(const std::vector<double>& factor, std::vector<double>* right) {
+  const size_t n = right->size();
+  std::vector<double>& y = *right;
+  for (size_t i = 0; i < n; ++i) {
+    const double* row = factor.data() + i * n;
+    y[i] = (y[i] - std::inner_product(row, row + i, y.data(), 0.0)) / row[i];
+  }
+  for (size_t i = n; i-- > 0;) {
+    y[i] /= factor[i * n + i];
+    for (size_t j = 0; j < i; ++j) y[j] -= factor[i * n + j] * y[i];
+  }
+}
+
 std::vector<double> InverseFromCholesky(const std::vector<double>& factor, int64_t n) {
   // Rows of M = (L^-1)', so that (L L')^-1 = M M' reads contiguous rows.
   std::vector<double> m(n * n);

@@ -11,6 +11,9 @@ namespace chainfleet {
 // is not positive definite.
 std::optional<std::vector<double>> CholeskyFactor(std::vector<double> matrix, int64_t n);
 
+// Solves L L' y = `right` in place.
+void SolveCholesky(const std::vector<double>& factor, std::vector<double>* right);
+
 // Returns (L L')^-1, row-major.
 std::vector<double> InverseFromCholesky(const std::vector<double>& factor, int64_t n);
 

@@ -54,7 +54,7 @@ inline constexpr int kStateWriterBatch = 256;
 inline constexpr int kStateWriterQueue = 65536;
 inline constexpr absl::Duration kPolicyInterval = absl::Milliseconds(50);
 // Bytes of traces of a running job that are stored in a second: a job with more traces stores them less often. A server
-// that is killed loses the traces since then.
+// that ends loses the traces since then.
 inline constexpr double kTraceBytesPerSecond = 65536;
 inline constexpr int kMaxChainsPerJob = 4096;  // chains of all sweep points together
 inline constexpr int kMaxSweepPoints = 256;

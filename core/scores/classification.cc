@@ -28,6 +28,8 @@ int64_t ArgMax(std::span<const double> row) {
   return static_cast<int64_t>(best);
 }
 
+double LogProbability(double p) { return std::log(std::max(p, std::numeric_limits<double>::min())); }
+
 double Accuracy(std::span<const double> probability, int64_t num_classes, std::span<const int32_t> labels) {
   return MeanOverRows(probability, num_classes, labels, [](std::span<const double> row, int32_t label) {
     const int64_t best = ArgMax(row);
@@ -38,9 +40,8 @@ double Accuracy(std::span<const double> probability, int64_t num_classes, std::s
 
 double NegativeLogLikelihood(std::span<const double> probability, int64_t num_classes,
                              std::span<const int32_t> labels) {
-  return MeanOverRows(probability, num_classes, labels, [](std::span<const double> row, int32_t label) {
-    return -std::log(std::max(row[label], std::numeric_limits<double>::min()));
-  });
+  return MeanOverRows(probability, num_classes, labels,
+                      [](std::span<const double> row, int32_t label) { return -LogProbability(row[label]); });
 }
 
 double BrierScore(std::span<const double> probability, int64_t num_classes, std::span<const int32_t> labels) {

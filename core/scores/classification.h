@@ -10,10 +10,13 @@
 
 namespace chainfleet {
 
+// Returns log p in nats; a probability of 0 counts as the smallest normal double.
+double LogProbability(double p);
+
 // Returns the share of rows whose largest class (the first of equals) is the label, 0..1.
 double Accuracy(std::span<const double> probability, int64_t num_classes, std::span<const int32_t> labels);
 
-// Returns the mean of -log p(label), nats; a probability of 0 counts as the smallest normal double.
+// Returns the mean of -LogProbability(p(label)), nats.
 double NegativeLogLikelihood(std::span<const double> probability, int64_t num_classes, std::span<const int32_t> labels);
 
 // Returns the mean over rows of sum_k (p_k - [k is the label])^2, 0..2.

@@ -53,20 +53,6 @@ Derivatives DerivativesAt(const std::vector<double>& x, const std::vector<double
   return at;
 }
 
-// Solves L L' y = `right` in place.
-void SolveCholesky(const std::vector<double>& factor, std::vector<double>* right) {
-  const size_t n = right->size();
-  std::vector<double>& y = *right;
-  for (size_t i = 0; i < n; ++i) {
-    const double* row = factor.data() + i * n;
-    y[i] = (y[i] - std::inner_product(row, row + i, y.data(), 0.0)) / row[i];
-  }
-  for (size_t i = n; i-- > 0;) {
-    y[i] /= factor[i * n + i];
-    for (size_t j = 0; j < i; ++j) y[j] -= factor[i * n + j] * y[i];
-  }
-}
-
 // The longest step along `direction` that keeps 0.5 % of each value of `from`, at most 1.
 double LongestStep(const std::vector<double>& from, const std::vector<double>& direction) {
   double step = 1;

@@ -9,8 +9,6 @@
 namespace chainfleet {
 namespace {
 
-double LogOf(double p) { return std::log(std::max(p, std::numeric_limits<double>::min())); }
-
 // Turns the logits of one row into probabilities at 1 / T = beta.
 void Soften(double beta, std::span<double> row) {
   const double largest = row[static_cast<size_t>(ArgMax(row))];
@@ -47,7 +45,7 @@ Slopes SlopesAt(double beta, const std::vector<double>& logits, int64_t num_clas
 double FitTemperature(std::span<const double> probability, int64_t num_classes, std::span<const int32_t> labels) {
   if (labels.empty()) return 1;
   std::vector<double> logits(probability.begin(), probability.end());
-  std::ranges::transform(logits, logits.begin(), LogOf);
+  std::ranges::transform(logits, logits.begin(), LogProbability);
   double low = 1 / kMostTemperature, high = 1 / kLeastTemperature, beta = 1;
   const double at_low = SlopesAt(low, logits, num_classes, labels).first;
   if (!std::isfinite(at_low)) return std::numeric_limits<double>::quiet_NaN();
@@ -68,7 +66,7 @@ double FitTemperature(std::span<const double> probability, int64_t num_classes, 
 
 std::vector<double> ScaleTemperature(std::span<const double> probability, int64_t num_classes, double temperature) {
   std::vector<double> scaled(probability.begin(), probability.end());
-  std::ranges::transform(scaled, scaled.begin(), LogOf);
+  std::ranges::transform(scaled, scaled.begin(), LogProbability);
   const auto classes = static_cast<size_t>(num_classes);
   for (size_t first = 0; first < scaled.size(); first += classes) Soften(1 / temperature, {&scaled[first], classes});
   return scaled;

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/saturating.h"
+#include "core/scores/classification.h"
 #include "core/scores/regression.h"
 #include "core/scores/stacking.h"
 
@@ -22,7 +23,7 @@ double LogSum(const PartialPrediction& partial, const std::vector<int32_t>& labe
   const ClassSums& sums = partial.classes();
   const size_t label = static_cast<size_t>(labels[first_row + row]);
   const double sum = sums.sum_wp[row * static_cast<size_t>(sums.num_classes) + label];
-  return std::log(std::max(sum, std::numeric_limits<double>::min()));
+  return LogProbability(sum);
 }
 
 double LogSum(const PartialPrediction& partial, const std::vector<float>&, size_t row, size_t) {
@@ -63,6 +64,8 @@ void ChainDensities::Add(const RowBlock& rows, const std::vector<PartialPredicti
   for (const PartialPrediction& partial : partials) {
     if (partial.num_draws > 0) weights[columns_.at(partial.chain)] += partial.sum_w;
   }
+  std::vector<double> log_weights;
+  for (const double weight : weights) log_weights.push_back(std::log(weight));
   for (const PartialPrediction& partial : partials) {
     if (partial.num_draws == 0) continue;
     const size_t column = columns_.at(partial.chain);
@@ -70,7 +73,7 @@ void ChainDensities::Add(const RowBlock& rows, const std::vector<PartialPredicti
       double& sum = log_density_[(first_row + row) * chains_.size() + column];
       const double log_sum =
           std::visit([&](const auto& targets) { return LogSum(partial, targets, row, first_row); }, targets_);
-      sum = LogAddExp(sum, log_sum - std::log(weights[column]));
+      sum = LogAddExp(sum, log_sum - log_weights[column]);
     }
   }
 }

@@ -1,8 +1,7 @@
 """Measures chains of a network in PyTorch: one after another, and together by torch.func.vmap, on one thread of the CPU.
 
-    python3 -B tests/bench/vmap_chains.py speed|bits|rows [NETWORK]...
+    python3 -B tests/bench/vmap_chains.py bits|rows [NETWORK]...
 
-speed: gradients of 1, 4 and 16 chains, CPU time of the thread, medians.
 bits: whether a chain's gradients have the same bits with other chains in its batch, in another order, and alone.
 rows: milliseconds for 64 rows in passes of 1, 8, 16, 32 and 64 rows, and the sizes at which a row has the same outputs at each position.
 """
@@ -17,8 +16,6 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 import make_exported
 from make_exported import functional, nn, torch
 
-CHAINS = (1, 4, 16)
-BATCHES = (32, 128)
 SMALL = ("mlp", "norm", "conv", "residual", "attention", "causal", "text", "mobilenet", "vit", "tied")
 
 
@@ -89,16 +86,6 @@ def median_ms(step):
     return sorted(times)[len(times) // 2]
 
 
-def show_speed(name, make):
-    for batch in BATCHES:
-        ratios, loops = [], []
-        for count in CHAINS:
-            chains = Chains(make, count, batch)
-            loops.append(median_ms(lambda: [chains.alone(chain) for chain in range(count)]))
-            ratios.append(loops[-1] / median_ms(lambda: chains.together(list(range(count)))))
-        print(f"| {name} | {batch} | {loops[1] / 4:.2f} | {' | '.join(f'{ratio:.2f}' for ratio in ratios)} |", flush=True)
-
-
 def show_bits(name, make):
     for batch in (16, 37):
         chains = Chains(make, 17, batch)
@@ -125,8 +112,7 @@ def show_rows(name, make):
     print(f"| {name} | {' | '.join(f'{ms:.2f}' for ms in times)} | {', '.join(same)} |", flush=True)
 
 
-SHOW = {"speed": (show_speed, "| network | batch | alone, ms a chain | C = 1 | C = 4 | C = 16 |\n| --- | --- | --- | --- | --- | --- |"),
-        "bits": (show_bits, "| network | batch | alone in vmap | 2 chains | 3 chains | 16 in reverse | without vmap |\n"
+SHOW = {"bits": (show_bits, "| network | batch | alone in vmap | 2 chains | 3 chains | 16 in reverse | without vmap |\n"
                             "| --- | --- | --- | --- | --- | --- | --- |"),
         "rows": (show_rows, "| network | 1 | 8 | 16 | 32 | 64 | same bits |\n| --- | --- | --- | --- | --- | --- | --- |")}
 

@@ -70,6 +70,17 @@ class Start(ConnectedFleet):
                 for draw in job.draws():
                     numpy.testing.assert_allclose(draw.parameters["fc1.weight"], self.files["map-a"]["fc1.weight"], atol=1e-2)
 
+    def test_networks_of_a_training_run_are_averaged_without_training(self):
+        snapshots = [weights() for _ in range(5)]
+        self.fleet.put_model("run", {f"theta/{name}": numpy.stack([one[name] for one in snapshots]) for name in SHAPES}, progress=False)
+        given = {"data": (X, Y), "epochs": 0, "learning_rate": 0.1, "progress": False, "init": cf.Init(weights=["run"], format="safetensors")}
+        (mean,) = self.fleet.sample(LAYERS, sampler=cf.samplers.SWA(), **given).draws()
+        draws = [draw.parameters["fc1.weight"] for draw in self.fleet.sample(LAYERS, sampler=cf.samplers.SWAG(scale=1, draws=2000), **given).draws()]
+        path = numpy.array([one["fc1.weight"] for one in snapshots])
+        numpy.testing.assert_allclose(mean.parameters["fc1.weight"], path.mean(axis=0), atol=1e-5)
+        numpy.testing.assert_allclose(numpy.mean(draws, axis=0), path.mean(axis=0), atol=0.2)
+        self.assertGreater(numpy.std(draws, axis=0).min(), 0.5 * path.std(axis=0).min())
+
     def test_starts_that_do_not_fit_are_refused_at_submit(self):
         self.fleet.put_model("part", {"fc1.weight": numpy.zeros((4, 3), numpy.float32)}, progress=False)
         for init, words in ((cf.Init(weights=["part"]), r"init.weights\[0\]: part lacks fc1.bias, fc2.weight, fc2.bias of the network"),
@@ -80,6 +91,10 @@ class Start(ConnectedFleet):
                 self.fleet.sample(LAYERS, init=init, **STILL)
         with self.assertRaisesRegex(cf.errors.InvalidArgument, "map-a is a safetensors file: name it in `init.weights`"):
             self.fleet.sample(cf.Model(exported="map-a"), **STILL)
+        for init, words in ((cf.Init(weights=["map-a"]), "map-a has one network, a job of 0 steps averages several"),
+                            (None, "num_steps: 0 needs files of draws in init.weights")):
+            with self.subTest(words), self.assertRaisesRegex(cf.errors.InvalidArgument, words):
+                self.fleet.sample(LAYERS, init=init, **{**STILL, "sampler": cf.samplers.SWAG(), "steps": 0})
         with self.assertRaisesRegex(cf.errors.InvalidArgument, "0 needs a trained start"):
             self.fleet.sample(LAYERS, **{**STILL, "sampler": cf.samplers.Laplace(), "steps": 0, "prior": cf.priors.Gaussian(precision=1)})
 

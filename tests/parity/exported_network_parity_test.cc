@@ -26,6 +26,7 @@
 #include "worker/numerics/models/eager_network.h"
 #include "worker/numerics/models/exported_steps.h"
 #include "worker/numerics/models/network_potential.h"
+#include "worker/numerics/models/training_rows.h"
 
 namespace chainfleet {
 namespace {
@@ -402,12 +403,41 @@ TEST_P(ExportedChains, AHeadOverFeaturesOfRowsIsThatInTheNetwork) {
   }
 }
 
+TEST_P(ExportedChains, FeaturesAreKeptWithinABoundOfBytes) {
+  const auto data = GetParam().Data(50);
+  const auto head = GetParam().LoadHead("cpu");
+  NetworkSettings settings{data->description().normalisation};
+  const TrainingRows rows(data, GetParam().input_shape, settings, at::kCPU);
+  int64_t bytes = 0;
+  for (const at::Tensor& feature : rows.Features(*head)) {
+    EXPECT_EQ(feature.size(0), 50);
+    bytes += static_cast<int64_t>(feature.nbytes());
+  }
+  ASSERT_GT(bytes, 0);
+  EXPECT_FALSE(rows.Features(*head, bytes).empty());
+  EXPECT_TRUE(rows.Features(*head, bytes - 1).empty());
+  settings.augmentation.flip = true;
+  EXPECT_TRUE(TrainingRows(data, GetParam().input_shape, settings, at::kCPU).Features(*head).empty());
+}
+
 // The energies of a job that samples the head, whose potential keeps the features of all rows.
-TEST_P(ExportedChains, AHeadHasTheEnergiesOfTheWholeNetworkWithItsValues) {
+class HeadEnergies : public ExportedChains {
+ protected:
+  void CheckThem(const AugmentationSpec& augmentation) const;
+};
+
+TEST_P(HeadEnergies, AreThoseOfTheWholeNetworkWithItsValues) { CheckThem({}); }
+
+TEST_P(HeadEnergies, SeeTheChangesOfImages) {
+  if (GetParam().input_shape.size() == 3) CheckThem({.crop_padding = 2, .flip = true});
+}
+
+void HeadEnergies::CheckThem(const AugmentationSpec& augmentation) const {
   const auto data = GetParam().Data(300);
   const std::string file = GetParam().Read(), pattern = HeadOf(network_->shape());
   const auto potential_of = [&](const std::vector<std::string>& sample) {
     const auto plan = NetworkPlan({StoredNetworkModel{"mine"}, {}, sample}, {SgldSpec{}}, *data);
+    plan->spec.augmentation = augmentation;
     auto made = MakeNetworkPotential(*plan, data, Device(), FileOf(file).get());
     EXPECT_TRUE(made.ok()) << made.status();
     return *std::move(made);
@@ -426,10 +456,12 @@ TEST_P(ExportedChains, AHeadHasTheEnergiesOfTheWholeNetworkWithItsValues) {
   all.WriteRow(0, theta);
   const std::vector<int64_t> ids = SomeIds(1, 40, 300);
   ThetaArena gradient = some.Clone();
+  const StepKey key{RngKey{4}, 9};
+  const BatchRows batch = {.ids = ids.data(), .size = 40, .keys = &key, .dropout = false};
   double energy = 0, losses[40], wanted[40];
-  head->Evaluate(some, {ids.data(), 40}, &gradient, &energy);
-  head->Losses(some, {ids.data(), 40}, losses);
-  whole->Losses(all, {ids.data(), 40}, wanted);
+  head->Evaluate(some, batch, &gradient, &energy);
+  head->Losses(some, batch, losses);
+  whole->Losses(all, batch, wanted);
   double sum = 0;
   for (int i = 0; i < 40; ++i) {
     EXPECT_NEAR(losses[i], wanted[i], 2e-5 * (std::abs(wanted[i]) + 1));
@@ -448,6 +480,8 @@ TEST_P(ExportedChains, PrintNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, ExportedChains, ::testing::ValuesIn(ExportedFiles()),
+                         [](const auto& of) { return of.param.name; });
+INSTANTIATE_TEST_SUITE_P(Networks, HeadEnergies, ::testing::ValuesIn(ExportedFiles()),
                          [](const auto& of) { return of.param.name; });
 
 // The error of the mlp after `change` of its first node whose operator is `op`.

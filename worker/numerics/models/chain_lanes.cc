@@ -10,7 +10,7 @@ namespace chainfleet {
 namespace {
 
 // Beyond these sizes the work of an operator outweighs its calls, and products of many matrices are slower than one.
-constexpr int64_t kMostParameters = 8192, kMostValues = 8192;
+constexpr int64_t kMostParameters = 4096, kMostValues = 4096;
 // Fewer calls of kChainLanes chains leave threads idle that the chains one by one would use.
 constexpr int64_t kLeastChains = 8 * kChainLanes;
 

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 
-#include "core/base/limits.h"
 #include "core/base/mutex.h"
 #include "worker/numerics/dataset/input_rows.h"
 #include "worker/numerics/models/augmented_images.h"
@@ -24,7 +23,6 @@ struct DeviceInputs {
 
 namespace {
 
-constexpr int64_t kMaxFeatureBytes = 1024 * limits::kMiB;
 // Rows of a pass. On a CPU, 128 rows take more memory and are at most a sixth faster.
 constexpr int64_t kRowsOnCpu = 32, kRowsOnGpu = 128;
 
@@ -99,7 +97,7 @@ at::Tensor TrainingRows::Batch(const at::Tensor& ids, const BatchRows& batch, in
   return AugmentedImages(x.flatten(0, 1), Changes(augmentation_, batch, first, count)).view(x.sizes());
 }
 
-std::vector<at::Tensor> TrainingRows::Features(const StoredNetwork& network) const {
+std::vector<at::Tensor> TrainingRows::Features(const StoredNetwork& network, int64_t most_bytes) const {
   if (!network.HasFeatures() || augmentation_.any()) return {};
   const c10::AutoGradMode autograd(false);
   const int64_t num_rows = inputs_.size(0);
@@ -109,7 +107,7 @@ std::vector<at::Tensor> TrainingRows::Features(const StoredNetwork& network) con
     std::vector<int64_t> shape = of_row.sizes().vec();
     shape[0] = num_rows;
     bytes += num_rows * static_cast<int64_t>(of_row.nbytes());
-    if (bytes > kMaxFeatureBytes) return {};
+    if (bytes > most_bytes) return {};
     all.push_back(at::empty(shape, of_row.options()));
   }
   const int64_t of_pass = inputs_.is_cuda() ? kRowsOnGpu : kRowsOnCpu;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/base/limits.h"
 #include "worker/numerics/dataset/resident_dataset.h"
 #include "worker/numerics/models/network_settings.h"
 #include "worker/numerics/potentials/potential.h"
@@ -18,6 +19,8 @@ struct DeviceInputs;
 
 class TrainingRows {
  public:
+  static constexpr int64_t kMostFeatureBytes = 1024 * limits::kMiB;
+
   TrainingRows(const std::shared_ptr<const ResidentDataset>& dataset, std::vector<int64_t> input_shape,
                const NetworkSettings& settings, at::Device device);
   ~TrainingRows();
@@ -29,9 +32,9 @@ class TrainingRows {
   // standardised, and augmented by the chains' keys if the job asks for it.
   at::Tensor Batch(const at::Tensor& ids, const BatchRows& batch, int64_t first, int64_t count) const;
 
-  // StoredNetwork::Features of all rows, [N, ...] each. Empty: the network has none, they take more than 1 GiB, or
-  // images change in each step.
-  std::vector<at::Tensor> Features(const StoredNetwork& network) const;
+  // StoredNetwork::Features of all rows, [N, ...] each. Empty: the network has none, they take more than `most_bytes`,
+  // or images change in each step.
+  std::vector<at::Tensor> Features(const StoredNetwork& network, int64_t most_bytes = kMostFeatureBytes) const;
 
  private:
   at::Tensor Standardised(const at::Tensor& stored, int64_t chains) const;

@@ -128,11 +128,11 @@ TEST(TakesLanes, IsAFunctionOfTheJobAndTheShapes) {
   const auto takes = [](const std::string& network, int32_t chains, int64_t batch_size) {
     return TakesLanes(*FileCalled(network).Load(), {.batch_size = batch_size, .chains = chains});
   };
-  EXPECT_TRUE(takes("mlp", 64, 512));
-  EXPECT_FALSE(takes("mlp", 64, 513)) << "16 outputs of 513 rows";
+  EXPECT_TRUE(takes("mlp", 64, 256));
+  EXPECT_FALSE(takes("mlp", 64, 257)) << "16 outputs of 257 rows";
   EXPECT_FALSE(takes("mlp", 63, 32));
-  EXPECT_TRUE(takes("conv", 1000, 32));
-  EXPECT_FALSE(takes("conv", 1000, 33));
+  EXPECT_TRUE(takes("conv", 1000, 16));
+  EXPECT_FALSE(takes("conv", 1000, 17));
   EXPECT_FALSE(takes("gru", 64, 4)) << "an operator without a rule for several chains";
   JobSpec swept{.batch_size = 32, .chains = 32};
   swept.sweep.temperature = {1, 2};

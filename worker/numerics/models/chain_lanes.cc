@@ -130,8 +130,8 @@ class LanesPotential final : public Potential {
 
   const std::unique_ptr<Potential> potential_;
   const std::shared_ptr<const std::vector<int32_t>> chains_;
-  std::vector<int64_t> place_of_, row_at_;  // of each row, and at each place
-  ThetaArena theta_, gradient_;             // of the places
+  std::vector<int64_t> place_of_, row_at_;  // the place of each row, and the row at each place
+  ThetaArena theta_, gradient_;             // a row for each place
   BatchRows placed_;
   std::vector<int64_t> ids_;
   std::vector<StepKey> keys_;

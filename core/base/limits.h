@@ -58,6 +58,7 @@ inline constexpr absl::Duration kPolicyInterval = absl::Milliseconds(50);
 inline constexpr double kTraceBytesPerSecond = 65536;
 inline constexpr int kMaxChainsPerJob = 4096;  // chains of all sweep points together
 inline constexpr int kMaxSweepPoints = 256;
+inline constexpr int64_t kMaxSimulatedBytes = 1024 * kMiB;            // data sets of all chains of a job of kind sbc
 inline constexpr int64_t kMaxChainBytes = int64_t{64} * 1024 * kMiB;  // estimated memory of one chain
 inline constexpr int64_t kMaxStepsPerChain = 1'000'000'000'000'000;   // steps of all epochs together, far from overflow
 inline constexpr int64_t kMaxEpochs = 1'000'000;

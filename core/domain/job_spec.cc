@@ -11,6 +11,7 @@
 #include "core/domain/chain_memory.h"
 #include "core/domain/chain_trace.h"
 #include "core/domain/posthoc_rules.h"
+#include "core/domain/sbc_rules.h"
 #include "core/domain/sweep_points.h"
 
 namespace chainfleet {
@@ -398,6 +399,7 @@ std::vector<FieldViolation> ValidateBesidesModel(const JobSpec& spec, bool valid
   ValidateAugmentation(spec, &violations);
   ValidateInit(spec, &violations);
   if (valid_model) Append(ValidatePostHoc(spec), &violations);
+  if (valid_model) Append(ValidateSbc(spec), &violations);
   RequireAtLeast("resume_point_every_steps", spec.resume_point_every_steps, 0, &violations);
   return violations;
 }
@@ -488,6 +490,7 @@ absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset, const
   if (stored != nullptr && stored->signature) {
     CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForTraining(spec.sampler, *stored->signature)));
   }
+  if (dataset != nullptr) CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateSbcData(spec, *dataset, stored)));
   const int64_t num_classes = dataset != nullptr ? NumClasses(dataset->targets) : 0;
   CHAINFLEET_ASSIGN_OR_RETURN(const auto parameters, InferParameters(spec.model, input_shape, num_classes, stored));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateSuperchains(spec, NumParameters(parameters))));

@@ -76,10 +76,11 @@ std::vector<std::string> UnfinishedJobs(const StoredState& stored) {
   return jobs;
 }
 
-// Returns 0 for a job that is gone.
-int64_t SuperchainsOf(Dispatcher* dispatcher, const std::string& job) {
+// Returns the defaults for a job that is gone.
+TraceTable::Relation RelationOf(Dispatcher* dispatcher, const std::string& job) {
   const absl::StatusOr<JobBrief> brief = dispatcher->GetBrief(job);
-  return brief.ok() ? NumSuperchains(*brief->plan) : 0;
+  if (!brief.ok()) return {};
+  return {.superchains = NumSuperchains(*brief->plan), .is_sbc = brief->plan->spec.kind == JobKind::kSbc};
 }
 
 // HOST:PORT for other hosts; 0.0.0.0 and [::] are replaced by the name of this host.
@@ -407,7 +408,7 @@ void Server::MakeTraceTable() {
         coordinator_->dispatcher().TakeDiagnoses(job, points);
         findings_->KeepTraces(job, clock_.Monotonic(), &coordinator_->writer());
       },
-      [this](const std::string& job) { return SuperchainsOf(&coordinator_->dispatcher(), job); });
+      [this](const std::string& job) { return RelationOf(&coordinator_->dispatcher(), job); });
   findings_ = std::make_unique<FinalFindings>(store_calls_.get(), state_.get(), traces_.get());
 }
 

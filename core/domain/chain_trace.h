@@ -8,8 +8,9 @@
 
 namespace chainfleet {
 
-inline constexpr int64_t kTraceWindow = 1000;      // newest values of each quantity and chain that diagnostics read
-inline constexpr int64_t kMostTracedChains = 128;  // traced chains of a sweep point: the first to commit
+inline constexpr int64_t kTraceWindow = 1000;       // newest values of each quantity and chain that diagnostics read
+inline constexpr int64_t kMostTracedChains = 128;   // traced chains of a sweep point: the first to commit
+inline constexpr int64_t kMostRankedChains = 1024;  // the same for jobs of kind sbc
 inline constexpr size_t kMostTraceQuantities = 144;
 inline constexpr int64_t kMostTracedParameters = 64;  // a potential with more traces none of its parameters
 

@@ -9,9 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/mutex.h"
+#include "core/base/rng_key.h"
 #include "core/diagnostics/ess.h"
 #include "core/diagnostics/mcse.h"
 #include "core/diagnostics/rhat.h"
+#include "core/diagnostics/uniformity.h"
 
 namespace chainfleet {
 namespace {
@@ -34,6 +36,7 @@ struct TracedJob {
   int64_t added = 0, added_before = 0;  // total values now, and when diagnostics were last computed
   bool ended = false;                   // a chain has ended since then
   bool computing = false;
+  bool is_sbc = false;
   uint64_t fed = 0;  // number of the last call of Add
   std::shared_ptr<const std::vector<Diagnostic>> diagnostics = std::make_shared<std::vector<Diagnostic>>();
 
@@ -114,8 +117,35 @@ std::optional<double> NestedRhatOf(const Traces& traces, const std::vector<int32
   return std::isnan(nested) ? std::nullopt : std::optional(nested);
 }
 
+// Breaks ties of a chain's rank: the same number after a restart.
+double TieBreaker(const std::string& quantity, int32_t chain) {
+  RngKey key;
+  for (const char letter : quantity) key = Fold(key, static_cast<unsigned char>(letter));
+  const PhiloxBlock block = RandomBlock(Fold(key, static_cast<uint64_t>(chain)), RngStream::kProbe, 0, 0);
+  return UniformDouble(block.word[0], block.word[1]);
+}
+
+// Each chain is judged by itself: chains of different data need not agree. A chain with a NaN is left out.
+void JudgeRanks(const Traces& traces, const std::vector<int32_t>& chains, Diagnostic* found) {
+  Ranks ranks{.counts = std::vector<int64_t>(Ranks::kParts), .p_value = std::nullopt};
+  std::vector<double> shares;
+  for (size_t c = 0; c < chains.size(); ++c) {
+    const Traces chain{traces.Chain(static_cast<int64_t>(c)), 1};
+    if (!Usable(chain)) continue;
+    const double ess = EssBulk(chain);
+    found->ess_bulk += ess;
+    found->ess_tail += EssTail(chain);
+    shares.push_back(RankShare(chain.values, ess, TieBreaker(found->quantity, chains[c])));
+    ++ranks.counts[std::min(Ranks::kParts - 1, static_cast<int64_t>(shares.back() * Ranks::kParts))];
+  }
+  if (static_cast<int64_t>(shares.size()) >= kFewestShares) ranks.p_value = AndersonDarlingUniform(shares);
+  found->rhat = std::nan("");
+  found->chains = static_cast<int32_t>(shares.size());
+  found->ranks = std::move(ranks);
+}
+
 std::vector<Diagnostic> Diagnose(const Matrix& matrix, const std::vector<std::string>& quantities,
-                                 int64_t superchains) {
+                                 const TraceTable::Relation& relation) {
   std::vector<Diagnostic> found;
   if (matrix.chains.empty() || matrix.values < kFewestDraws) return found;
   const bool predicts = std::ranges::any_of(quantities, IsOfPredictions);
@@ -123,18 +153,22 @@ std::vector<Diagnostic> Diagnose(const Matrix& matrix, const std::vector<std::st
     const std::vector<double>& values = matrix.of_quantity[q];
     if (std::all_of(values.begin(), values.end(), [&](double x) { return x == values.front(); })) continue;
     const Traces traces{values, static_cast<int64_t>(matrix.chains.size())};
-    found.push_back({.point = matrix.point,
-                     .quantity = quantities[q],
-                     .chains = static_cast<int32_t>(matrix.chains.size()),
-                     .values = matrix.values,
-                     .rhat = Rhat(traces),
-                     .ess_bulk = EssBulk(traces),
-                     .ess_tail = EssTail(traces),
-                     .mean = Mean(values),
-                     .mcse_mean = McseMean(traces),
-                     .seconds = matrix.seconds,
-                     .descriptive = predicts && !IsOfPredictions(quantities[q]),
-                     .nested_rhat = NestedRhatOf(traces, matrix.chains, superchains)});
+    Diagnostic& diagnostic = found.emplace_back(Diagnostic{.point = matrix.point,
+                                                           .quantity = quantities[q],
+                                                           .chains = static_cast<int32_t>(matrix.chains.size()),
+                                                           .values = matrix.values,
+                                                           .mean = Mean(values),
+                                                           .mcse_mean = McseMean(traces),
+                                                           .seconds = matrix.seconds});
+    if (relation.is_sbc) {
+      JudgeRanks(traces, matrix.chains, &diagnostic);
+      continue;
+    }
+    diagnostic.rhat = Rhat(traces);
+    diagnostic.ess_bulk = EssBulk(traces);
+    diagnostic.ess_tail = EssTail(traces);
+    diagnostic.descriptive = predicts && !IsOfPredictions(quantities[q]);
+    diagnostic.nested_rhat = NestedRhatOf(traces, matrix.chains, relation.superchains);
   }
   return found;
 }
@@ -142,8 +176,15 @@ std::vector<Diagnostic> Diagnose(const Matrix& matrix, const std::vector<std::st
 }  // namespace
 
 struct TraceTable::State {
-  State(Executor* executor, Renewed renewed, Superchains superchains)
-      : executor(executor), renewed(std::move(renewed)), superchains(std::move(superchains)) {}
+  State(Executor* executor, Renewed renewed, Relate relate)
+      : executor(executor), renewed(std::move(renewed)), relate(std::move(relate)) {}
+
+  bool IsKnown(const std::string& job) {
+    MutexLock lock(&mutex);
+    return jobs.contains(job);
+  }
+  // Calls the dispatcher, so not under the lock.
+  Relation RelationOf(const std::string& job) const { return relate ? relate(job) : Relation(); }
 
   // Returns the chain's window, and adds the chain to its job. Null if there is no room for another chain.
   Window* Place(TracedJob* job, const ChainId& chain, const ChainTrace& trace)
@@ -167,7 +208,7 @@ struct TraceTable::State {
 
   Executor* const executor;
   const Renewed renewed;
-  const Superchains superchains;
+  const Relate relate;
   Mutex mutex;
   std::map<std::string, TracedJob> jobs CHAINFLEET_GUARDED_BY(mutex);
   std::map<std::string, int> expected CHAINFLEET_GUARDED_BY(mutex);  // number of commits, by job
@@ -192,7 +233,8 @@ Window* TraceTable::State::Place(TracedJob* job, const ChainId& chain, const Cha
   int64_t chains = 0;
   for (const auto& [point, of_point] : job->points) chains += static_cast<int64_t>(of_point.size());
   const bool full = (chains + 1) * whole_window > kMostValues || (chains + 1) * kTraceWindow > kMostValuesOfQuantity;
-  if (windows.size() >= kMostChains || (full && !TakeFromLargest(job, windows.size()))) {
+  const auto most = static_cast<size_t>(job->is_sbc ? kMostRankedChains : kMostTracedChains);
+  if (windows.size() >= most || (full && !TakeFromLargest(job, windows.size()))) {
     job->without_room[trace.point].insert(chain.index);
     return nullptr;
   }
@@ -299,14 +341,14 @@ void TraceTable::State::Compute(const std::shared_ptr<State>& state, const std::
   if (!selection) return state->TellSettled(id);  // forgotten meanwhile
   const auto found = std::make_shared<std::vector<Diagnostic>>();
   std::vector<PointDiagnosis> points;
-  const int64_t superchains = state->superchains ? state->superchains(id) : 0;
+  const Relation relation = state->RelationOf(id);
   for (const Matrix& matrix : selection->matrices) {
     const std::set<int32_t>& others = selection->without_room[matrix.point];
     points.push_back({.point = matrix.point,
                       .looked_at = matrix.chains,
                       .without_room = {others.begin(), others.end()},
                       .values = matrix.values,
-                      .diagnostics = Diagnose(matrix, selection->quantities, superchains)});
+                      .diagnostics = Diagnose(matrix, selection->quantities, relation)});
     found->insert(found->end(), points.back().diagnostics.begin(), points.back().diagnostics.end());
   }
   if (state->renewed && !points.empty()) state->renewed(id, points);  // while the job is not settled yet
@@ -324,8 +366,8 @@ void TraceTable::State::Keep(const std::shared_ptr<State>& state, const std::str
   if (job->second.computing) state->executor->Schedule([state, id] { Compute(state, id); });
 }
 
-TraceTable::TraceTable(Executor* executor, Renewed renewed, Superchains superchains)
-    : state_(std::make_shared<State>(executor, std::move(renewed), std::move(superchains))) {}
+TraceTable::TraceTable(Executor* executor, Renewed renewed, Relate relate)
+    : state_(std::make_shared<State>(executor, std::move(renewed), std::move(relate))) {}
 
 TraceTable::~TraceTable() {
   // Destroy the waiting callbacks here: the state may outlive this table.
@@ -337,11 +379,13 @@ TraceTable::~TraceTable() {
 void TraceTable::Add(const ChainId& chain, const ChainTrace& trace, std::optional<ChainState> ends_as,
                      absl::Duration at) {
   State& state = *state_;
+  const bool is_sbc = !state.IsKnown(chain.job) && state.RelationOf(chain.job).is_sbc;
   MutexLock lock(&state.mutex);
   const bool failed = ends_as == ChainState::kDiverged || ends_as == ChainState::kFailed;
   const bool adds = !failed && !trace.steps.empty() && !trace.quantities.empty() && trace.well_formed();
   if (!adds && !state.jobs.contains(chain.job)) return;
   TracedJob& job = state.jobs[chain.job];
+  job.is_sbc = job.is_sbc || is_sbc;
   job.fed = ++state.calls;
   job.ended = job.ended || (ends_as && IsFinal(*ends_as));
   if (failed) {

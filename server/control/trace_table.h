@@ -21,19 +21,32 @@
 
 namespace chainfleet {
 
+// The ranks of the true values among the draws of their chains, as shares in (0, 1) (core/diagnostics/uniformity.h).
+struct Ranks {
+  std::vector<int64_t> counts;    // chains in each of kParts equal parts of [0, 1]
+  std::optional<double> p_value;  // that the shares are uniform; none with fewer than kFewestShares chains
+  static constexpr int64_t kParts = 20;
+  static void Fields(auto& self, auto&& visit) {
+    visit("counts", self.counts);
+    visit("p_value", self.p_value);
+  }
+  bool operator==(const Ranks&) const = default;
+};
+
 // Diagnostics of one quantity at one sweep point, in the quantity's units. core/diagnostics defines the numbers.
 struct Diagnostic {
   int32_t point = 0;
   std::string quantity;
-  int32_t chains = 0;  // number of chains used
-  int64_t values = 0;  // newest values of each chain that were used
-  double rhat = 0;     // NaN for one chain
-  double ess_bulk = 0, ess_tail = 0;
+  int32_t chains = 0;                 // number of chains used
+  int64_t values = 0;                 // newest values of each chain that were used
+  double rhat = 0;                    // NaN for one chain, and for a job of kind sbc
+  double ess_bulk = 0, ess_tail = 0;  // for a job of kind sbc the sums of what each chain has by itself
   double mean = 0, mcse_mean = 0;
   double seconds = 0;  // wall-clock time that these values took, including waiting; 0 if unknown
   // true: no stop rule reads it, because the job's predictions decide (core/domain/chain_trace.h)
   bool descriptive = false;
   std::optional<double> nested_rhat = std::nullopt;  // none without superchains, or if unknown
+  std::optional<Ranks> ranks = std::nullopt;         // only for a job of kind sbc, whose values are less the true ones
   static void Fields(auto& self, auto&& visit) {
     visit("point", self.point);
     visit("quantity", self.quantity);
@@ -45,6 +58,7 @@ struct Diagnostic {
     visit("mcse_mean", self.mcse_mean);
     visit("descriptive", self.descriptive);
     visit("nested_rhat", self.nested_rhat);
+    visit("ranks", self.ranks);
   }
   bool operator==(const Diagnostic&) const = default;
 };
@@ -77,23 +91,28 @@ struct TracedChain {
 // and when a chain ended. They use the chains of a point that have at least half as many values as its longest, and of
 // each as many values as the shortest of these has.
 //
-// Bounds: a window of values for each chain; kMostChains chains of a point (the first that arrive); kMostValues values
-// of a job and kMostValuesOfQuantity of each of its quantities, shared evenly by its points (the point with the most
-// chains drops its last one). Beyond kMostValuesInAll or kMostJobs, the job that has got no values for longest is
-// forgotten.
+// Bounds: a window of values for each chain; kMostTracedChains chains of a point, kMostRankedChains of a job of kind
+// sbc (the first that arrive); kMostValues values of a job and kMostValuesOfQuantity of each of its quantities, shared
+// evenly by its points (the point with the most chains drops its last one). Beyond kMostValuesInAll or kMostJobs, the
+// job that has got no values for longest is forgotten.
 class TraceTable {
  public:
-  static constexpr size_t kMostChains = kMostTracedChains, kMostJobs = 4096;
+  static constexpr size_t kMostJobs = 4096;
   static constexpr int64_t kMostValuesOfQuantity = int64_t{1} << 20;  // fit one reply
   static constexpr int64_t kMostValues = int64_t{1} << 23, kMostValuesInAll = int64_t{1} << 25;
 
   // Called with the new diagnostics of all points of a job; on the executor, outside all locks.
   using Renewed = std::function<void(const std::string& job, const std::vector<PointDiagnosis>& points)>;
 
-  // Returns the number of superchains of a job, 0 if it has none (core/domain/sweep_points.h); called as Renewed.
-  using Superchains = std::function<int64_t(const std::string& job)>;
+  // How the chains of a job relate.
+  struct Relation {
+    int64_t superchains = 0;  // 0: it has none (core/domain/sweep_points.h)
+    bool is_sbc = false;      // each chain has a posterior of its own
+  };
+  // Called as Renewed, and in Add for a job without traces.
+  using Relate = std::function<Relation(const std::string& job)>;
 
-  explicit TraceTable(Executor* executor, Renewed renewed = nullptr, Superchains superchains = nullptr);
+  explicit TraceTable(Executor* executor, Renewed renewed = nullptr, Relate relate = nullptr);
   ~TraceTable();
 
   // Adds the trace of a commit that was accepted at `at` (monotonic). Skips steps that the chain has already, and

@@ -197,12 +197,13 @@ Kind MeansOfChains(const std::vector<const JobSummary*>& jobs) {
 }
 
 // The worst of a sweep point's deciding quantities, for which a stop rule would wait. A quantity without a judgement
-// counts as the worst possible, but for nested R-hat; R-hat of a single chain is not a judgement.
+// counts as the worst possible, but for nested R-hat; R-hat of a single chain is not a judgement, and chains of a job
+// of kind sbc have none.
 struct Worst {
   double rhat = std::nan(""), nested = std::nan(""), bulk = std::nan(""), tail = std::nan(""), values = std::nan("");
   double seconds = 0;
   void Add(const Diagnostic& d) {
-    const bool unknown = std::isnan(d.rhat) && d.chains >= 2;
+    const bool unknown = std::isnan(d.rhat) && d.chains >= 2 && !d.ranks;
     rhat = std::fmax(rhat, unknown ? std::numeric_limits<double>::infinity() : d.rhat);
     if (d.nested_rhat) nested = std::fmax(nested, *d.nested_rhat);
     bulk = std::fmin(bulk, std::isnan(d.ess_bulk) ? 0 : d.ess_bulk);

@@ -128,6 +128,12 @@ absl::StatusOr<PinnedDraws> PinnedBy(const JobBrief& job, const std::vector<Chai
 // CANCEL and DELETE stop predictions; the draws of a cancelled job can still be exported.
 absl::StatusOr<JobBrief> ServedJob(Dispatcher* dispatcher, const std::string& id) {
   CHAINFLEET_ASSIGN_OR_RETURN(JobBrief job, dispatcher->GetBrief(id));
+  if (job.plan->spec.kind == JobKind::kSbc) {
+    return WithReason(absl::FailedPreconditionError(absl::StrCat(
+                          "job ", job.id, " calibrates a sampler (kind: sbc): its chains have posteriors of different ",
+                          "data, so it predicts nothing. Submit its file with kind: posterior")),
+                      "SBC_JOB");
+  }
   if (job.intent < JobIntent::kCancel) return job;
   const char* hint =
       job.intent == JobIntent::kDelete ? "its draws go as well" : "its draws can be exported until it is deleted";

@@ -54,6 +54,12 @@ absl::StatusOr<ApplyResult> ApplyToExtent(const change::StopPoint& c, StateRows*
 absl::StatusOr<ApplyResult> ApplyToExtent(const change::ScaleJob& c, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(auto job, rows->FindJob(c.job));
   if (!job) return Refused(NoSuch("job", c.job));
+  if (job->plan->spec.kind == JobKind::kSbc) {
+    return Refused(WithReason(absl::FailedPreconditionError(
+                                  absl::StrCat("job ", c.job, " calibrates a sampler (kind: sbc) with data for each ",
+                                               "of its chains: submit its file again with more chains")),
+                              "SBC_JOB"));
+  }
   ApplyResult result;
   const int32_t before = job->plan->spec.chains;
   if (c.chains != before || job->plan->spec.sweep.any()) {

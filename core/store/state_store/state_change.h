@@ -147,7 +147,7 @@ struct StopPoint {
 
 // Sets the number of chains to `chains`; new ones are PENDING, and the plan in the row is updated. No change if it is
 // the current number. FAILED_PRECONDITION: fewer chains, more than limits::kMaxChainsPerJob, a sweep, an intent other
-// than RUN and PAUSE, all chains final, or the stop rule has ended the job.
+// than RUN and PAUSE, all chains final, or the stop rule has ended the job. FAILED_PRECONDITION / SBC_JOB: of kind sbc.
 struct ScaleJob {
   std::string job;
   int32_t chains = 0;

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "client/cli/output.h"
+#include "client/cli/views/rank_view.h"
 #include "client/cli/views/report_view.h"
 #include "core/base/escaped.h"
 #include "core/base/utf8.h"
@@ -100,11 +101,6 @@ std::string AskedChange(const v1::Job& job) {
   }
 }
 
-// "1: eta=0.001".
-std::string PointLabel(const v1::Job& job, int32_t point) {
-  return absl::StrCat(point, ": ", point < job.points_size() ? job.points(point).name() : "");
-}
-
 // The result of the stop rule; empty while it has none.
 std::string DescribeStopped(const v1::Job& job) {
   if (job.points_size() == 0) return job.stopped().empty() ? "" : job.stopped(0).why();
@@ -177,7 +173,7 @@ std::string DescribeReport(const v1::Job& job, const v1::Job::Report& report) {
 }  // namespace
 
 std::optional<double> JudgedRhat(const v1::Job::Diagnostic& found) {
-  if (found.descriptive()) return std::nullopt;
+  if (found.descriptive() || found.has_ranks()) return std::nullopt;
   if (found.has_rhat()) return found.rhat();
   if (found.chains() < 2) return std::nullopt;
   return std::numeric_limits<double>::infinity();
@@ -302,6 +298,7 @@ Table ProgressTable(const v1::Job& job) {
 }
 
 Table DiagnosticTable(const v1::Job& job) {
+  if (HasRanks(job)) return RankTable(job);
   std::vector<std::string> columns;
   if (job.points_size() > 0) columns.push_back("POINT");
   std::vector<v1::Job::Diagnostic> rows(job.diagnostics().begin(), job.diagnostics().end());
@@ -446,7 +443,8 @@ std::string DescribeJob(const v1::Job& job, absl::Time now, std::optional<int64_
   absl::StrAppend(&text, "\nJob file\n  ", absl::StrReplaceAll(ToYaml(job.spec()), {{"\n", "\n  "}}));
   text.resize(text.find_last_not_of(" \n") + 1);
   absl::StrAppend(&text, "\n\n", ChainTable(job).Render());
-  if (job.diagnostics_size() > 0) absl::StrAppend(&text, "\n", DiagnosticTable(job).Render(), ExplainRhat(job));
+  if (job.diagnostics_size() > 0)
+    absl::StrAppend(&text, "\n", DiagnosticTable(job).Render(), ExplainRhat(job), ExplainRanks(job));
   return text;
 }
 

@@ -30,10 +30,11 @@ Table ChainTable(const v1::Job& job);
 Table ProgressTable(const v1::Job& job);
 inline constexpr double kConverged = 1.01;  // R-hat must be below it (Vehtari et al. 2021)
 // The R-hat to judge: +Inf if chains were compared but have no R-hat, as in the server's gauges and stop rules, because
-// chains with NaN values do not agree. nullopt for a single chain and for a descriptive quantity.
+// chains with NaN values do not agree. nullopt for a single chain, for a descriptive quantity and for a job of kind
+// sbc.
 std::optional<double> JudgedRhat(const v1::Job::Diagnostic& found);
 // One row for each quantity at each point, deciding quantities first. '*' marks quantities that have not converged
-// (R-hat not below 1.01).
+// (R-hat not below 1.01). For a job of kind sbc: RankTable.
 Table DiagnosticTable(const v1::Job& job);
 // How to read the '*' of that table, one line or more; empty without a '*'. Chains of a network that disagree are
 // expected, unless they have no R-hat at all.

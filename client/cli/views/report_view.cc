@@ -48,6 +48,10 @@ std::string RangeOf(const std::vector<v1::MetropolisStats>& stats, double (v1::M
 
 }  // namespace
 
+std::string PointLabel(const v1::Job& job, int32_t point) {
+  return absl::StrCat(point, ": ", point < job.points_size() ? job.points(point).name() : "");
+}
+
 std::string DescribeHeat(const v1::Job& job) {
   using Report = v1::RunReport;
   const std::vector<Report> reports = ReportsOf(job);

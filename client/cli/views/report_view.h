@@ -1,12 +1,16 @@
 // Describes measurements of a job's chains for people, as ranges over the chains that have a number. Pure functions.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "chainfleet/v1/jobs.pb.h"
 
 namespace chainfleet {
+
+// A point of a sweep: "1: eta=0.001".
+std::string PointLabel(const v1::Job& job, int32_t point);
 
 // How hot the chains are with their mini-batches' noise, or that it was not measured.
 std::string DescribeHeat(const v1::Job& job);

@@ -29,6 +29,7 @@ enum class RngStream : uint32_t {
   kInit = 7,
   kDropout = 8,
   kProbe = 9,
+  kTruth = 10,
 };
 
 struct PhiloxBlock {

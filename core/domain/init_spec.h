@@ -28,7 +28,7 @@ struct InitSpec {
   // Names of stored files of parameters: chain i starts at file i mod K. In a submission they may be URIs, which the
   // names of the stored files replace.
   std::vector<std::string> weights;
-  WeightsFormat format = WeightsFormat::kSafetensors;  // of these files
+  WeightsFormat format = WeightsFormat::kSafetensors;  // type of these files
   bool any() const { return !theta.empty() || perturb > 0 || model || !weights.empty(); }
   static void Fields(auto& self, auto&& visit) {
     visit("theta", self.theta);

@@ -16,7 +16,9 @@
 #include "worker/numerics/batch/checkpoint_codec.h"
 #include "worker/numerics/batch/holding_time.h"
 #include "worker/numerics/batch/potential_factory.h"
+#include "worker/numerics/batch/simulated_data.h"
 #include "worker/numerics/batch/start_point.h"
+#include "worker/numerics/potentials/chain_blocks.h"
 #include "worker/numerics/potentials/minibatch.h"
 #include "worker/numerics/samplers/kernel.h"
 #include "worker/numerics/tensors/torch_errors.h"
@@ -54,9 +56,10 @@ std::vector<Point> PointsOf(const JobSpec& spec, const StepPlan& steps, int64_t 
 class KernelBatch final : public ChainBatch {
  public:
   KernelBatch(std::shared_ptr<const JobPlan> plan, std::unique_ptr<Potential> potential, Kernel kernel, Device device,
-              std::shared_ptr<const ModelFile> module)
+              std::shared_ptr<const ModelFile> module, std::shared_ptr<std::vector<int32_t>> evaluated)
       : plan_(std::move(plan)),
         module_(plan_->spec.init.weights.empty() ? nullptr : std::move(module)),
+        evaluated_(std::move(evaluated)),
         potential_(std::move(potential)),
         kernel_(std::move(kernel)),
         device_(device),
@@ -81,6 +84,8 @@ class KernelBatch final : public ChainBatch {
     // A job without a sweep may have more chains than the plan says, because chains can be added to running jobs.
     if (index < 0 || PointOf(plan_->spec, index) >= NumPoints(plan_->spec.sweep))
       return absl::InvalidArgumentError("chain " + who + " does not exist");
+    if (calibrates() && index >= NumChains(plan_->spec))
+      return absl::InvalidArgumentError("chain " + who + " has no targets: a job of kind sbc takes no more chains");
     if (Find(index) != rows_.end()) return absl::AlreadyExistsError("chain " + who + " is in this batch already");
     Row row{.chain = index};
     CHAINFLEET_ASSIGN_OR_RETURN(row.stored, StoredDraws::Read(weights, plan_->spec, draw_tensors_, steps_.total_steps));
@@ -95,6 +100,11 @@ class KernelBatch final : public ChainBatch {
       row.report = checkpoint->report;
     }
     const absl::Status added = CatchTorch(kWork, [&]() -> absl::Status {
+      if (calibrates()) {
+        const PrecisionScope precision(plan_->spec.precision, device_);
+        *evaluated_ = {index};
+        CHAINFLEET_ASSIGN_OR_RETURN(row.truth, tracer_.ValuesAt(DrawTruth(plan_->spec, layout(), index), device_));
+      }
       state_.AddRow();
       const int64_t r = std::ssize(rows_);
       if (held_) held_->AddRow();
@@ -102,10 +112,8 @@ class KernelBatch final : public ChainBatch {
         Restore(r, std::move(*checkpoint));
       } else {
         CHAINFLEET_ASSIGN_OR_RETURN(
-            auto start, StartOfChain(layout(), plan_->spec.init, index, KeyOf(index), weights, module_.get()));
-        state_.theta().WriteRow(r, start);
-        std::visit([&](const auto& kernel) { kernel.InitRow(&state_, r); }, kernel_);
-        if (snapshots.size() > 0) Average(snapshots, r, std::move(start));
+            const auto start, StartOfChain(layout(), plan_->spec.init, index, KeyOf(index), weights, module_.get()));
+        StartRow(kernel_, start, snapshots, r, &state_);
       }
       rows_.push_back(std::move(row));
       return absl::OkStatus();
@@ -122,12 +130,8 @@ class KernelBatch final : public ChainBatch {
     if (row == rows_.end()) return;
     ReadUnread();
     const int64_t r = row - rows_.begin();
-    for (ThetaArena& arena : state_.arenas) arena.RemoveRow(r);
+    state_.RemoveRow(r);
     if (held_) held_->RemoveRow(r);
-    std::swap(state_.numbers[r], state_.numbers.back());
-    state_.numbers.pop_back();
-    std::swap(state_.derived[r], state_.derived.back());
-    state_.derived.pop_back();
     if (row != std::prev(rows_.end())) *row = std::move(rows_.back());
     rows_.pop_back();
   }
@@ -139,19 +143,14 @@ class KernelBatch final : public ChainBatch {
   }
 
   absl::StatusOr<std::vector<RowReport>> Step() override {
+    *evaluated_ = this->chains();
     std::vector<ChainStep> chains;
     bool any_active = false;
     for (const Row& row : rows_) {
-      ChainStep chain;
-      chain.key = KeyOf(row.chain);
-      chain.t = row.step;
-      const Point& point = PointOfRow(row);
-      chain.step_size = point.schedule.StepSize(row.step);
-      chain.temperature = point.schedule.Temperature(row.step);
-      chain.own = point.own;
-      chain.active = row.step < steps_.total_steps;
-      any_active |= chain.active;
-      chains.push_back(chain);
+      const auto& [schedule, own] = PointOfRow(row);
+      chains.push_back({KeyOf(row.chain), row.step, schedule.StepSize(row.step), schedule.Temperature(row.step),
+                        row.step < steps_.total_steps, own});
+      any_active |= chains.back().active;
     }
     if (!any_active) return std::vector<RowReport>();
     CHAINFLEET_RETURN_IF_ERROR(MeasureWhatIsDue(chains));
@@ -223,6 +222,7 @@ class KernelBatch final : public ChainBatch {
     std::optional<StepInfo> seen;  // info about its last step that was read
     bool finite = true;            // after all steps read so far
     StoredDraws stored;            // if any: the draw after step t is number t - 1, and not the state
+    std::vector<double> truth;     // true values of the traced quantities; empty unless the job is of kind sbc
   };
 
   // The unread numbers of the last step, and the rows that the step moved.
@@ -261,17 +261,6 @@ class KernelBatch final : public ChainBatch {
     return names;
   }
 
-  // Takes the draws of a file as snapshots, then starts at `start`.
-  void Average(const StoredDraws& snapshots, int64_t row, std::vector<float> start) {
-    Draw draw{.theta = {start}};
-    for (draw.step = 1; draw.step <= snapshots.size(); ++draw.step) {
-      snapshots.Replace({DrawKind::kTheta}, layout().parameters(), &draw);
-      state_.theta().WriteRow(row, draw.theta[0]);
-      std::get<Swag>(kernel_).TakeSnapshot(row, &state_);
-    }
-    state_.theta().WriteRow(row, start);
-  }
-
   void Restore(int64_t row, Checkpoint checkpoint) {
     for (size_t i = 0; i < names_.size(); ++i) state_.arenas[i].WriteRow(row, checkpoint.arenas[i]);
     state_.numbers[row] = std::move(checkpoint.numbers);
@@ -301,23 +290,16 @@ class KernelBatch final : public ChainBatch {
     return absl::StrJoin(rows_, " ", [](std::string* out, const Row& row) { absl::StrAppend(out, row.chain); });
   }
 
-  // A measurement that finds no memory must not stop the chain.
+  bool calibrates() const { return plan_->spec.kind == JobKind::kSbc; }
+
+  // A measurement that finds no memory must not stop the chain. It evaluates some rows only, which the potential of an
+  // sbc job does not know.
   absl::Status MeasureWhatIsDue(const std::vector<ChainStep>& chains) {
-    bool any_due = false;
-    for (size_t r = 0; r < rows_.size(); ++r) {
-      any_due |= chains[r].active && reporter_.IsDue(chains[r].t, rows_[r].first_report);
-    }
-    if (!any_due) return absl::OkStatus();
-    std::vector<int64_t> firsts;
-    std::vector<std::optional<RunReport>*> reports;
-    std::vector<const StepSizeSchedule*> schedules;
-    for (Row& row : rows_) {
-      firsts.push_back(row.first_report);
-      reports.push_back(&row.report);
-      schedules.push_back(&PointOfRow(row).schedule);
-    }
+    if (calibrates()) return absl::OkStatus();
+    std::vector<MeasuredRow> measured;
+    for (Row& row : rows_) measured.push_back({row.first_report, &PointOfRow(row).schedule, &row.report});
     const absl::Status status = CatchTorch("the measurements of a run report", [&] {
-      reporter_.Measure(firsts, chains, state_.theta(), schedules, reports);
+      reporter_.Measure(measured, chains, state_.theta());
       return absl::OkStatus();
     });
     if (!absl::IsResourceExhausted(status)) return status;
@@ -398,7 +380,11 @@ class KernelBatch final : public ChainBatch {
       return;
     }
     for (RowReport& report : *reports) {
-      if (due(report)) report.trace = std::move((*traces)[RowOf(report.chain)]);
+      if (!due(report)) continue;
+      const int64_t row = RowOf(report.chain);
+      report.trace = std::move((*traces)[row]);
+      const std::vector<double>& truth = rows_[row].truth;
+      for (size_t q = 0; q < truth.size(); ++q) report.trace[q] -= truth[q];
     }
   }
 
@@ -411,7 +397,8 @@ class KernelBatch final : public ChainBatch {
   }
 
   const std::shared_ptr<const JobPlan> plan_;
-  const std::shared_ptr<const ModelFile> module_;  // null: no stored network, or no start from a file
+  const std::shared_ptr<const ModelFile> module_;          // null: no stored network, or no start from a file
+  const std::shared_ptr<std::vector<int32_t>> evaluated_;  // the chain of each row that the potential evaluates
   const std::unique_ptr<Potential> potential_;
   const Kernel kernel_;
   const Device device_;
@@ -444,7 +431,8 @@ absl::StatusOr<std::unique_ptr<ChainBatch>> ChainBatch::Create(std::shared_ptr<c
     Log(LogLevel::kWarning, "precision tf32 is for GPUs: this worker's CPU computes in float32", {{"job", plan->job}});
   }
   return CatchTorch(kWork, [&]() -> absl::StatusOr<std::unique_ptr<ChainBatch>> {
-    CHAINFLEET_ASSIGN_OR_RETURN(auto potential, MakePotential(*plan, std::move(dataset), where, module.get()));
+    auto evaluated = std::make_shared<std::vector<int32_t>>();
+    CHAINFLEET_ASSIGN_OR_RETURN(auto potential, MakePotential(*plan, dataset, where, module.get(), evaluated));
     std::vector<FieldViolation> violations = Validate(plan->spec);
     const auto for_data = ValidateForData(plan->spec, potential->num_examples());
     violations.insert(violations.end(), for_data.begin(), for_data.end());
@@ -452,8 +440,14 @@ absl::StatusOr<std::unique_ptr<ChainBatch>> ChainBatch::Create(std::shared_ptr<c
     violations.insert(violations.end(), of_init.begin(), of_init.end());
     CHAINFLEET_RETURN_IF_ERROR(InvalidFields(violations));
     CHAINFLEET_ASSIGN_OR_RETURN(Kernel kernel, MakeKernel(plan->spec.sampler));
-    return std::unique_ptr<ChainBatch>(
-        new KernelBatch(std::move(plan), std::move(potential), std::move(kernel), where, std::move(module)));
+    if (plan->spec.kind == JobKind::kSbc) {
+      CHAINFLEET_ASSIGN_OR_RETURN(auto simulated, SimulateTargets(*plan, *potential, dataset.get(), module));
+      CHAINFLEET_ASSIGN_OR_RETURN(potential,
+                                  MakePotential(*plan, std::move(simulated), where, module.get(), evaluated));
+      potential = WithBlocks(std::move(potential), evaluated);
+    }
+    return std::unique_ptr<ChainBatch>(new KernelBatch(std::move(plan), std::move(potential), std::move(kernel), where,
+                                                       std::move(module), std::move(evaluated)));
   });
 }
 

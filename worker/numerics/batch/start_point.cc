@@ -210,4 +210,19 @@ void StoredDraws::Replace(const std::vector<DrawKind>& kinds, const std::vector<
   }
 }
 
+void StartRow(const Kernel& kernel, const std::vector<float>& start, const StoredDraws& snapshots, int64_t row,
+              SamplerState* state) {
+  state->theta().WriteRow(row, start);
+  std::visit([&](const auto& of_kind) { of_kind.InitRow(state, row); }, kernel);
+  const auto* const swag = std::get_if<Swag>(&kernel);
+  if (swag == nullptr) return;
+  Draw draw{.theta = {start}};
+  for (draw.step = 1; draw.step <= snapshots.size(); ++draw.step) {
+    snapshots.Replace({DrawKind::kTheta}, state->theta().layout().parameters(), &draw);
+    state->theta().WriteRow(row, draw.theta[0]);
+    swag->TakeSnapshot(row, state);
+  }
+  state->theta().WriteRow(row, start);
+}
+
 }  // namespace chainfleet

@@ -13,6 +13,7 @@
 #include "core/domain/parameter_shape.h"
 #include "core/store/draw_codec/safetensors.h"
 #include "worker/numerics/arena/layout.h"
+#include "worker/numerics/samplers/kernel.h"
 
 namespace chainfleet {
 
@@ -22,9 +23,9 @@ struct ModelFile;
 // ValidateForSize), or uniform(-1/sqrt(fan_in), 1/sqrt(fan_in)), with tensors without inputs (of norms) at their
 // initial value; plus `init.perturb` times a standard normal. The random numbers are those of kInit, so each chain has
 // its own. `init.model` and `init.weights` replace the values of the tensors that the model's file and `weights`, the
-// bytes of a safetensors file, have; of a file of draws the last one. INVALID_ARGUMENT: the file is absent, damaged, WhyNoStart has an objection, a
-// value is not finite, or the file has other values of a tensor that is a constant of the network in `model`, such as
-// the statistics of batch norm in evaluation mode: all chains have those of the model.
+// bytes of a safetensors file, have; of a file of draws the last one. INVALID_ARGUMENT: the file is absent, damaged,
+// WhyNoStart has an objection, a value is not finite, or the file has other values of a tensor that is a constant of
+// the network in `model`, such as the statistics of batch norm in evaluation mode: all chains have those of the model.
 absl::StatusOr<std::vector<float>> StartOfChain(const Layout& layout, const InitSpec& init, int32_t index, RngKey key,
                                                 const std::string* weights = nullptr, const ModelFile* model = nullptr);
 
@@ -53,5 +54,9 @@ class StoredDraws {
   int64_t size_ = 0;
   std::vector<double> weights_;
 };
+
+// Starts the empty row `row` of `state` at `start` [D]. A Swag kernel has averaged `snapshots` by then.
+void StartRow(const Kernel& kernel, const std::vector<float>& start, const StoredDraws& snapshots, int64_t row,
+              SamplerState* state);
 
 }  // namespace chainfleet

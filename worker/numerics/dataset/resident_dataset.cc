@@ -83,6 +83,19 @@ absl::StatusOr<std::shared_ptr<const ResidentDataset>> ResidentDataset::Create(
   return std::shared_ptr<const ResidentDataset>(std::move(resident));
 }
 
+std::shared_ptr<const ResidentDataset> ResidentDataset::WithTargets(const ResidentDataset& data, TargetValues targets) {
+  auto blocks = std::make_shared<ResidentDataset>(data);
+  blocks->targets_ = std::move(targets);
+  const size_t count = blocks->stored_rows() / data.stored_rows();
+  blocks->input_bytes_.reserve(count * data.input_bytes_.size());
+  for (size_t block = 1; block < count; ++block) blocks->input_bytes_ += data.input_bytes_;
+  return blocks;
+}
+
+int64_t ResidentDataset::stored_rows() const {
+  return std::visit([](const auto& values) { return std::ssize(values); }, targets_);
+}
+
 std::vector<float> ResidentDataset::TargetNumbers(const TargetUnits& units) const {
   if (const auto* labels = std::get_if<std::vector<int32_t>>(&targets_)) return {labels->begin(), labels->end()};
   const auto& targets = std::get<std::vector<float>>(targets_);

@@ -157,18 +157,13 @@ class EagerPotential final : public Potential {
   // Calls `part(first, count)` for ranges of [0, all). Each element of a range has a minibatch of `batch_size`.
   template <typename Part>
   void ForEachPart(int64_t all, int64_t batch_size, const Part& part) const {
-    if (batching_ == ChainBatching::kTogether) {
-      const int64_t most = MostChainsTogether(network_, batch_size);
-      for (int64_t first = 0; first < all; first += most) part(first, std::min(most, all - first));
-      return;
-    }
-    if (device_.is_cuda()) {
-      for (int64_t i = 0; i < all; ++i) part(i, 1);
-      return;
-    }
-    const int64_t of_call = batching_ == ChainBatching::kInLanes ? kChainLanes : 1;
-    RunSingleThreaded((all + of_call - 1) / of_call,
-                      [&](int64_t call) { part(call * of_call, std::min(of_call, all - call * of_call)); });
+    const bool together = batching_ == ChainBatching::kTogether;
+    int64_t most = batching_ == ChainBatching::kInLanes ? kChainLanes : 1;
+    if (together) most = MostChainsTogether(network_, batch_size);
+    const int64_t calls = (all + most - 1) / most;
+    const auto some = [&](int64_t call) { part(call * most, std::min(most, all - call * most)); };
+    if (!together && !device_.is_cuda()) return RunSingleThreaded(calls, some);
+    for (int64_t call = 0; call < calls; ++call) some(call);
   }
 
   // Receives the energies of chains from `first` on, as doubles on the device.

@@ -39,12 +39,11 @@ std::shared_ptr<const DeviceInputs> InputsOn(at::Device device, const std::share
     const auto inputs = entry.lock();
     if (inputs && inputs->dataset == dataset && inputs->values.device() == device) return inputs;
   }
-  const Dataset& data = dataset->description();
-  const bool bytes = data.input_type == InputType::kUint8;
+  const bool bytes = dataset->description().input_type == InputType::kUint8;
   // from_blob takes a mutable pointer, but nothing writes through it.
   char* raw = const_cast<char*>(dataset->input_bytes().data());
   const at::Tensor stored =
-      at::from_blob(raw, {data.num_rows, dataset->row_size()}, at::dtype(bytes ? at::kByte : at::kFloat));
+      at::from_blob(raw, {dataset->stored_rows(), dataset->row_size()}, at::dtype(bytes ? at::kByte : at::kFloat));
   auto inputs = std::make_shared<const DeviceInputs>(DeviceInputs{dataset, stored.to(device)});
   known->inputs.push_back(inputs);
   return inputs;

@@ -32,8 +32,8 @@ class TrainingRows {
   // standardised, and augmented by the chains' keys if the job asks for it.
   at::Tensor Batch(const at::Tensor& ids, const BatchRows& batch, int64_t first, int64_t count) const;
 
-  // StoredNetwork::Features of all rows, [N, ...] each. Empty: the network has none, they take more than `most_bytes`,
-  // or images change in each step.
+  // StoredNetwork::Features of all stored rows, [rows, ...] each. Empty: the network has none, they take more than
+  // `most_bytes`, or images change in each step.
   std::vector<at::Tensor> Features(const StoredNetwork& network, int64_t most_bytes = kMostFeatureBytes) const;
 
  private:

@@ -22,9 +22,9 @@
 namespace chainfleet {
 namespace {
 
-// Inputs [N, d] and targets [N], standardised as the plan says.
+// Inputs [stored rows, d] and targets, standardised as the plan says.
 struct Examples {
-  int64_t count, width;
+  int64_t count, width;  // N and d
   std::vector<float> x, target;
 };
 
@@ -32,8 +32,8 @@ Examples ReadExamples(const ResidentDataset& dataset, const JobPlan& plan) {
   const Dataset& data = dataset.description();
   const InputRows rows(data.input_type, dataset.input_bytes().data(), data.input_shape, plan.normalisation);
   Examples examples{data.num_rows, rows.row_size(), {}, dataset.TargetNumbers(plan.target_units)};
-  examples.x.resize(examples.count * examples.width);
-  for (int64_t i = 0; i < examples.count; ++i) rows.Read(i, examples.x.data() + i * examples.width);
+  examples.x.resize(dataset.stored_rows() * examples.width);
+  for (int64_t i = 0; i < dataset.stored_rows(); ++i) rows.Read(i, examples.x.data() + i * examples.width);
   return examples;
 }
 
@@ -49,8 +49,9 @@ class Regression final : public Potential {
         has_intercept_(layout_->spans().size() > 1) {
     if (!device.is_cuda()) return;
     const at::Device where(at::kCUDA, static_cast<c10::DeviceIndex>(device.cuda_index));
-    x_ = at::from_blob(examples_.x.data(), {examples_.count, examples_.width}).to(where);
-    target_ = at::from_blob(examples_.target.data(), {examples_.count}).to(where);
+    const int64_t stored = std::ssize(examples_.target);
+    x_ = at::from_blob(examples_.x.data(), {stored, examples_.width}).to(where);
+    target_ = at::from_blob(examples_.target.data(), {stored}).to(where);
   }
 
   const std::shared_ptr<const Layout>& layout() const override { return layout_; }

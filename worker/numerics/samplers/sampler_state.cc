@@ -1,11 +1,21 @@
 #include "worker/numerics/samplers/sampler_state.h"
 
+#include <utility>
+
 namespace chainfleet {
 
 void SamplerState::AddRow() {
   for (ThetaArena& arena : arenas) arena.AddRow();
   numbers.emplace_back();
   derived.emplace_back();
+}
+
+void SamplerState::RemoveRow(int64_t row) {
+  for (ThetaArena& arena : arenas) arena.RemoveRow(row);
+  std::swap(numbers[row], numbers.back());
+  numbers.pop_back();
+  std::swap(derived[row], derived.back());
+  derived.pop_back();
 }
 
 void SamplerState::Truncate(int64_t rows) {

@@ -24,6 +24,8 @@ struct SamplerState {
   // [C]: values that a kernel computed from the rest, and computes again if null; not part of a resume point.
   std::vector<std::shared_ptr<void>> derived;
   void AddRow();
+  // Removes row `row`; the last row takes its place.
+  void RemoveRow(int64_t row);
   // Keeps the first `rows` rows, also after an AddRow that threw.
   void Truncate(int64_t rows);
   ThetaArena& theta() { return arenas[0]; }

@@ -81,18 +81,18 @@ bool ChainReporter::CurvatureIsDue(int64_t t, int64_t first) const {
   return t < plan_->training_steps && (t + 1) % length == 0 && CycleIsMeasured(t / length);
 }
 
-void ChainReporter::Measure(const std::vector<int64_t>& firsts, const std::vector<ChainStep>& chains,
-                            const ThetaArena& theta, const std::vector<const StepSizeSchedule*>& schedules,
-                            const std::vector<std::optional<RunReport>*>& reports) {
+void ChainReporter::Measure(const std::vector<MeasuredRow>& rows, const std::vector<ChainStep>& chains,
+                            const ThetaArena& theta) {
   std::vector<int64_t> of_variance, of_curvature;
   for (size_t row = 0; row < chains.size(); ++row) {
     if (!chains[row].active) continue;
-    if (VarianceIsDue(chains[row].t, firsts[row])) of_variance.push_back(static_cast<int64_t>(row));
-    if (CurvatureIsDue(chains[row].t, firsts[row])) of_curvature.push_back(static_cast<int64_t>(row));
+    if (VarianceIsDue(chains[row].t, rows[row].first)) of_variance.push_back(static_cast<int64_t>(row));
+    if (CurvatureIsDue(chains[row].t, rows[row].first)) of_curvature.push_back(static_cast<int64_t>(row));
   }
+  if (of_variance.empty() && of_curvature.empty()) return;
   const StepInputs inputs = {potential_, batches_, plan_, chains, nullptr};
   const auto report_of = [&](int64_t row) {
-    std::optional<RunReport>& report = *reports[row];
+    std::optional<RunReport>& report = *rows[row].report;
     if (!report) report.emplace();
     report->step = chains[row].t;
     return &*report;
@@ -101,7 +101,7 @@ void ChainReporter::Measure(const std::vector<int64_t>& firsts, const std::vecto
       inputs, of_variance, kVarianceLabel, theta, MeasureGradientVariance,
       [&](int64_t row, double variance) { ReportNoise(chains[row], variance, theta.ReadRow(row), report_of(row)); });
   MeasureInParts(inputs, of_curvature, kCurvatureLabel, theta, MeasureCurvature, [&](int64_t row, double curvature) {
-    ReportCurvature(chains[row], *schedules[row], curvature, report_of(row));
+    ReportCurvature(chains[row], *rows[row].schedule, curvature, report_of(row));
   });
 }
 

@@ -25,6 +25,13 @@ namespace chainfleet {
 // They are therefore measured in groups, one group before each step.
 int64_t FirstReportStep(int32_t index, int64_t num_parameters, Device device, int64_t training_steps);
 
+// A row before a step: its first measurement is due before update `first`.
+struct MeasuredRow {
+  int64_t first = 0;
+  const StepSizeSchedule* schedule = nullptr;
+  std::optional<RunReport>* report = nullptr;
+};
+
 // Not thread-safe. The objects that it points to must outlive it.
 class ChainReporter {
  public:
@@ -32,17 +39,12 @@ class ChainReporter {
 
   ChainReporter(const JobSpec* spec, const StepPlan* plan, Potential* potential, const MinibatchPlan* batches);
 
-  // True if a measurement is due before update `t` (from 0) of a chain whose first one is due before `first`.
-  bool IsDue(int64_t t, int64_t first = 0) const { return VarianceIsDue(t, first) || CurvatureIsDue(t, first); }
-
-  // Updates reports[r] if a measurement is due at row r of `theta`, before its step chains[r]. The row follows
-  // schedules[r] and its first measurement is due before firsts[r]. Values that overflow are left out. Throws as a
-  // Potential does when memory is short; the reports are then unchanged or newer.
-  void Measure(const std::vector<int64_t>& firsts, const std::vector<ChainStep>& chains, const ThetaArena& theta,
-               const std::vector<const StepSizeSchedule*>& schedules,
-               const std::vector<std::optional<RunReport>*>& reports);
+  // Updates the report of row r if a measurement is due at row r of `theta`, before its step chains[r]. Values that
+  // overflow are left out. Throws as a Potential does when memory is short; the reports are then unchanged or newer.
+  void Measure(const std::vector<MeasuredRow>& rows, const std::vector<ChainStep>& chains, const ThetaArena& theta);
 
  private:
+  // True before update `t` (from 0) of a chain whose first measurement is due before `first`.
   bool VarianceIsDue(int64_t t, int64_t first) const;
   bool CurvatureIsDue(int64_t t, int64_t first) const;
   bool CycleIsMeasured(int64_t cycle) const;

@@ -67,15 +67,17 @@ std::vector<double> NormsOf(const ThetaArena& theta) {
 
 ChainTracer::ChainTracer(const JobSpec& spec, bool has_labels, Potential* potential)
     : potential_(potential),
-      has_anchor_(KindsOf(spec).size() > 1),
-      has_uncertainty_(std::holds_alternative<GradientUncertaintySpec>(spec.sampler.kind)),
+      num_kinds_(KindsOf(spec).size()),
+      has_energy_(spec.kind == JobKind::kPosterior),
+      has_anchor_(has_energy_ && num_kinds_ > 1),
+      has_uncertainty_(has_energy_ && std::holds_alternative<GradientUncertaintySpec>(spec.sampler.kind)),
       are_probabilities_(spec.model.is_network() && has_labels),
       probes_(ProbesOf(spec, potential->num_examples())),
       parameters_(TracedParameters(spec, *potential->layout())) {
   const char* const at_probe = are_probabilities_        ? kProbabilityTrace
                                : spec.model.is_network() ? kLogDensityTrace
                                                          : ".log_likelihood[";
-  quantities_.push_back("energy");
+  if (has_energy_) quantities_.push_back("energy");
   if (has_anchor_) quantities_.push_back("anchor_distance");
   if (has_uncertainty_) quantities_.push_back("gradient_uncertainty");
   for (const DrawKind kind : KindsOf(spec)) {
@@ -92,7 +94,7 @@ absl::StatusOr<std::vector<std::vector<double>>> ChainTracer::Trace(const std::v
   std::vector<std::vector<double>> values(info.size());
   for (size_t row = 0; row < info.size(); ++row) {
     values[row].reserve(quantities_.size());
-    values[row].push_back(info[row].energy);
+    if (has_energy_) values[row].push_back(info[row].energy);
     if (has_anchor_) values[row].push_back(info[row].anchor_distance);
     if (has_uncertainty_) values[row].push_back(info[row].gradient_uncertainty);
   }
@@ -115,6 +117,14 @@ absl::StatusOr<std::vector<std::vector<double>>> ChainTracer::Trace(const std::v
     }
   }
   return values;
+}
+
+absl::StatusOr<std::vector<double>> ChainTracer::ValuesAt(const std::vector<float>& theta, Device device) {
+  ThetaArena row(potential_->layout(), device);
+  row.AddRow();
+  row.WriteRow(0, theta);
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto values, Trace({StepInfo()}, std::vector<const ThetaArena*>(num_kinds_, &row)));
+  return values.front();
 }
 
 }  // namespace chainfleet

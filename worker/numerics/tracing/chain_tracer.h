@@ -25,6 +25,8 @@ namespace chainfleet {
 //   KIND.NAME, KIND.NAME[I]     each parameter of a regression with at most kMostTracedParameters of them, by its index
 //   KIND[I]                     likewise of a density without data
 //
+// In a job of kind sbc all but the first three, which have no true value: the batch subtracts the truth.
+//
 // A pure function of the state: it uses no random number and does not change a chain. Not thread-safe; `potential` must
 // outlive it.
 class ChainTracer {
@@ -39,9 +41,13 @@ class ChainTracer {
   absl::StatusOr<std::vector<std::vector<double>>> Trace(const std::vector<StepInfo>& info,
                                                          const std::vector<const ThetaArena*>& kinds);
 
+  // The values at `theta` [D], taken for each kind.
+  absl::StatusOr<std::vector<double>> ValuesAt(const std::vector<float>& theta, Device device);
+
  private:
   Potential* const potential_;
-  const bool has_anchor_, has_uncertainty_;
+  const size_t num_kinds_;
+  const bool has_energy_, has_anchor_, has_uncertainty_;
   const bool are_probabilities_;               // the values at probes
   std::vector<int64_t> probes_;                // rows of the data set
   const std::vector<std::string> parameters_;  // names of those that are traced

@@ -226,9 +226,10 @@ TEST(ChainReporter, LeavesTheBitsOfAChainAsTheyAre) {
     std::vector<std::optional<RunReport>> reports(3);
     StepScratch scratch(ThetaArena(potential->layout(), Device{}));
     for (int t = 0; t < 20; ++t) {
-      if (measured)
-        reporter.Measure({0, 0, 0}, chains, state.theta(), {&schedule, &schedule, &schedule},
-                         {&reports[0], &reports[1], &reports[2]});
+      if (measured) {
+        reporter.Measure({{0, &schedule, &reports[0]}, {0, &schedule, &reports[1]}, {0, &schedule, &reports[2]}},
+                         chains, state.theta());
+      }
       std::visit([&](const auto& k) { k.Step({potential.get(), &batches, &plan, chains, &scratch}, &state); }, kernel);
       for (ChainStep& chain : chains) ++chain.t;
     }

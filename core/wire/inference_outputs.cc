@@ -98,6 +98,7 @@ void AddMeanGradient(const Prediction& prediction, const std::vector<int64_t>& r
 
 bool IsOfQuantiles(const std::string& output) { return output == kQuantiles || output == kQuantileErrors; }
 bool IsGradient(const std::string& output) { return output == kMeanGradient || output == kMemberGradients; }
+bool IsConformal(const std::string& output) { return output == kPredictionSet || output == kInterval; }
 
 std::vector<InferenceTensor> InferenceInputs(const std::vector<int64_t>& input_shape, InputType type,
                                              const std::vector<TensorSignature>& columns) {
@@ -123,6 +124,8 @@ std::vector<InferenceTensor> InferenceOutputs(const Targets& targets, const std:
   for (const char* name : {kQuantiles, kQuantileErrors}) {
     if (numbers) outputs.push_back({name, "FP64", {-1}});
   }
+  outputs.push_back(numbers ? InferenceTensor{kInterval, "FP64", {2}}
+                            : InferenceTensor{kPredictionSet, "BOOL", {NumClasses(targets)}});
   const auto of_each_draw = [](std::vector<int64_t> row_shape) {
     row_shape.insert(row_shape.begin(), -1);
     return row_shape;
@@ -147,18 +150,19 @@ int64_t RowBytes(const std::vector<std::string>& outputs, const Targets& targets
   return values * static_cast<int64_t>(sizeof(double));
 }
 
-std::vector<std::string> UsualOutputs(const Targets& targets, bool errors, bool quantiles) {
+std::vector<std::string> UsualOutputs(const Targets& targets, bool errors, bool quantiles, bool conformal) {
   std::vector<std::string> names;
   for (const InferenceTensor& output : InferenceOutputs(targets)) {
     const bool is_error = absl::EndsWith(output.name, kErrorSuffix);
     if (absl::StartsWith(output.name, kMemberPrefix) || IsGradient(output.name) || (is_error && !errors)) continue;
-    if (IsOfQuantiles(output.name) && !quantiles) continue;
+    if ((IsOfQuantiles(output.name) && !quantiles) || (IsConformal(output.name) && !conformal)) continue;
     names.push_back(output.name);
   }
   return names;
 }
 
-absl::Status CheckOutputs(const std::vector<std::string>& outputs, const Targets& targets, bool quantiles) {
+absl::Status CheckOutputs(const std::vector<std::string>& outputs, const Targets& targets, bool quantiles,
+                          bool conformal) {
   std::vector<std::string> names;
   for (const InferenceTensor& output : InferenceOutputs(targets)) names.push_back(output.name);
   std::set<std::string> asked;
@@ -174,6 +178,11 @@ absl::Status CheckOutputs(const std::vector<std::string>& outputs, const Targets
       return absl::InvalidArgumentError(
           absl::StrCat("output '", output, "' needs the parameter 'quantiles', such as '0.05,0.5,0.95'"));
     }
+    if (IsConformal(output) && !conformal) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("output '", output,
+                       "' needs the parameter 'conformal', the id of an evaluation with a calibration data set"));
+    }
   }
   return absl::OkStatus();
 }
@@ -182,6 +191,11 @@ absl::Status CheckOutputs(const std::vector<std::string>& outputs, const Targets
 void AddOutput(const Prediction& prediction, const std::string& name, const std::vector<int64_t>& input_shape,
                inference::ModelInferResponse* response) {
   if (IsOfQuantiles(name)) return AddQuantiles(prediction, name, response);
+  if (name == kInterval) return AddRaw(name, "FP64", {prediction.num_rows, 2}, prediction.interval, response);
+  if (name == kPredictionSet) {
+    const std::vector<uint8_t> set(prediction.prediction_set.begin(), prediction.prediction_set.end());
+    return AddRaw(name, "BOOL", {prediction.num_rows, NumClasses(prediction.targets)}, set, response);
+  }
   const std::vector<int64_t> gradient = GradientShape(prediction.targets, input_shape);
   if (name == kMeanGradient) return AddMeanGradient(prediction, gradient, response);
   if (name == kMemberGradients) {
@@ -203,7 +217,7 @@ void AddOutput(const Prediction& prediction, const std::string& name, const std:
 
 absl::Status CheckClassification(const std::string& output, const Targets& targets) {
   for (const InferenceTensor& known : InferenceOutputs(targets)) {
-    if (known.name != output || IsGradient(output)) continue;
+    if (known.name != output || IsGradient(output) || IsConformal(output)) continue;
     if (known.row_shape == std::vector{NumClasses(targets)}) return absl::OkStatus();
   }
   return absl::InvalidArgumentError(

@@ -16,12 +16,16 @@ inline constexpr char kErrorSuffix[] = "_error";
 inline constexpr char kMemberPrefix[] = "member_";
 inline constexpr char kQuantiles[] = "quantiles";
 inline constexpr char kQuantileErrors[] = "quantiles_error";
+inline constexpr char kPredictionSet[] = "prediction_set";
+inline constexpr char kInterval[] = "interval";
 inline constexpr char kMeanGradient[] = "mean_gradient";
 inline constexpr char kMemberGradients[] = "member_gradients";
 
 // Returns true if `output` has a number for each level of the parameter "quantiles".
 bool IsOfQuantiles(const std::string& output);
 bool IsGradient(const std::string& output);
+// Returns true if `output` needs the parameter "conformal".
+bool IsConformal(const std::string& output);
 
 // Name, datatype and shape of one row; -1: known only in a request (draws, levels).
 struct InferenceTensor {
@@ -35,20 +39,22 @@ struct InferenceTensor {
 std::vector<InferenceTensor> InferenceInputs(const std::vector<int64_t>& input_shape, InputType type,
                                              const std::vector<TensorSignature>& columns = {});
 
-// Returns every output of a job with these targets: scores, their errors, quantiles, quantile errors, members,
-// gradients. Without `input_shape` the shapes of gradients lack it.
+// Returns every output of a job with these targets: scores, their errors, quantiles, quantile errors, conformal sets
+// or intervals, members, gradients. Without `input_shape` the shapes of gradients lack it.
 std::vector<InferenceTensor> InferenceOutputs(const Targets& targets, const std::vector<int64_t>& input_shape = {});
 
-// Returns the outputs of a request without a list: scores, their errors if `errors`, quantiles if `quantiles`.
-std::vector<std::string> UsualOutputs(const Targets& targets, bool errors, bool quantiles);
+// Returns the outputs of a request without a list: scores, their errors if `errors`, quantiles if `quantiles`, sets or
+// intervals if `conformal`.
+std::vector<std::string> UsualOutputs(const Targets& targets, bool errors, bool quantiles, bool conformal = false);
 
 // Returns the bytes that one row of these outputs takes in an answer, with `num_quantiles` levels. Excludes members,
 // whose number is known only when the draws are known, and gradients.
 int64_t RowBytes(const std::vector<std::string>& outputs, const Targets& targets, int64_t num_quantiles);
 
 // INVALID_ARGUMENT for an output that a model of these targets does not have (lists all names), for a repeated output,
-// and for quantiles without levels.
-absl::Status CheckOutputs(const std::vector<std::string>& outputs, const Targets& targets, bool quantiles);
+// for quantiles without levels, and for sets and intervals if not `conformal`.
+absl::Status CheckOutputs(const std::vector<std::string>& outputs, const Targets& targets, bool quantiles,
+                          bool conformal = false);
 
 // Adds the output `name` [n, ...] of row_shape. Draws of members are sorted by (chain, kind), oldest first. An unknown
 // error (one chain with few draws) is NaN. REQUIRES: CheckOutputs accepts `name`.

@@ -14,8 +14,8 @@ namespace {
 using Parameter = inference::InferParameter;
 
 constexpr char kKnown[] =
-    "kinds, chains, members, every, max_draws, min_draws, anytime, quantiles, include_failed, point, timeout and "
-    "priority";
+    "kinds, chains, members, every, max_draws, min_draws, anytime, quantiles, include_failed, point, weights, "
+    "pseudo_bma, conformal, level, timeout and priority";
 
 template <typename... Parts>
 absl::Status Invalid(const std::string& name, const Parts&... parts) {
@@ -74,8 +74,9 @@ absl::Status TakePriority(const std::string& name, int64_t priority, InferenceCa
   return absl::OkStatus();
 }
 
-absl::Status TakePoint(const std::string&, const std::string& text, InferenceCall* call) {
-  call->point = text;
+template <std::string InferenceCall::*kField>
+absl::Status TakeText(const std::string&, const std::string& text, InferenceCall* call) {
+  call->*kField = text;
   return absl::OkStatus();
 }
 
@@ -100,8 +101,12 @@ struct TextParameter {
   const char* name;
   absl::Status (*take)(const std::string& name, const std::string& text, InferenceCall* call);
 };
-constexpr TextParameter kTexts[] = {
-    {"kinds", TakeKinds}, {"chains", TakeChains}, {"quantiles", TakeQuantiles}, {"point", TakePoint}};
+constexpr TextParameter kTexts[] = {{"kinds", TakeKinds},
+                                    {"chains", TakeChains},
+                                    {"quantiles", TakeQuantiles},
+                                    {"point", TakeText<&InferenceCall::point>},
+                                    {"weights", TakeText<&InferenceCall::weights>},
+                                    {"conformal", TakeText<&InferenceCall::conformal>}};
 
 struct SwitchParameter {
   const char* name;
@@ -109,6 +114,7 @@ struct SwitchParameter {
 };
 constexpr SwitchParameter kSwitches[] = {{"include_failed", &InferenceCall::include_failed},
                                          {"anytime", &InferenceCall::anytime},
+                                         {"pseudo_bma", &InferenceCall::pseudo_bma},
                                          {"triton_enable_empty_final_response", &InferenceCall::final_response}};
 
 absl::Status TakeParameter(const std::string& name, const Parameter& parameter, InferenceCall* call) {
@@ -127,6 +133,10 @@ absl::Status TakeParameter(const std::string& name, const Parameter& parameter, 
     if (!parameter.has_bool_param()) return Invalid(name, "must be a bool");
     call->*known.field = parameter.bool_param();
     return absl::OkStatus();
+  }
+  if (name == "level") {
+    call->level = parameter.double_param();  // 0 for another type
+    return call->level > 0 ? absl::OkStatus() : Invalid(name, "must be a double above 0, such as 0.9");
   }
   return absl::InvalidArgumentError(absl::StrCat("unknown parameter '", name, "': ", kKnown, " are those there are"));
 }

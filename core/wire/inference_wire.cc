@@ -139,7 +139,8 @@ inference::ModelInferResponse ToProto(const Prediction& prediction, const Infere
     parameters["member_weights"].set_string_param(WeightsOfMembers(prediction));
   }
   std::vector<std::string> names = call.outputs;
-  if (names.empty()) names = UsualOutputs(prediction.targets, call.anytime, !call.quantiles.empty());
+  if (names.empty())
+    names = UsualOutputs(prediction.targets, call.anytime, !call.quantiles.empty(), call.HasConformal());
   for (const std::string& name : names) {
     AddOutput(prediction, name, input_shape, &response);
     if (const auto best = call.best_classes.find(name); best != call.best_classes.end()) {

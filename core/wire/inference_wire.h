@@ -29,10 +29,14 @@ struct InferenceCall {
   bool include_failed = false, anytime = false;
   bool final_response = false;  // asked in Triton's way; each streamed answer is final anyway
   std::string point;
+  std::string weights, conformal;  // ids of evaluations
+  bool pseudo_bma = false;
+  double level = 0;               // share of rows that conformal sets cover; 0: the default
   std::vector<double> quantiles;  // levels; FromProto does not check their range
   absl::Duration timeout = absl::InfiniteDuration();
   int priority = 1;  // 0 to 2, 0 is served first; the protocol counts from 1, and 0 means the default
 
+  bool HasConformal() const { return !conformal.empty(); }
   bool WantsErrors() const;
   bool WantsMembers() const;  // true if an output holds single draws
   bool WantsGradients() const;

@@ -1,12 +1,14 @@
 // Predictions that use what an evaluation found: weights of chains, and thresholds of conformal sets and intervals.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "chainfleet/v1/predict.pb.h"
 #include "core/base/status.h"
 #include "core/domain/prediction.h"
+#include "server/predict/evaluation/evaluation_operations.h"
 #include "server/predict/serving/predict_router.h"
 
 namespace chainfleet {
@@ -30,5 +32,15 @@ struct Conformal {
 // job, has not succeeded, found no such thing, or is of another version.
 absl::StatusOr<Conformal> UseEvaluation(const v1::EvaluationOperation& evaluation, const v1::PredictRequest& request,
                                         PredictQuery* query);
+
+struct PreparedQuery {
+  PredictQuery query;
+  Conformal conformal;
+};
+
+// Makes `query` of `request` use the evaluation `id` of its tenant, and calls `done` with it, perhaps in another
+// thread; at once if `id` is empty. Errors of UseEvaluation. NOT_FOUND: there is none.
+void PrepareQuery(EvaluationOperations* evaluations, const std::string& id, const v1::PredictRequest& request,
+                  PredictQuery query, std::function<void(absl::StatusOr<PreparedQuery>)> done);
 
 }  // namespace chainfleet

@@ -19,7 +19,7 @@ GrpcServer::GrpcServer(const ServiceParts& parts, ShardStreams* shards, Batcher*
       jobs_(parts, shards),
       workers_(parts, shards),
       predictions_(parts, batcher, evaluations),
-      inference_(parts, batcher, shards, gate_.bytes()) {
+      inference_(parts, batcher, evaluations, shards, gate_.bytes()) {
   guarded_.push_back(gate_.Guard(&access_, v1::AccessService::service_full_name()));
   guarded_.push_back(gate_.Guard(&jobs_, v1::JobService::service_full_name()));
   guarded_.push_back(gate_.Guard(&workers_, v1::WorkerService::service_full_name()));

@@ -16,7 +16,6 @@
 #include "core/base/limits.h"
 #include "core/base/version.h"
 #include "core/wire/inference_outputs.h"
-#include "core/wire/inference_wire.h"
 #include "server/adapters/dispatcher_draw_catalog.h"
 #include "server/predict/serving/call_bounds.h"
 #include "server/predict/serving/draw_selection.h"
@@ -139,7 +138,8 @@ absl::Status CheckReply(const InferenceCall& call, const Dataset& dataset) {
   if (call.input.shape.empty()) return absl::OkStatus();  // refused as invalid later
   const Targets& targets = dataset.targets;
   const std::vector<std::string> outputs =
-      call.outputs.empty() ? UsualOutputs(targets, call.anytime, !call.quantiles.empty()) : call.outputs;
+      call.outputs.empty() ? UsualOutputs(targets, call.anytime, !call.quantiles.empty(), call.HasConformal())
+                           : call.outputs;
   int64_t row_bytes = RowBytes(outputs, targets, static_cast<int64_t>(call.quantiles.size()));
   int64_t name_bytes = 0;
   for (const std::string& name : dataset.class_names) name_bytes += std::ssize(name);
@@ -189,6 +189,26 @@ auto AllCounts(const ServiceParts& parts) {
     }
     return reply.response;
   };
+}
+
+// The parts of the call that name an evaluation or that one decides.
+v1::PredictRequest PredictRequestOf(const InferenceCall& call) {
+  v1::PredictRequest request;
+  v1::DrawSelection& selection = *request.mutable_selection();
+  selection.set_members(call.members);
+  selection.set_every(call.every);
+  selection.set_max_draws(call.max_draws);
+  selection.set_include_failed(call.include_failed);
+  selection.set_point(call.point);
+  selection.mutable_chains()->Add(call.chains.begin(), call.chains.end());
+  for (const DrawKind kind : call.kinds) selection.add_kinds(static_cast<v1::DrawKind>(static_cast<int>(kind) + 1));
+  selection.set_weights(call.weights);
+  selection.set_pseudo_bma(call.pseudo_bma);
+  request.set_conformal(call.conformal);
+  request.set_conformal_level(call.level);
+  request.set_anytime(call.anytime);
+  request.set_min_draws(call.min_draws);
+  return request;
 }
 
 }  // namespace
@@ -348,10 +368,14 @@ void InferenceService::Infer(const Context& context, inference::ModelInferReques
   const FailureCount failure(parts_, model->job, model->version);
   absl::StatusOr<InferenceCall> parsed = FromProto(std::move(request), ColumnsOf(*model->job.plan));
   absl::Status status = parsed.status();
-  if (status.ok()) status = CheckOutputs(parsed->outputs, model->targets, !parsed->quantiles.empty());
+  if (status.ok())
+    status = CheckOutputs(parsed->outputs, model->targets, !parsed->quantiles.empty(), parsed->HasConformal());
   if (status.ok()) status = CheckReply(*parsed, *model->job.plan->dataset);
   if (status.ok()) status = CheckScale(parsed->input, model->job.plan->dataset->input_type, model->job.id);
   if (!status.ok()) return failure.Fail(answer, status);
+  const v1::PredictRequest asked = PredictRequestOf(*parsed);
+  const absl::StatusOr<std::string> evaluation = EvaluationNamed(asked);
+  if (!evaluation.ok()) return failure.Fail(answer, evaluation.status());
   const auto call = std::make_shared<InferenceCall>(*std::move(parsed));
   PredictQuery query{.draws = {.job = model->job.id,
                                .version = model->version,
@@ -371,14 +395,26 @@ void InferenceService::Infer(const Context& context, inference::ModelInferReques
                      .quantiles = call->quantiles,
                      .tenant = model->job.tenant,
                      .trace_id = RequestIdOf(context)};
+  const absl::Duration timeout = std::min(
+      TimeLeft(context, *parts_.clock, std::min(limits::kPredictDeadline, parts_.longest_call)), call->timeout);
+  PrepareQuery(evaluations_, *evaluation, asked, std::move(query),
+               [this, answer, call, failure, timeout, plan = model->job.plan](absl::StatusOr<PreparedQuery> prepared) {
+                 if (!prepared.ok()) return failure.Fail(answer, prepared.status());
+                 Send(*std::move(prepared), call, timeout, failure, plan, answer);
+               });
+}
+
+template <typename Answer>
+void InferenceService::Send(PreparedQuery prepared, const std::shared_ptr<InferenceCall>& call, absl::Duration timeout,
+                            const FailureCount& failure, const std::shared_ptr<const JobPlan>& plan,
+                            const Answer& answer) {
   answer->OnCancelled(batcher_->Predict(
-      std::move(query), std::make_shared<const InputTensor>(std::move(call->input)),
-      std::min(TimeLeft(context, *parts_.clock, std::min(limits::kPredictDeadline, parts_.longest_call)),
-               call->timeout),
+      std::move(prepared.query), std::make_shared<const InputTensor>(std::move(call->input)), timeout,
       static_cast<PredictPriority>(call->priority),
-      [answer, call, failure, budget = parts_.reply_budget,
-       plan = model->job.plan](const absl::StatusOr<Prediction>& prediction) {
+      [answer, call, failure, plan, budget = parts_.reply_budget,
+       conformal = std::move(prepared.conformal)](absl::StatusOr<Prediction> prediction) {
         if (!prediction.ok()) return failure.Fail(answer, prediction.status());
+        if (const absl::Status added = conformal.AddTo(&*prediction); !added.ok()) return failure.Fail(answer, added);
         SucceedHeld(answer, failure, *budget,
                     ToProto(*prediction, *call, plan->dataset->class_names, plan->dataset->input_shape));
       }));

@@ -1,11 +1,16 @@
 // GRPCInferenceService of inference/grpc_service.proto, for public clients: parse, one call, render.
 #pragma once
 
+#include <memory>
 #include <string>
 
+#include "core/wire/inference_wire.h"
 #include "inference/grpc_service.grpc.pb.h"
+#include "server/predict/evaluation/evaluation_operations.h"
 #include "server/predict/serving/batcher.h"
 #include "server/predict/serving/shard_port.h"
+#include "server/rpc/evaluation_use.h"
+#include "server/rpc/failure_count.h"
 #include "server/rpc/inference_stream.h"
 #include "server/rpc/services.h"
 
@@ -14,8 +19,9 @@ namespace chainfleet {
 class InferenceService final : public inference::GRPCInferenceService::CallbackService {
  public:
   // All outlive the service.
-  InferenceService(ServiceParts parts, Batcher* batcher, ShardPort* workers, BytesInFlight* bytes)
-      : parts_(std::move(parts)), batcher_(batcher), workers_(workers), streams_(bytes) {}
+  InferenceService(ServiceParts parts, Batcher* batcher, EvaluationOperations* evaluations, ShardPort* workers,
+                   BytesInFlight* bytes)
+      : parts_(std::move(parts)), batcher_(batcher), evaluations_(evaluations), workers_(workers), streams_(bytes) {}
 
   // Ends every ModelStreamInfer after its last answer. Open streams would delay a shutdown to its deadline.
   void EndStreams() { streams_.End(); }
@@ -58,8 +64,14 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
   template <typename Answer>
   void Infer(const Context& context, inference::ModelInferRequest request, const Answer& answer);
 
+  // Predicts as `prepared` says, and answers. Takes the inputs of `call`.
+  template <typename Answer>
+  void Send(PreparedQuery prepared, const std::shared_ptr<InferenceCall>& call, absl::Duration timeout,
+            const FailureCount& failure, const std::shared_ptr<const JobPlan>& plan, const Answer& answer);
+
   const ServiceParts parts_;
   Batcher* const batcher_;
+  EvaluationOperations* const evaluations_;
   ShardPort* const workers_;
   InferenceStreams streams_;
 };

@@ -156,23 +156,17 @@ grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::Pr
     PredictionCall call{answer,
                         failure,
                         draws->job.plan,
-                        std::move(query),
+                        {},
                         std::make_shared<const InputTensor>(*std::move(inputs)),
                         *priority,
                         TimeLeft(*context, *parts_.clock, std::min(limits::kPredictDeadline, parts_.longest_call))};
-    if (evaluation->empty()) return Send(std::move(call));
-    // The request is gone once the client has cancelled; its inputs were taken already.
-    evaluations_->Get(*evaluation, [this, request = *request, call = std::move(call),
-                                    id = *evaluation](const absl::StatusOr<View>& view) mutable {
-      if (!view.ok()) return call.Fail(view.status());
-      if (view->row.tenant != call.query.tenant) return call.Fail(NoSuch("evaluation", id));
-      const absl::StatusOr<v1::EvaluationOperation> operation = RenderOperation(*view);
-      if (!operation.ok()) return call.Fail(operation.status());
-      absl::StatusOr<Conformal> conformal = UseEvaluation(*operation, request, &call.query);
-      if (!conformal.ok()) return call.Fail(conformal.status());
-      call.conformal = *std::move(conformal);
-      Send(std::move(call));
-    });
+    PrepareQuery(evaluations_, *evaluation, *request, std::move(query),
+                 [this, call = std::move(call)](absl::StatusOr<PreparedQuery> prepared) mutable {
+                   if (!prepared.ok()) return call.Fail(prepared.status());
+                   call.query = std::move(prepared->query);
+                   call.conformal = std::move(prepared->conformal);
+                   Send(std::move(call));
+                 });
   });
 }
 

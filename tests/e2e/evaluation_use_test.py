@@ -1,8 +1,11 @@
 """Weights of chains and conformal sets: found by an evaluation, used by predictions, through the real binaries."""
 import csv
 import io
+import json
 import random
 import unittest
+import urllib.error
+import urllib.request
 
 import fleet as fleets
 import public_client  # noqa: F401, first: it says where the next one is
@@ -74,6 +77,14 @@ class EvaluationUse(unittest.TestCase):
     def predict(self, job, *options):
         return self.fleet.json("predict", job, "--input", self.x_path, *options)
 
+    def infer(self, job, x, outputs, **parameters):
+        """The outputs by the inference protocol, over HTTP."""
+        body = {"inputs": [{"name": "x", "datatype": "FP32", "shape": list(x.shape), "data": x.tolist()}],
+                "outputs": [{"name": name} for name in outputs], "parameters": parameters}
+        url = f"http://{self.fleet.http_address}/v2/models/{job}/infer"
+        with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode())) as reply:
+            return {output["name"]: numpy.reshape(output["data"], output["shape"]) for output in json.load(reply)["outputs"]}
+
     def refused(self, words, *arguments):
         done = self.fleet.run(*arguments)
         self.assertNotEqual(done.returncode, 0, arguments)
@@ -116,6 +127,17 @@ class EvaluationUse(unittest.TestCase):
                            for chain, weight in weights.items() if weight > 0)
             numpy.testing.assert_allclose(weighted["scores"]["mean"], expected, rtol=1e-9)
             self.assertEqual(weighted.get("errors"), None)
+        with self.subTest("the inference protocol has both"):
+            answer = self.infer(job, x, ["interval"], conformal=evaluation, level=0.8)
+            numpy.testing.assert_allclose(answer["interval"], interval, rtol=1e-9)
+            answer = self.infer(job, x, ["mean"], weights=evaluation)
+            numpy.testing.assert_allclose(answer["mean"], weighted["scores"]["mean"], rtol=1e-9)
+            with self.assertRaises(urllib.error.HTTPError) as caught:
+                self.infer(job, x, ["interval"], conformal="eval-aaaaaaaaaa")
+            self.assertEqual(caught.exception.code, 404)
+            with self.assertRaises(urllib.error.HTTPError) as caught:
+                self.infer(job, x, ["interval"])
+            self.assertIn("needs the parameter 'conformal'", caught.exception.read().decode())
         with self.subTest("files and tables have the intervals"):
             path = self.fleet.path("p.npz")
             asked = ["predict", job, "--input", self.x_path, "--conformal", evaluation, "--level", "0.8"]
@@ -151,6 +173,7 @@ class EvaluationUse(unittest.TestCase):
         sets = numpy.reshape(answer["prediction_set"], (len(y), -1))
         probability = numpy.reshape(answer["scores"]["mean_probability"], sets.shape)
         numpy.testing.assert_array_equal(sets, 1 - probability <= found["conformal_thresholds"][899])
+        numpy.testing.assert_array_equal(self.infer(job, x, ["prediction_set"], conformal=evaluation)["prediction_set"], sets == 1)
         covered = numpy.mean(sets[numpy.arange(len(y)), y.astype(int)])
         row = next(row for row in found["conformal"] if row["level"] == 0.9)
         self.assertAlmostEqual(covered, row["coverage"], places=9)

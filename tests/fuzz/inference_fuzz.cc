@@ -186,7 +186,8 @@ void Try(const ModelInferRequest& request, bool valid) {
   CheckAgainstModel(call->input, request);
   for (const chainfleet::Targets& targets :
        {chainfleet::Targets(chainfleet::Numbers()), chainfleet::Targets(chainfleet::Classes{10})}) {
-    const absl::Status status = chainfleet::CheckOutputs(call->outputs, targets, !call->quantiles.empty());
+    const absl::Status status =
+        chainfleet::CheckOutputs(call->outputs, targets, !call->quantiles.empty(), call->HasConformal());
     if (!status.ok()) CheckRefusal(status, request);
   }
 }

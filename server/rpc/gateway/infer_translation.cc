@@ -11,6 +11,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "inference/grpc_service.pb.h"
 #include "server/http/error_reply.h"
 #include "server/http/http_limits.h"
@@ -270,6 +271,10 @@ class InferTranslation final : public Translation {
     absl::StrAppend(json, OpenObject(head), "\"data\":[");
     if (output.datatype() == "BYTES") {
       AppendTexts(bytes, json);
+    } else if (output.datatype() == "BOOL") {
+      absl::StrAppend(json, absl::StrJoin(bytes, ",", [](std::string* out, char value) {
+                        out->append(value != 0 ? "true" : "false");
+                      }));
     } else {
       output.datatype() == "FP32" ? AppendNumbers<float>(bytes, json) : AppendNumbers<double>(bytes, json);
     }

@@ -439,6 +439,47 @@ TEST(InferenceWire, SendsErrorsOfAnytimeAnswersAndQuantilesUnasked) {
   }
 }
 
+TEST(InferenceWire, SendsConformalSetsAndIntervalsOfAnEvaluation) {
+  inference::ModelInferRequest request = Request("FP32", {1, 1});
+  request.add_raw_input_contents(Raw(std::vector<float>{1}));
+  (*request.mutable_parameters())["conformal"].set_string_param("eval-1");
+  (*request.mutable_parameters())["level"].set_double_param(0.8);
+  (*request.mutable_parameters())["weights"].set_string_param("eval-2");
+  (*request.mutable_parameters())["pseudo_bma"].set_bool_param(true);
+  const auto parsed = FromProto(request);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->conformal, "eval-1");
+  EXPECT_EQ(parsed->level, 0.8);
+  EXPECT_EQ(parsed->weights, "eval-2");
+  EXPECT_TRUE(parsed->pseudo_bma);
+  (*request.mutable_parameters())["level"].set_int64_param(1);
+  EXPECT_THAT(std::string(FromProto(request).status().message()), HasSubstr("'level' must be a double above 0"));
+
+  InferenceCall call;
+  call.outputs = {"prediction_set"};
+  Prediction prediction;
+  prediction.num_rows = 2;
+  prediction.targets = Classes{3};
+  prediction.prediction_set = {1, 0, 1, 0, 1, 0};
+  auto response = ToProto(prediction, call);
+  EXPECT_EQ(response.outputs(0).datatype(), "BOOL");
+  EXPECT_THAT(response.outputs(0).shape(), ElementsAre(2, 3));
+  EXPECT_EQ(response.raw_output_contents(0), std::string("\1\0\1\0\1\0", 6));
+  EXPECT_FALSE(CheckClassification("prediction_set", Classes{3}).ok()) << "no probabilities";
+  prediction.targets = Numbers();
+  prediction.interval = {0, 1, 2, 3};
+  call.outputs = {"interval"};
+  response = ToProto(prediction, call);
+  EXPECT_THAT(response.outputs(0).shape(), ElementsAre(2, 2));
+  EXPECT_EQ(response.raw_output_contents(0), Raw<double>(prediction.interval));
+  EXPECT_THAT(UsualOutputs(Numbers(), false, false, true),
+              ElementsAre("mean", "variance_aleatoric", "variance_epistemic", "interval"));
+  EXPECT_THAT(std::string(CheckOutputs({"interval"}, Numbers(), false).message()),
+              HasSubstr("needs the parameter 'conformal'"));
+  EXPECT_TRUE(CheckOutputs({"prediction_set"}, Classes{3}, false, true).ok());
+  EXPECT_FALSE(CheckOutputs({"prediction_set"}, Numbers(), false, true).ok());
+}
+
 TEST(InferenceWire, KnowsTheOutputsOfEachKindOfTarget) {
   EXPECT_TRUE(CheckOutputs({"member_probabilities"}, Classes{10}, true).ok());
   EXPECT_TRUE(CheckOutputs({"quantiles", "member_mean", "member_variance"}, Numbers(), true).ok());

@@ -100,7 +100,7 @@ TEST(CalibrationLaws, RanksOfASoftmaxWithAHeavyPriorAreUniformUnderHmc) {
 
 TEST(CalibrationLaws, RanksShowAWrongTemperature) {
   JobSpec spec = SpecOf(kLinear, {GaussianPrior{1}}, {HmcSpec{6}}, 0.08);
-  spec.temperature = 2.5;
+  spec.temperature = 4;
   EXPECT_THAT(DistancesOf(spec, false), Contains(Pair("theta.weights[0]", Gt(1.2))));
 }
 

@@ -49,7 +49,8 @@ class ChainBatch {
   // Adds chain `index` at its start, or at `resume_point` (the bytes of SaveResumePoint). `weights`: the bytes of its
   // file of init.weights, if the plan has such files; with a resume point only a file of draws, else null. A file of
   // draws outlives the chain in the batch, and its draws are those of the chain. INVALID_ARGUMENT: the bytes do not
-  // decode, belong to another chain, or hold other parameters. FAILED_PRECONDITION: their format is newer, or too old.
+  // decode, belong to another chain, or hold other parameters; or the job is of kind sbc, and the chain was added to it
+  // later: the batch has simulated no targets for it. FAILED_PRECONDITION: their format is newer, or too old.
   // ALREADY_EXISTS: the batch has the chain. RESOURCE_EXHAUSTED: memory is short.
   virtual absl::Status AddChain(int32_t index, const std::optional<std::string>& resume_point,
                                 const std::string* weights = nullptr) = 0;
@@ -78,7 +79,8 @@ class ChainBatch {
   // The tensors of one kind of a draw in order, for the draw codec: parameters, then statistics.
   virtual const std::vector<ParameterShape>& parameters() const = 0;
 
-  // The quantities that are traced for each chain (docs/explanation/sampling.md).
+  // The quantities that are traced for each chain (docs/explanation/sampling.md); in a job of kind sbc, their
+  // differences from their values at the chain's true parameters.
   virtual const std::vector<std::string>& trace_quantities() const = 0;
 };
 

@@ -63,7 +63,7 @@ void AppendTargets(const NumberSums& sums, RngKey key, std::vector<float>* numbe
 
 std::vector<float> DrawTruth(const JobSpec& spec, const Layout& layout, int32_t chain) {
   const RngKey key = KeyOf(spec, chain);
-  const auto densities = DensitiesOf(SpecAt(spec, PointOf(spec, chain)).prior, layout);
+  const auto densities = DensitiesOf(spec.prior, layout);
   std::vector<float> theta(layout.num_parameters());
   for (size_t k = 0; k < densities.size(); ++k) {
     const TensorSpan& span = layout.spans()[k];

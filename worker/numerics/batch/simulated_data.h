@@ -15,7 +15,7 @@ namespace chainfleet {
 
 struct ModelFile;
 
-// The true theta [D] of a chain, from the prior of its sweep point: a pure function of the job's seed and the chain.
+// The true theta [D] of a chain, from the job's prior: a pure function of the job's seed and the chain.
 std::vector<float> DrawTruth(const JobSpec& spec, const Layout& layout, int32_t chain);
 
 // The inputs of `dataset` once for each chain of the job, with targets from the model at the chain's true theta: a

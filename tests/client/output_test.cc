@@ -10,6 +10,7 @@
 #include "client/cli/job_file.h"
 #include "client/cli/verbs/follow.h"
 #include "client/cli/views/job_view.h"
+#include "client/cli/views/rank_view.h"
 #include "core/base/utf8.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -246,6 +247,27 @@ TEST(JobView, NestedRhatHasAColumnWhereChainsShareStarts) {
               HasSubstr("QUANTITY     R-HAT  ESS BULK  ESS TAIL  MEAN  MCSE  CHAINS  VALUES  NESTED R-HAT\n"
                         "energy      1.000          0         0     0     0       0       0         1.020\n"
                         "theta.norm  1.000          0         0     0     0       0       0             -\n"));
+}
+
+TEST(JobView, RanksHaveATableOfTheirOwn) {
+  v1::Job job = RunningJob();
+  for (const auto& [quantity, p_value] :
+       std::vector<std::pair<std::string, double>>{{"theta.norm", 0.006}, {"theta.intercept", 0.004}}) {
+    v1::Job::Diagnostic* found = job.add_diagnostics();
+    found->set_quantity(quantity);
+    found->set_chains(100);
+    found->set_ess_bulk(4200);
+    for (const int64_t count : {16, 0, 1, 8}) found->mutable_ranks()->add_counts(count);
+    found->mutable_ranks()->set_p_value(p_value);
+  }
+  job.add_diagnostics()->mutable_ranks();
+  EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)),
+              AllOf(HasSubstr("QUANTITY         CHAINS  ESS  RANKS  P VALUE\n"
+                              "theta.norm          100   42  \u2588.\u2581\u2584    0.006\n"
+                              "theta.intercept     100   42  \u2588.\u2581\u2584   0.004*\n"),
+                    HasSubstr("U shape: the draws are too narrow; hill: too wide"), Not(HasSubstr("not converged"))));
+  EXPECT_EQ(JudgedRhat(job.diagnostics(0)), std::nullopt);
+  EXPECT_EQ(ExplainRanks(RunningJob()), "");
 }
 
 TEST(JobView, ExplainsAnRhatThatIsNotBelowItsBound) {

@@ -114,6 +114,14 @@ TEST_P(ExtentChanges, ASweepKeepsItsChains) {
   EXPECT_THAT(WhyNot(1), HasSubstr("sweep")) << "of each point or in all?";
 }
 
+TEST_P(ExtentChanges, AJobThatCalibratesASamplerKeepsItsChains) {
+  auto plan = std::make_shared<JobPlan>(*PlanOf("job-aaaaaa", 1));
+  plan->spec.kind = JobKind::kSbc;
+  Apply(change::CreateJob{plan, ""});
+  EXPECT_THAT(WhyNot(2), HasSubstr("kind: sbc"));
+  EXPECT_EQ(ReasonOf(Apply(change::ScaleJob{"job-aaaaaa", 2}).status), "SBC_JOB");
+}
+
 INSTANTIATE_TEST_SUITE_P(AllStores, ExtentChanges, testing::ValuesIn(StoreKinds()), StoreKindName);
 
 }  // namespace

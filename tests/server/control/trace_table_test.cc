@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "core/base/rng_key.h"
 #include "core/diagnostics/ess.h"
@@ -46,10 +47,10 @@ class TraceTableTest : public ::testing::Test {
   FakeClock clock_;
   ManualExecutor executor_{&clock_};
   std::vector<PointDiagnosis> heard_;  // the newest diagnoses
-  int64_t superchains_ = 0;
+  TraceTable::Relation relation_;
   TraceTable table_{&executor_,
                     [this](const std::string&, const std::vector<PointDiagnosis>& points) { heard_ = points; },
-                    [this](const std::string&) { return superchains_; }};
+                    [this](const std::string&) { return relation_; }};
 };
 
 TEST_F(TraceTableTest, DiagnosesAQuantity) {
@@ -68,7 +69,7 @@ TEST_F(TraceTableTest, ComparesSuperchainsOfChainsThatShareAStart) {
   std::vector<double> values;
   for (int32_t chain = 0; chain < 6; ++chain) Add(chain, 0, 50, chain % 3);
   EXPECT_EQ(Only().nested_rhat, std::nullopt) << "the chains share no starts";
-  superchains_ = 3;
+  relation_.superchains = 3;
   for (int32_t chain = 0; chain < 6; ++chain) {
     Add(chain, 50, 90, chain % 3);
     for (int64_t step = 1; step <= 90; ++step) values.push_back(Value(chain, step, chain % 3));
@@ -107,6 +108,97 @@ TEST_F(TraceTableTest, LetsThePredictionsOfANetworkDecide) {
   EXPECT_THAT(decide("numbers", {"energy", "theta_a.log_density[3]"}), ElementsAre("theta_a.log_density[3]"));
   EXPECT_THAT(decide("regression", {"energy", "theta.norm", "theta.log_likelihood[3]"}),
               ElementsAre("energy", "theta.norm", "theta.log_likelihood[3]"));
+}
+
+// Chains of kind sbc: the posterior of each is normal around its own truth, and its draws have `width` times the
+// deviation and are off by `bias` of it.
+class TraceTableOfRanks : public TraceTableTest {
+ protected:
+  TraceTableOfRanks() { relation_.is_sbc = true; }
+  Diagnostic Ranked(int32_t chains, double width, double bias, const std::string& job = "job-a") {
+    for (int32_t chain = 0; chain < chains; ++chain) {
+      const double truth = Value(chain, 0, 0);
+      ChainTrace trace{.point = 0, .quantities = {"theta.norm"}, .steps = {}, .values = {}};
+      for (int64_t step = 1; step <= 60; ++step) {
+        trace.steps.push_back(step);
+        trace.values.push_back(width * Value(chain, step, 0) + bias - truth);
+      }
+      table_.Add({job, chain}, trace, ChainState::kSucceeded, clock_.Monotonic());
+    }
+    executor_.RunUntilIdle();
+    const std::vector<Diagnostic> all = table_.Of(job);
+    EXPECT_THAT(all, SizeIs(1));
+    return all.empty() ? Diagnostic() : all[0];
+  }
+  static int64_t AtEnds(const Ranks& ranks) { return ranks.counts.front() + ranks.counts.back(); }
+};
+
+TEST_F(TraceTableOfRanks, RanksTheTruthAmongTheDrawsOfEachChain) {
+  const Diagnostic right = Ranked(300, 1, 0);
+  ASSERT_TRUE(right.ranks);
+  EXPECT_EQ(right.chains, 300) << "more than of a posterior";
+  EXPECT_THAT(right.ranks->counts, SizeIs(20));
+  EXPECT_EQ(std::accumulate(right.ranks->counts.begin(), right.ranks->counts.end(), int64_t{0}), 300);
+  EXPECT_GT(right.ranks->p_value.value(), 0.001);
+  EXPECT_NEAR(right.ess_bulk, 300 * 60, 0.2 * 300 * 60) << "of each chain by itself";
+  EXPECT_TRUE(std::isnan(right.rhat));
+  EXPECT_EQ(right.nested_rhat, std::nullopt);
+  EXPECT_FALSE(right.descriptive);
+
+  const Diagnostic narrow = Ranked(300, 0.4, 0, "narrow"), wide = Ranked(300, 4, 0, "wide");
+  const Diagnostic biased = Ranked(300, 1, 1, "biased");
+  EXPECT_LT(narrow.ranks->p_value.value(), 1e-6);
+  EXPECT_LT(wide.ranks->p_value.value(), 1e-6);
+  EXPECT_LT(biased.ranks->p_value.value(), 1e-6);
+  EXPECT_GT(AtEnds(*narrow.ranks), 90) << "a U";
+  EXPECT_EQ(AtEnds(*wide.ranks), 0) << "a hill";
+  EXPECT_GT(biased.ranks->counts.front(), 3 * biased.ranks->counts[10]) << "a slope";
+}
+
+TEST_F(TraceTableOfRanks, TestsTwentyChainsAndMore) {
+  EXPECT_EQ(Ranked(19, 1, 0).ranks->p_value, std::nullopt);
+  EXPECT_NE(Ranked(20, 1, 0).ranks->p_value, std::nullopt);
+}
+
+TEST_F(TraceTableOfRanks, ValuesThatEqualTheTruthAreUniform) {
+  for (int32_t chain = 0; chain < 200; ++chain) {
+    ChainTrace trace{.point = 0, .quantities = {"tied"}, .steps = {}, .values = {}};
+    for (int64_t step = 1; step <= 9; ++step) {
+      trace.steps.push_back(step);
+      trace.values.push_back(chain == 0 && step == 9 ? 1 : 0);  // a quantity that never changes is left out
+    }
+    table_.Add({"job-a", chain}, trace, ChainState::kSucceeded, clock_.Monotonic());
+  }
+  executor_.RunUntilIdle();
+  EXPECT_GT(Only().ranks->p_value.value(), 0.001);
+}
+
+TEST_F(TraceTableOfRanks, AChainThatIsNotANumberIsLeftOut) {
+  ChainTrace trace{.point = 0, .quantities = {"theta.norm"}, .steps = {}, .values = {}};
+  for (int64_t step = 1; step <= 60; ++step) {
+    trace.steps.push_back(step);
+    trace.values.push_back(std::nan(""));
+  }
+  table_.Add({"job-a", 30}, trace, ChainState::kSucceeded, clock_.Monotonic());
+  const Diagnostic found = Ranked(30, 1, 0);
+  EXPECT_EQ(found.chains, 30);
+  EXPECT_FALSE(std::isnan(found.ess_bulk));
+}
+
+TEST_F(TraceTableOfRanks, AreTheSameFromStoredTraces) {
+  const Ranks before = *Ranked(200, 1, 0).ranks;
+  TraceTable restarted(&executor_, nullptr, [this](const std::string&) { return relation_; });
+  for (const TracedChain& stored : table_.EveryTrace("job-a")) {
+    restarted.Add({"job-a", stored.chain},
+                  {.point = 0, .quantities = {"theta.norm"}, .steps = stored.steps, .values = stored.values},
+                  std::nullopt, clock_.Monotonic());
+  }
+  executor_.RunUntilIdle();
+  EXPECT_EQ(restarted.Of("job-a").at(0).ranks, before);
+}
+
+TEST_F(TraceTableOfRanks, KeepsABoundedNumberOfChains) {
+  EXPECT_EQ(Ranked(kMostRankedChains + 1, 1, 0).chains, kMostRankedChains);
 }
 
 TEST_F(TraceTableTest, HasNoDiagnosticsOfThreeValuesAndNoRHatOfOneChain) {
@@ -217,7 +309,7 @@ TEST_F(TraceTableTest, SkipsTracesThatDoNotMatchTheJobsQuantities) {
 }
 
 TEST_F(TraceTableTest, WatchesTheFirstChainsOfAPoint) {
-  const auto most = static_cast<int32_t>(TraceTable::kMostChains);
+  const auto most = static_cast<int32_t>(kMostTracedChains);
   for (int32_t chain = 0; chain < most + 3; ++chain) Add(chain, 0, 4);
   Add(0, 4, 5, 0, 0, ChainState::kSucceeded);
   EXPECT_EQ(Only().chains, most);

@@ -179,6 +179,25 @@ TEST_F(PredictServiceTest, ACancelledJobIsNotServed) {
   EXPECT_THAT(std::string(response.status().message()), HasSubstr("exported"));
 }
 
+TEST_F(PredictServiceTest, AJobThatCalibratesASamplerIsNotServed) {
+  ASSERT_TRUE(SetIntent(job_, v1::Job::CANCEL).ok());
+  v1::JobSpec spec = SoftmaxJob("calibration");
+  spec.set_kind("sbc");
+  EXPECT_EQ(FieldViolationsOf(CreateJob(spec).status()).at(0).path, "prior.gaussian.precision");
+  spec.mutable_prior()->mutable_gaussian()->set_precision(1);
+  ASSERT_TRUE(CreateJob(spec).ok());
+  CommitADraw();
+  v1::PredictRequest request = TwoRows();
+  request.set_job("calibration");
+  const absl::Status refused = Predict(request).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition) << refused;
+  EXPECT_EQ(ReasonOf(refused), "SBC_JOB");
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("posteriors of different data"));
+  v1::EvaluateRequest evaluation = OnDigits();
+  evaluation.set_job("calibration");
+  EXPECT_EQ(ReasonOf(Start(evaluation).status()), "SBC_JOB");
+}
+
 TEST_F(PredictServiceTest, ADeletedJobIsNotServedAndNoExportIsOffered) {
   CommitADraw();
   ASSERT_TRUE(SetIntent(job_, v1::Job::DELETE).ok());

@@ -214,6 +214,14 @@ TEST_F(FleetGaugesTest, ThePointsWorstQuantityDecides) {
   EXPECT_EQ(Value("chainfleet_job_nested_rhat_max", first), 1.25);
 }
 
+TEST_F(FleetGaugesTest, ChainsOfDifferentDataHaveNoRHat) {
+  Add("a", 2, ChainState::kLeased);
+  diagnostics_ = {{.point = 0, .quantity = "theta.norm", .chains = 100, .rhat = std::nan(""), .ess_bulk = 700}};
+  EXPECT_EQ(Find("chainfleet_job_rhat_max").samples.size(), 1u) << "a fault of chains of one posterior";
+  diagnostics_[0].ranks = Ranks();
+  EXPECT_THAT(Find("chainfleet_job_rhat_max").samples, IsEmpty());
+}
+
 TEST_F(FleetGaugesTest, AQuantityThatDescribesDecidesNothing) {
   Add("a", 2, ChainState::kLeased);
   diagnostics_ = {{.point = 0, .quantity = "theta.norm", .rhat = 4, .ess_bulk = 7, .ess_tail = 7, .descriptive = true},

@@ -36,7 +36,7 @@ TEST(RankShare, CountsValuesBelowTheTruthAndBreaksTies) {
   EXPECT_DOUBLE_EQ(RankShare(std::vector<double>(9, 0.0), 9, 0.7), 0.7) << "ties only";
 }
 
-// Of uniform shares a share p of tests has a p-value below p. 4 standard deviations of 4,000 tests are allowed.
+// With uniform shares a share p of tests has a p-value below p. 4 standard deviations of 4,000 tests are allowed.
 TEST(AndersonDarlingUniform, IsUniformForUniformShares) {
   for (const int n : {20, 100}) {
     constexpr int kTests = 4000;

@@ -367,6 +367,14 @@ class RequestIdUsed(ChainfleetError):
     hint = "use a new request id"
 
 
+class SbcJob(ChainfleetError):
+    """The job calibrates a sampler (kind: sbc): its chains have posteriors of different data, so it serves no
+    predictions or evaluations and takes no further chains.
+    """
+
+    hint = "submit the spec with kind=\"posterior\", or again with more chains"
+
+
 class SchemaTooNew(ChainfleetError):
     """Server start: a newer release wrote the tables."""
 

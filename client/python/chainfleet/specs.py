@@ -68,12 +68,14 @@ class Init(Spec):
     weights: names of stored safetensors files of its parameters, or URIs (file:///PATH, s3://BUCKET/KEY) of
       such files, which the server reads and stores at submission: chain i starts at file i mod K; default:
       none.
+    format: type of the files of weights; allowed: safetensors; default: safetensors.
     """
 
     theta: Sequence[float] | None = None
     perturb: float | None = None
     model: bool | None = None
     weights: Sequence[str] | None = None
+    format: Literal["safetensors"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,6 +240,9 @@ class Collect(Spec):
 class JobSpec(Spec):
     """A job, as a job file says it.
 
+    kind: posterior: the chains sample one posterior, given the data; sbc: simulation-based calibration of the
+      settings, in which each chain draws a true theta from the prior, simulates the targets of all rows from
+      it, and samples theta given these; allowed: posterior, sbc; default: posterior.
     name: 1-63 of a-z, 0-9 and '-', starting with a letter; required.
     model: The sampled network or potential; required.
     dataset: The training data; default none, for analytic potentials.
@@ -287,6 +292,7 @@ class JobSpec(Spec):
       1,000,000,000,000,000.
     """
 
+    kind: Literal["posterior", "sbc"] | None = None
     name: str | None = None
     model: Model | None = None
     dataset: DatasetRef | None = None

@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class JobSpec(_message.Message):
-    __slots__ = ["augmentation", "batch_size", "burn_in", "chains", "collect", "dataset", "init", "learning_rate", "likelihood", "minibatches", "model", "name", "num_epochs", "num_steps", "precision", "preset", "prior", "resume_point_every_steps", "retention", "sample", "sampler", "scheduling", "seed", "snapshots", "standardize", "step_size", "sweep", "temperature", "trace_every", "until"]
+    __slots__ = ["augmentation", "batch_size", "burn_in", "chains", "collect", "dataset", "init", "kind", "learning_rate", "likelihood", "minibatches", "model", "name", "num_epochs", "num_steps", "precision", "preset", "prior", "resume_point_every_steps", "retention", "sample", "sampler", "scheduling", "seed", "snapshots", "standardize", "step_size", "sweep", "temperature", "trace_every", "until"]
     class Augmentation(_message.Message):
         __slots__ = ["crop_padding", "flip"]
         CROP_PADDING_FIELD_NUMBER: _ClassVar[int]
@@ -41,16 +41,18 @@ class JobSpec(_message.Message):
         name: str
         def __init__(self, name: _Optional[str] = ...) -> None: ...
     class Init(_message.Message):
-        __slots__ = ["model", "perturb", "theta", "weights"]
+        __slots__ = ["format", "model", "perturb", "theta", "weights"]
+        FORMAT_FIELD_NUMBER: _ClassVar[int]
         MODEL_FIELD_NUMBER: _ClassVar[int]
         PERTURB_FIELD_NUMBER: _ClassVar[int]
         THETA_FIELD_NUMBER: _ClassVar[int]
         WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+        format: str
         model: bool
         perturb: float
         theta: _containers.RepeatedScalarFieldContainer[float]
         weights: _containers.RepeatedScalarFieldContainer[str]
-        def __init__(self, theta: _Optional[_Iterable[float]] = ..., perturb: _Optional[float] = ..., model: bool = ..., weights: _Optional[_Iterable[str]] = ...) -> None: ...
+        def __init__(self, theta: _Optional[_Iterable[float]] = ..., perturb: _Optional[float] = ..., model: bool = ..., weights: _Optional[_Iterable[str]] = ..., format: _Optional[str] = ...) -> None: ...
     class Likelihood(_message.Message):
         __slots__ = ["bernoulli", "categorical", "gaussian", "heteroscedastic_gaussian"]
         class Empty(_message.Message):
@@ -534,6 +536,7 @@ class JobSpec(_message.Message):
     COLLECT_FIELD_NUMBER: _ClassVar[int]
     DATASET_FIELD_NUMBER: _ClassVar[int]
     INIT_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
     LEARNING_RATE_FIELD_NUMBER: _ClassVar[int]
     LIKELIHOOD_FIELD_NUMBER: _ClassVar[int]
     MINIBATCHES_FIELD_NUMBER: _ClassVar[int]
@@ -564,6 +567,7 @@ class JobSpec(_message.Message):
     collect: JobSpec.Collect
     dataset: JobSpec.DatasetRef
     init: JobSpec.Init
+    kind: str
     learning_rate: JobSpec.Schedule
     likelihood: JobSpec.Likelihood
     minibatches: str
@@ -587,4 +591,4 @@ class JobSpec(_message.Message):
     temperature: float
     trace_every: int
     until: JobSpec.Until
-    def __init__(self, name: _Optional[str] = ..., model: _Optional[_Union[JobSpec.Model, _Mapping]] = ..., dataset: _Optional[_Union[JobSpec.DatasetRef, _Mapping]] = ..., prior: _Optional[_Union[JobSpec.Prior, _Mapping]] = ..., sampler: _Optional[_Union[JobSpec.Sampler, _Mapping]] = ..., learning_rate: _Optional[_Union[JobSpec.Schedule, _Mapping]] = ..., step_size: _Optional[_Union[JobSpec.Schedule, _Mapping]] = ..., temperature: _Optional[float] = ..., batch_size: _Optional[int] = ..., minibatches: _Optional[str] = ..., num_epochs: _Optional[int] = ..., num_steps: _Optional[int] = ..., burn_in: _Optional[_Union[JobSpec.BurnIn, _Mapping]] = ..., chains: _Optional[int] = ..., collect: _Optional[_Union[JobSpec.Collect, _Mapping]] = ..., seed: _Optional[int] = ..., resume_point_every_steps: _Optional[int] = ..., sweep: _Optional[_Union[JobSpec.Sweep, _Mapping]] = ..., likelihood: _Optional[_Union[JobSpec.Likelihood, _Mapping]] = ..., scheduling: _Optional[_Union[JobSpec.Scheduling, _Mapping]] = ..., preset: _Optional[str] = ..., augmentation: _Optional[_Union[JobSpec.Augmentation, _Mapping]] = ..., precision: _Optional[str] = ..., standardize: _Optional[_Union[JobSpec.Standardize, _Mapping]] = ..., init: _Optional[_Union[JobSpec.Init, _Mapping]] = ..., sample: _Optional[_Iterable[str]] = ..., retention: _Optional[_Union[JobSpec.Retention, _Mapping]] = ..., snapshots: _Optional[_Union[JobSpec.Snapshots, _Mapping]] = ..., until: _Optional[_Union[JobSpec.Until, _Mapping]] = ..., trace_every: _Optional[int] = ...) -> None: ...
+    def __init__(self, kind: _Optional[str] = ..., name: _Optional[str] = ..., model: _Optional[_Union[JobSpec.Model, _Mapping]] = ..., dataset: _Optional[_Union[JobSpec.DatasetRef, _Mapping]] = ..., prior: _Optional[_Union[JobSpec.Prior, _Mapping]] = ..., sampler: _Optional[_Union[JobSpec.Sampler, _Mapping]] = ..., learning_rate: _Optional[_Union[JobSpec.Schedule, _Mapping]] = ..., step_size: _Optional[_Union[JobSpec.Schedule, _Mapping]] = ..., temperature: _Optional[float] = ..., batch_size: _Optional[int] = ..., minibatches: _Optional[str] = ..., num_epochs: _Optional[int] = ..., num_steps: _Optional[int] = ..., burn_in: _Optional[_Union[JobSpec.BurnIn, _Mapping]] = ..., chains: _Optional[int] = ..., collect: _Optional[_Union[JobSpec.Collect, _Mapping]] = ..., seed: _Optional[int] = ..., resume_point_every_steps: _Optional[int] = ..., sweep: _Optional[_Union[JobSpec.Sweep, _Mapping]] = ..., likelihood: _Optional[_Union[JobSpec.Likelihood, _Mapping]] = ..., scheduling: _Optional[_Union[JobSpec.Scheduling, _Mapping]] = ..., preset: _Optional[str] = ..., augmentation: _Optional[_Union[JobSpec.Augmentation, _Mapping]] = ..., precision: _Optional[str] = ..., standardize: _Optional[_Union[JobSpec.Standardize, _Mapping]] = ..., init: _Optional[_Union[JobSpec.Init, _Mapping]] = ..., sample: _Optional[_Iterable[str]] = ..., retention: _Optional[_Union[JobSpec.Retention, _Mapping]] = ..., snapshots: _Optional[_Union[JobSpec.Snapshots, _Mapping]] = ..., until: _Optional[_Union[JobSpec.Until, _Mapping]] = ..., trace_every: _Optional[int] = ...) -> None: ...

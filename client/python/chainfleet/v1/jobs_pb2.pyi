@@ -186,7 +186,14 @@ class Job(_message.Message):
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
     class Diagnostic(_message.Message):
-        __slots__ = ["chains", "descriptive", "ess_bulk", "ess_tail", "mcse_mean", "mean", "nested_rhat", "point", "quantity", "rhat", "values"]
+        __slots__ = ["chains", "descriptive", "ess_bulk", "ess_tail", "mcse_mean", "mean", "nested_rhat", "point", "quantity", "ranks", "rhat", "values"]
+        class Ranks(_message.Message):
+            __slots__ = ["counts", "p_value"]
+            COUNTS_FIELD_NUMBER: _ClassVar[int]
+            P_VALUE_FIELD_NUMBER: _ClassVar[int]
+            counts: _containers.RepeatedScalarFieldContainer[int]
+            p_value: float
+            def __init__(self, counts: _Optional[_Iterable[int]] = ..., p_value: _Optional[float] = ...) -> None: ...
         CHAINS_FIELD_NUMBER: _ClassVar[int]
         DESCRIPTIVE_FIELD_NUMBER: _ClassVar[int]
         ESS_BULK_FIELD_NUMBER: _ClassVar[int]
@@ -196,6 +203,7 @@ class Job(_message.Message):
         NESTED_RHAT_FIELD_NUMBER: _ClassVar[int]
         POINT_FIELD_NUMBER: _ClassVar[int]
         QUANTITY_FIELD_NUMBER: _ClassVar[int]
+        RANKS_FIELD_NUMBER: _ClassVar[int]
         RHAT_FIELD_NUMBER: _ClassVar[int]
         VALUES_FIELD_NUMBER: _ClassVar[int]
         chains: int
@@ -207,9 +215,10 @@ class Job(_message.Message):
         nested_rhat: float
         point: int
         quantity: str
+        ranks: Job.Diagnostic.Ranks
         rhat: float
         values: int
-        def __init__(self, point: _Optional[int] = ..., quantity: _Optional[str] = ..., chains: _Optional[int] = ..., values: _Optional[int] = ..., rhat: _Optional[float] = ..., ess_bulk: _Optional[float] = ..., ess_tail: _Optional[float] = ..., mean: _Optional[float] = ..., mcse_mean: _Optional[float] = ..., descriptive: bool = ..., nested_rhat: _Optional[float] = ...) -> None: ...
+        def __init__(self, point: _Optional[int] = ..., quantity: _Optional[str] = ..., chains: _Optional[int] = ..., values: _Optional[int] = ..., rhat: _Optional[float] = ..., ess_bulk: _Optional[float] = ..., ess_tail: _Optional[float] = ..., mean: _Optional[float] = ..., mcse_mean: _Optional[float] = ..., descriptive: bool = ..., nested_rhat: _Optional[float] = ..., ranks: _Optional[_Union[Job.Diagnostic.Ranks, _Mapping]] = ...) -> None: ...
     class Inputs(_message.Message):
         __slots__ = ["class_names", "columns", "normalisation", "shape", "target_units", "type"]
         CLASS_NAMES_FIELD_NUMBER: _ClassVar[int]

@@ -14,6 +14,7 @@ namespace {
 // Why predictions of the job are refused; "" if they are not.
 std::string WhyUnavailable(const JobView& job) {
   if (job.intent >= JobIntent::kCancel) return "the job was cancelled or is being deleted";
+  if (job.plan->spec.kind == JobKind::kSbc) return "the job calibrates a sampler (kind: sbc) and predicts nothing";
   for (const ChainView& chain : job.chains) {
     if (chain.num_draws > 0 && chain.state != ChainState::kFailed && chain.state != ChainState::kDiverged) return "";
   }

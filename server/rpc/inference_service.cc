@@ -266,6 +266,7 @@ InferenceService::Reactor* InferenceService::ModelReady(Context* context, const 
       answer->Succeed(std::move(ready));
     };
     if (!model.ok() || model->job.intent >= JobIntent::kCancel) return say(false);
+    if (model->job.plan->spec.kind == JobKind::kSbc) return say(false);
     const auto look = [say, parts = parts_, job = model->job.id](const Version* version) {
       parts.executor->Schedule([say, parts, job, pinned = version == nullptr ? std::nullopt : std::optional(*version)] {
         say(HasReadableDraws(parts, job, pinned ? &*pinned : nullptr));

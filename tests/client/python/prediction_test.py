@@ -169,6 +169,12 @@ class Shown(unittest.TestCase):
             job.diagnostics.add(rhat=rhat, descriptive=descriptive)
         self.assertEqual(text.progress(job), "j  RUNNING  25.0 %  10 steps/s  3 draws  R-hat 1.500")
 
+    def test_ranks_of_a_calibration_are_read_and_have_no_rhat(self):
+        job = jobs_pb2.Job(id="j", state=jobs_pb2.Job.RUNNING, steps_done=1, steps_total=4, num_draws=3)
+        job.diagnostics.add(quantity="theta.norm", ranks=jobs_pb2.Job.Diagnostic.Ranks(counts=[2, 3], p_value=0.5))
+        self.assertEqual(text.progress(job), "j  RUNNING  25.0 %  3 draws")
+        self.assertEqual((list(job.diagnostics[0].ranks.counts), job.diagnostics[0].ranks.p_value), ([2, 3], 0.5))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -108,6 +108,25 @@ TEST_F(InferenceServiceTest, DrawsOfAChainThatDivergedMakeNoModelReady) {
   EXPECT_EQ(ReasonOf(Infer()), "NO_DRAWS");
 }
 
+TEST_F(InferenceServiceTest, AJobThatCalibratesASamplerIsNoModelThatIsReady) {
+  ASSERT_TRUE(SetIntent(job_, v1::Job::CANCEL).ok());
+  v1::JobSpec spec = SoftmaxJob("calibration");
+  spec.set_kind("sbc");
+  spec.mutable_prior()->mutable_gaussian()->set_precision(1);
+  const auto job = CreateJob(spec);
+  ASSERT_TRUE(job.ok()) << job.status();
+  CommitADraw();
+  EXPECT_FALSE(IsReady("", "calibration"));
+  const auto index = Call(*models_, &Stub::RepositoryIndex, inference::RepositoryIndexRequest());
+  ASSERT_TRUE(index.ok()) << index.status();
+  for (const auto& model : index->models()) {
+    EXPECT_EQ(testing::Value(model.reason(), testing::HasSubstr("kind: sbc")), model.name() == job->id());
+  }
+  inference::RepositoryIndexRequest ready;
+  ready.set_ready(true);
+  EXPECT_EQ(Call(*models_, &Stub::RepositoryIndex, ready)->models_size(), 0);
+}
+
 TEST_F(InferenceServiceTest, CorruptDrawsMakeNoModelReady) {
   CommitADraw();
   MakeVersion();

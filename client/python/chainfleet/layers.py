@@ -30,7 +30,7 @@ class Conv(Layer):
     bias: add a learned bias to each channel; default: true.
     """
 
-    kind: ClassVar[str] = "conv"
+    choice: ClassVar[str] = "conv"
     out_channels: int
     kernel: int | None = None
     stride: int | None = None
@@ -51,7 +51,7 @@ class Linear(Layer):
     bias: add a learned bias to each output; default: true.
     """
 
-    kind: ClassVar[str] = "linear"
+    choice: ClassVar[str] = "linear"
     outputs: int | None = None
     bias: bool | None = None
 
@@ -68,7 +68,7 @@ class BatchNorm(Layer):
     epsilon: added to the variance, in squared units of the input; allowed: above 0; default: 1e-05.
     """
 
-    kind: ClassVar[str] = "batch_norm"
+    choice: ClassVar[str] = "batch_norm"
     epsilon: float | None = None
 
 
@@ -83,7 +83,7 @@ class FRN(Layer):
     threshold: learn the threshold; false: no threshold; default: true.
     """
 
-    kind: ClassVar[str] = "frn"
+    choice: ClassVar[str] = "frn"
     epsilon: float | None = None
     threshold: bool | None = None
 
@@ -94,7 +94,7 @@ class ReLU(Layer):
     Source: Nair & Hinton, ICML 2010.
     """
 
-    kind: ClassVar[str] = "relu"
+    choice: ClassVar[str] = "relu"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +110,7 @@ class MaxPool(Layer):
     padding: rows and columns of padding on each side, at most half of size; allowed: 0 to 64; default: 0.
     """
 
-    kind: ClassVar[str] = "max_pool"
+    choice: ClassVar[str] = "max_pool"
     size: int | None = None
     stride: int | None = None
     padding: int | None = None
@@ -127,7 +127,7 @@ class AvgPool(Layer):
     stride: pixels between windows; default: size; allowed: 1 to 64.
     """
 
-    kind: ClassVar[str] = "avg_pool"
+    choice: ClassVar[str] = "avg_pool"
     size: int | None = None
     stride: int | None = None
 
@@ -140,7 +140,7 @@ class GlobalAvgPool(Layer):
     Source: Lin et al., ICLR 2014.
     """
 
-    kind: ClassVar[str] = "global_avg_pool"
+    choice: ClassVar[str] = "global_avg_pool"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +151,7 @@ class Flatten(Layer):
     Source: definition.
     """
 
-    kind: ClassVar[str] = "flatten"
+    choice: ClassVar[str] = "flatten"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +162,7 @@ class Dropout(Layer):
     rate: probability of dropping a value; allowed: at least 0, below 1; default: 0.5.
     """
 
-    kind: ClassVar[str] = "dropout"
+    choice: ClassVar[str] = "dropout"
     rate: float | None = None
 
 
@@ -175,7 +175,7 @@ class Residual(Layer):
     shortcut: as model.layers; default: the input itself.
     """
 
-    kind: ClassVar[str] = "residual"
+    choice: ClassVar[str] = "residual"
     branch: Sequence[Layer] | None = None
     shortcut: Sequence[Layer] | None = None
 
@@ -190,7 +190,7 @@ class Concat(Layer):
     branch: as model.layers; required.
     """
 
-    kind: ClassVar[str] = "concat"
+    choice: ClassVar[str] = "concat"
     branch: Sequence[Layer] | None = None
 
 
@@ -200,7 +200,7 @@ class GELU(Layer):
     Source: Hendrycks & Gimpel 2016.
     """
 
-    kind: ClassVar[str] = "gelu"
+    choice: ClassVar[str] = "gelu"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,7 +209,7 @@ class SiLU(Layer):
     Source: Elfwing et al. 2018.
     """
 
-    kind: ClassVar[str] = "silu"
+    choice: ClassVar[str] = "silu"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,7 +218,7 @@ class Tanh(Layer):
     Source: LeCun et al., Efficient BackProp, 1998 (as an activation).
     """
 
-    kind: ClassVar[str] = "tanh"
+    choice: ClassVar[str] = "tanh"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,7 +227,7 @@ class Softplus(Layer):
     Source: Dugas et al., NeurIPS 2000.
     """
 
-    kind: ClassVar[str] = "softplus"
+    choice: ClassVar[str] = "softplus"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,7 +238,7 @@ class LeakyReLU(Layer):
     slope: factor of negative inputs; allowed: 0 to 1; default: 0.01.
     """
 
-    kind: ClassVar[str] = "leaky_relu"
+    choice: ClassVar[str] = "leaky_relu"
     slope: float | None = None
 
 
@@ -253,7 +253,7 @@ class LayerNorm(Layer):
     epsilon: added to the variance, in squared units of the input; allowed: above 0; default: 1e-05.
     """
 
-    kind: ClassVar[str] = "layer_norm"
+    choice: ClassVar[str] = "layer_norm"
     epsilon: float | None = None
 
 
@@ -269,7 +269,7 @@ class GroupNorm(Layer):
     epsilon: added to the variance, in squared units of the input; allowed: above 0; default: 1e-05.
     """
 
-    kind: ClassVar[str] = "group_norm"
+    choice: ClassVar[str] = "group_norm"
     groups: int
     epsilon: float | None = None
 
@@ -289,7 +289,7 @@ class Embedding(Layer):
       least 0; default: none.
     """
 
-    kind: ClassVar[str] = "embedding"
+    choice: ClassVar[str] = "embedding"
     count: int
     width: int
     padding: int | None = None
@@ -306,7 +306,7 @@ class ToSequence(Layer):
     width: size of the vectors; required unless the inputs are images; allowed: 1 to 65,536.
     """
 
-    kind: ClassVar[str] = "to_sequence"
+    choice: ClassVar[str] = "to_sequence"
     width: int | None = None
 
 
@@ -318,7 +318,7 @@ class Position(Layer):
     Source: Gehring et al., ICML 2017.
     """
 
-    kind: ClassVar[str] = "position"
+    choice: ClassVar[str] = "position"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -333,7 +333,7 @@ class Attention(Layer):
     heads: they divide the width; allowed: 1 to 65,536; default: 1.
     """
 
-    kind: ClassVar[str] = "attention"
+    choice: ClassVar[str] = "attention"
     heads: int | None = None
 
 
@@ -352,7 +352,7 @@ class Conv1d(Layer):
     bias: add a learned bias to each channel; default: true.
     """
 
-    kind: ClassVar[str] = "conv1d"
+    choice: ClassVar[str] = "conv1d"
     out_channels: int
     kernel: int | None = None
     stride: int | None = None

@@ -21,7 +21,7 @@ class Categorical(Likelihood):
     Source: Bridle, NeurIPS 1989.
     """
 
-    kind: ClassVar[str] = "categorical"
+    choice: ClassVar[str] = "categorical"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class Gaussian(Likelihood):
     learned: sample the logarithm of the variance; give this or variance; default: false.
     """
 
-    kind: ClassVar[str] = "gaussian"
+    choice: ClassVar[str] = "gaussian"
     variance: float | None = None
     learned: bool | None = None
 
@@ -55,7 +55,7 @@ class HeteroscedasticGaussian(Likelihood):
       more slowly; allowed: exponential, softplus; default: exponential.
     """
 
-    kind: ClassVar[str] = "heteroscedastic_gaussian"
+    choice: ClassVar[str] = "heteroscedastic_gaussian"
     deviation: Literal["exponential", "softplus"] | None = None
 
 
@@ -67,4 +67,4 @@ class Bernoulli(Likelihood):
     Source: Cox, J. Royal Statistical Society B 1958.
     """
 
-    kind: ClassVar[str] = "bernoulli"
+    choice: ClassVar[str] = "bernoulli"

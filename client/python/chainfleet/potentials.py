@@ -28,7 +28,7 @@ class Gaussian(Potential):
     mean: one number for all coordinates, or dimension numbers, in units of theta; default 0.
     """
 
-    kind: ClassVar[str] = "gaussian"
+    choice: ClassVar[str] = "gaussian"
     dimension: int | None = None
     precision: float | None = None
     covariance: Sequence[float] | None = None
@@ -52,7 +52,7 @@ class GaussianMixture(Potential):
     dimension: number of coordinates; allowed: 1 to 2,147,483,648; default: 1.
     """
 
-    kind: ClassVar[str] = "gaussian_mixture"
+    choice: ClassVar[str] = "gaussian_mixture"
     weights: Sequence[float] | None = None
     means: Sequence[float] | None = None
     stddev: Sequence[float] | None = None
@@ -72,7 +72,7 @@ class LinearRegression(Potential):
     intercept: add a constant to each prediction; default: true.
     """
 
-    kind: ClassVar[str] = "linear_regression"
+    choice: ClassVar[str] = "linear_regression"
     noise_variance: float | None = None
     intercept: bool | None = None
 
@@ -87,5 +87,5 @@ class LogisticRegression(Potential):
     intercept: add a constant to each logit; default: true.
     """
 
-    kind: ClassVar[str] = "logistic_regression"
+    choice: ClassVar[str] = "logistic_regression"
     intercept: bool | None = None

@@ -24,7 +24,7 @@ class Gaussian(Prior):
       allowed: at least 0; default: none.
     """
 
-    kind: ClassVar[str] = "gaussian"
+    choice: ClassVar[str] = "gaussian"
     precision: float | None = None
     layers: Mapping[str, float] | None = None
 
@@ -37,7 +37,7 @@ class Laplace(Prior):
     scale: scale of the density, in units of a parameter; allowed: above 0; default: 1.
     """
 
-    kind: ClassVar[str] = "laplace"
+    choice: ClassVar[str] = "laplace"
     scale: float | None = None
 
 
@@ -50,6 +50,6 @@ class StudentT(Prior):
     scale: scale of the density, in units of a parameter; allowed: above 0; default: 1.
     """
 
-    kind: ClassVar[str] = "student_t"
+    choice: ClassVar[str] = "student_t"
     degrees_of_freedom: float | None = None
     scale: float | None = None

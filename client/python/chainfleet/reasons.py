@@ -372,7 +372,7 @@ class SbcJob(ChainfleetError):
     predictions or evaluations and takes no further chains.
     """
 
-    hint = "submit the spec with kind=\"posterior\", or again with more chains"
+    hint = "submit the spec without kind, or again with more chains"
 
 
 class SchemaTooNew(ChainfleetError):

@@ -33,7 +33,7 @@ class SGLD(Sampler):
       default: 0.
     """
 
-    kind: ClassVar[str] = "sgld"
+    choice: ClassVar[str] = "sgld"
     gradient_noise: float | None = None
     noise_free_fraction: float | None = None
 
@@ -53,7 +53,7 @@ class EMCMC(Sampler):
       default: 0.
     """
 
-    kind: ClassVar[str] = "emcmc"
+    choice: ClassVar[str] = "emcmc"
     eta: float | None = None
     anchor_decay: bool | None = None
     noise_free_fraction: float | None = None
@@ -74,7 +74,7 @@ class SGD(Sampler):
       precision / N and has beta2 0.999, epsilon 1e-8; allowed: heavy_ball, adamw; default: heavy_ball.
     """
 
-    kind: ClassVar[str] = "sgd"
+    choice: ClassVar[str] = "sgd"
     momentum: float | None = None
     optimizer: Literal["heavy_ball", "adamw"] | None = None
 
@@ -95,7 +95,7 @@ class SGHMC(Sampler):
       default: 0.
     """
 
-    kind: ClassVar[str] = "sghmc"
+    choice: ClassVar[str] = "sghmc"
     friction: float | None = None
     scheme: Literal["friction", "baoa"] | None = None
     noise_free_fraction: float | None = None
@@ -115,7 +115,7 @@ class EMCMCGibbs(Sampler):
     inner_steps: steps of theta between two draws of theta_a; allowed: 1 to 1,000,000; default: 1.
     """
 
-    kind: ClassVar[str] = "emcmc_gibbs"
+    choice: ClassVar[str] = "emcmc_gibbs"
     eta: float | None = None
     inner_steps: int | None = None
 
@@ -136,7 +136,7 @@ class EntropySGD(Sampler):
       default: 0.75.
     """
 
-    kind: ClassVar[str] = "entropy_sgd"
+    choice: ClassVar[str] = "entropy_sgd"
     eta: float | None = None
     inner_steps: int | None = None
     averaging: float | None = None
@@ -157,7 +157,7 @@ class EntropySGLD(Sampler):
       default: 0.75.
     """
 
-    kind: ClassVar[str] = "entropy_sgld"
+    choice: ClassVar[str] = "entropy_sgld"
     eta: float | None = None
     inner_steps: int | None = None
     averaging: float | None = None
@@ -176,7 +176,7 @@ class SAM(Sampler):
     momentum: coefficient of the heavy-ball momentum; allowed: at least 0, below 1; default: 0.9.
     """
 
-    kind: ClassVar[str] = "sam"
+    choice: ClassVar[str] = "sam"
     rho: float | None = None
     momentum: float | None = None
 
@@ -202,7 +202,7 @@ class BSAM(Sampler):
     parts: parts of each mini-batch; each part has a noise sample of its own; allowed: 1 to 1,024; default: 8.
     """
 
-    kind: ClassVar[str] = "bsam"
+    choice: ClassVar[str] = "bsam"
     beta1: float | None = None
     beta2: float | None = None
     prior_precision: float | None = None
@@ -228,7 +228,7 @@ class GradientUncertainty(Sampler):
     scale_free: divide GU by sum |X_i|^2; default: true.
     """
 
-    kind: ClassVar[str] = "gradient_uncertainty"
+    choice: ClassVar[str] = "gradient_uncertainty"
     threshold: float | None = None
     quantile: float | None = None
     scale_free: bool | None = None
@@ -243,7 +243,7 @@ class RandomWalk(Sampler):
     Symbols: help(chainfleet.samplers.Sampler).
     """
 
-    kind: ClassVar[str] = "random_walk"
+    choice: ClassVar[str] = "random_walk"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,7 +256,7 @@ class MALA(Sampler):
     Symbols: help(chainfleet.samplers.Sampler).
     """
 
-    kind: ClassVar[str] = "mala"
+    choice: ClassVar[str] = "mala"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,7 +271,7 @@ class HMC(Sampler):
     leapfrog_steps: leapfrog steps of one proposal; allowed: 1 to 10,000; default: 10.
     """
 
-    kind: ClassVar[str] = "hmc"
+    choice: ClassVar[str] = "hmc"
     leapfrog_steps: int | None = None
 
 
@@ -293,7 +293,7 @@ class PenaltyMH(Sampler):
     effective_data_size: examples that the likelihood counts as; default N; allowed: above 0.
     """
 
-    kind: ClassVar[str] = "penalty_mh"
+    choice: ClassVar[str] = "penalty_mh"
     proposal: Literal["random_walk", "langevin"] | None = None
     num_batches: int | None = None
     penalty: Literal["corrected", "plain"] | None = None
@@ -314,7 +314,7 @@ class BatchedMH(Sampler):
     num_batches: disjoint mini-batches of one energy comparison; allowed: 1 to 100,000; default: 1.
     """
 
-    kind: ClassVar[str] = "batched_mh"
+    choice: ClassVar[str] = "batched_mh"
     proposal: Literal["random_walk", "langevin"] | None = None
     num_batches: int | None = None
 
@@ -330,7 +330,7 @@ class TemperedMH(Sampler):
     data_size: examples that the likelihood counts as; allowed: above 0; required.
     """
 
-    kind: ClassVar[str] = "tempered_mh"
+    choice: ClassVar[str] = "tempered_mh"
     data_size: float
 
 
@@ -348,7 +348,7 @@ class BarkerMH(Sampler):
     num_batches: disjoint mini-batches of one energy comparison; allowed: 3 to 100,000; default: 20.
     """
 
-    kind: ClassVar[str] = "barker_mh"
+    choice: ClassVar[str] = "barker_mh"
     proposal: Literal["random_walk", "langevin"] | None = None
     num_batches: int | None = None
 
@@ -366,7 +366,7 @@ class SWA(Sampler):
     optimizer: descent: heavy-ball SGD, or adamw as for sgd; allowed: heavy_ball, adamw; default: heavy_ball.
     """
 
-    kind: ClassVar[str] = "swa"
+    choice: ClassVar[str] = "swa"
     momentum: float | None = None
     start_epoch: int | None = None
     optimizer: Literal["heavy_ball", "adamw"] | None = None
@@ -391,7 +391,7 @@ class SWAG(Sampler):
     optimizer: descent: heavy-ball SGD, or adamw as for sgd; allowed: heavy_ball, adamw; default: heavy_ball.
     """
 
-    kind: ClassVar[str] = "swag"
+    choice: ClassVar[str] = "swag"
     momentum: float | None = None
     start_epoch: int | None = None
     diagonal: bool | None = None
@@ -416,7 +416,7 @@ class MCDropout(Sampler):
     optimizer: descent: heavy-ball SGD, or adamw as for sgd; allowed: heavy_ball, adamw; default: heavy_ball.
     """
 
-    kind: ClassVar[str] = "mc_dropout"
+    choice: ClassVar[str] = "mc_dropout"
     rate: float | None = None
     momentum: float | None = None
     draws: int | None = None
@@ -439,7 +439,7 @@ class Laplace(Sampler):
     optimizer: descent: heavy-ball SGD, or adamw as for sgd; allowed: heavy_ball, adamw; default: heavy_ball.
     """
 
-    kind: ClassVar[str] = "laplace"
+    choice: ClassVar[str] = "laplace"
     structure: Literal["kronecker", "diagonal", "full"] | None = None
     momentum: float | None = None
     draws: int | None = None
@@ -476,7 +476,7 @@ class MILE(Sampler):
       adamw.
     """
 
-    kind: ClassVar[str] = "mile"
+    choice: ClassVar[str] = "mile"
     optimizer_steps: int | None = None
     validation_fraction: float | None = None
     patience: int | None = None

@@ -88,7 +88,7 @@ def _with_defaults(spec: JobSpec, data: Data | None) -> JobSpec:
 def _name_of(spec: JobSpec) -> str:
     """ "mlp-emcmc": a name for a job that nobody named."""
     model = (spec.model and (spec.model.builtin or spec.model.exported or spec.model.torchscript)) or "network"
-    model = spec.model.potential.kind if spec.model and spec.model.potential else model
-    kind = spec.sampler.kind if spec.sampler else "job"
+    model = spec.model.potential.choice if spec.model and spec.model.potential else model
+    kind = spec.sampler.choice if spec.sampler else "job"
     text = re.sub(r"[^a-z0-9]+", "-", f"{model[:30]}-{kind}".lower()).strip("-")
     return text if text[:1].isalpha() else f"job-{text}"

@@ -27,7 +27,7 @@ class Cyclical(Schedule):
     cycles: cycles of the run; they must divide the steps; allowed: 1 to 1,000,000; default: 1.
     """
 
-    kind: ClassVar[str] = "cyclical"
+    choice: ClassVar[str] = "cyclical"
     initial: float
     final: float | None = None
     cycles: int | None = None
@@ -43,7 +43,7 @@ class Linear(Schedule):
     final: value at the end; allowed: at least 0; default: 0.
     """
 
-    kind: ClassVar[str] = "linear"
+    choice: ClassVar[str] = "linear"
     initial: float
     final: float | None = None
 
@@ -58,7 +58,7 @@ class Exponential(Schedule):
     final: value at the end; allowed: above 0; required.
     """
 
-    kind: ClassVar[str] = "exponential"
+    choice: ClassVar[str] = "exponential"
     initial: float
     final: float
 
@@ -74,7 +74,7 @@ class Step(Schedule):
     at: share of the run's steps before the step; allowed: above 0, below 1; default: 0.5.
     """
 
-    kind: ClassVar[str] = "step"
+    choice: ClassVar[str] = "step"
     initial: float
     factor: float | None = None
     at: float | None = None
@@ -92,7 +92,7 @@ class SWAG(Schedule):
     start_epoch: data epoch at which s = 1; allowed: 1 to 1,000,000; default: 1.
     """
 
-    kind: ClassVar[str] = "swag"
+    choice: ClassVar[str] = "swag"
     initial: float
     final: float
     start_epoch: int | None = None
@@ -110,7 +110,7 @@ class Polynomial(Schedule):
     power: exponent of the decrease; allowed: above 0; default: 0.55.
     """
 
-    kind: ClassVar[str] = "polynomial"
+    choice: ClassVar[str] = "polynomial"
     initial: float
     offset: float | None = None
     power: float | None = None

@@ -31,7 +31,7 @@ class Spec:
     Sequences may be lists, tuples or NumPy arrays of one axis.
     """
 
-    kind: ClassVar[str] = ""  # which field of the parent's choice this is
+    choice: ClassVar[str] = ""  # which field of the parent's choice this is
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
         known = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
@@ -121,13 +121,13 @@ def _set_plain(message: Message, name: str, value: Any, path: str, hint: str) ->
 
 
 def _fill_choice(message: Message, spec: Spec, path: str, hint: str) -> None:
-    family = type(spec).__bases__[0] if spec.kind else type(spec)
+    family = type(spec).__bases__[0] if spec.choice else type(spec)
     if family.__name__ != message.DESCRIPTOR.name:
         wanted = message.DESCRIPTOR.name
         name = f"{type(spec).__module__}.{type(spec).__name__}"
         raise invalid_field(path, f"{name} is not allowed here, a {wanted} is needed", hint)
-    if spec.kind:
-        fill(getattr(message, spec.kind), spec, f"{path}.{spec.kind}")
+    if spec.choice:
+        fill(getattr(message, spec.choice), spec, f"{path}.{spec.choice}")
     else:
         fill(message, spec, path)
 
@@ -142,7 +142,7 @@ def hint_of_class(value: Any, family: str) -> str:
     import chainfleet
 
     base = next(cls for cls in Spec.__subclasses__() if cls.__name__ == family)
-    kinds = {cls.kind: cls for cls in base.__subclasses__()}
+    kinds = {cls.choice: cls for cls in base.__subclasses__()}
     close = difflib.get_close_matches(value.lower(), kinds, 1) if isinstance(value, str) else ()
     made = kinds[close[0]] if close else value
     if not isinstance(made, type) or not issubclass(made, base):

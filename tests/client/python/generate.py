@@ -34,7 +34,7 @@ HINTS = {"MODULES_OFF": "on this machine: chainfleet.down(), then chainfleet.loc
          "VERSION_NOT_FOUND": "list the versions: job.snapshots()", "JOB_ENDED": "nothing: its draws stay until job.delete()",
          "JOB_NOT_FOUND": "list the jobs: fleet.jobs()", "EVALUATION_NOT_FOUND": "list the evaluations: fleet.evaluations()",
          "SEGMENT_NOT_FOUND": "read the draws anew: job.draws()",
-         "SBC_JOB": 'submit the spec with kind="posterior", or again with more chains',
+         "SBC_JOB": "submit the spec without kind, or again with more chains",
          "NOT_SERVED": "job.draws() reads the draws of a cancelled job", "POINT_REQUIRED": "name a point with point="}
 
 

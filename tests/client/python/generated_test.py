@@ -68,7 +68,7 @@ class Docstrings(unittest.TestCase):
         for module, message in ((samplers, job.Sampler), (schedules, job.Schedule), (priors, job.Prior), (likelihoods, job.Likelihood),
                                 (potentials, job.Potential), (layers, layers_pb2.Layer)):
             kinds = set(message.DESCRIPTOR.fields_by_name) - {"constant"}  # a plain number
-            self.assertEqual({kind.kind for _, kind, _ in spec_docs(module)}, kinds, module.__name__)
+            self.assertEqual({kind.choice for _, kind, _ in spec_docs(module)}, kinds, module.__name__)
 
     def test_each_field_says_its_default_or_that_it_is_required(self):
         for name, kind, doc in spec_docs(specs, samplers, schedules, priors, likelihoods, potentials, layers):

@@ -109,7 +109,7 @@ def _choice_module(choice, module, keys, root):
             continue  # a schedule's constant is a plain number
         key = keys[prefix + field.name]
         text += "\n\n" + _class(camel(field.name), choice, inner, key.words + see, keys, prefix + field.name + ".", (root, message), module,
-                                f'    kind: ClassVar[str] = "{field.name}"')
+                                f'    choice: ClassVar[str] = "{field.name}"')
     return _imports(text, ABOUT[module], [])
 
 

@@ -22,10 +22,10 @@ def every_part():
     """(maker of its message, class) of each part of a job."""
     parts = [cls for part in spec.Spec.__subclasses__() for cls in (part, *part.__subclasses__())]
     for kind in parts:
-        if kind.kind:
+        if kind.choice:
             name = kind.__bases__[0].__name__
             family = layers_pb2.Layer if name == "Layer" else getattr(job_spec_pb2.JobSpec, name)
-            yield lambda family=family, choice=kind.kind: getattr(family(), choice), kind
+            yield lambda family=family, choice=kind.choice: getattr(family(), choice), kind
         elif not kind.__subclasses__():
             yield getattr(job_spec_pb2, kind.__name__, None) or getattr(job_spec_pb2.JobSpec, kind.__name__), kind
 

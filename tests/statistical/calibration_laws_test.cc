@@ -49,7 +49,8 @@ std::map<std::string, double> DistancesOf(const JobSpec& spec, bool labels) {
   EXPECT_TRUE(InitializeDevice("cpu", 1).ok());
   const auto data = Resident(MakeTable(12, 2, labels));
   auto plan = std::make_shared<JobPlan>();
-  plan->job = "calibrated-aaaaaa";
+  static int jobs = 0;  // a batch may take the data of an earlier one of its job
+  plan->job = "calibrated-" + std::to_string(++jobs);
   plan->spec = spec;
   plan->dataset = data->description();
   plan->normalisation = data->description().normalisation;

@@ -2,8 +2,10 @@
 
 #include <cmath>
 #include <numbers>
+#include <string>
 #include <utility>
 
+#include "core/base/mutex.h"
 #include "core/domain/prediction.h"
 #include "core/domain/sweep_points.h"
 #include "worker/numerics/potentials/prior_potential.h"
@@ -78,6 +80,16 @@ std::vector<float> DrawTruth(const JobSpec& spec, const Layout& layout, int32_t 
 absl::StatusOr<std::shared_ptr<const ResidentDataset>> SimulateTargets(const JobPlan& plan, const Potential& potential,
                                                                        const ResidentDataset* dataset,
                                                                        std::shared_ptr<const ModelFile> module) {
+  // The batches of a job need the same data, one after another.
+  struct Newest {
+    Mutex mutex;
+    std::string job CHAINFLEET_GUARDED_BY(mutex);
+    JobSpec spec CHAINFLEET_GUARDED_BY(mutex);
+    std::shared_ptr<const ResidentDataset> data CHAINFLEET_GUARDED_BY(mutex);
+  };
+  static auto* const newest = new Newest;
+  MutexLock lock(&newest->mutex);
+  if (newest->data != nullptr && newest->job == plan.job && newest->spec == plan.spec) return newest->data;
   if (dataset == nullptr || !potential.statistics().empty()) {
     return absl::InvalidArgumentError("job " + plan.job +
                                       ": kind sbc needs a model of targets that does not normalise by the batch");
@@ -98,7 +110,9 @@ absl::StatusOr<std::shared_ptr<const ResidentDataset>> SimulateTargets(const Job
       AppendTargets(sums.front().numbers(), key, &std::get<std::vector<float>>(targets));
     }
   }
-  return ResidentDataset::WithTargets(*dataset, std::move(targets));
+  newest->job = plan.job;
+  newest->spec = plan.spec;
+  return newest->data = ResidentDataset::WithTargets(*dataset, std::move(targets));
 }
 
 }  // namespace chainfleet

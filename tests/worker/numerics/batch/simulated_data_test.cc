@@ -25,7 +25,8 @@ using ::testing::HasSubstr;
 
 std::shared_ptr<JobPlan> PlanOf(const ModelSpec& model, const ResidentDataset& data, const SamplerSpec& sampler) {
   auto plan = std::make_shared<JobPlan>();
-  plan->job = "calibrated-aaaaaa";
+  static int jobs = 0;  // a batch may take the data of an earlier one of its job
+  plan->job = "calibrated-" + std::to_string(++jobs);
   plan->dataset = data.description();
   plan->normalisation = data.description().normalisation;
   JobSpec& spec = plan->spec;

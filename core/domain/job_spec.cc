@@ -358,7 +358,7 @@ Violations ValidateVariances(const JobSpec& spec, const std::vector<StoredModel>
   for (const ParameterShape& variance : ParametersOf(LikelihoodOf(spec.model))) {
     for (size_t i = 0; i < weights.size() && !trains; ++i) {
       const auto& tensors = weights[i].signature->parameters;
-      if (std::ranges::count(tensors, variance.name, &TensorSignature::name) > 0) continue;
+      if (HasTensor(tensors, variance.name)) continue;
       violations.push_back({absl::StrCat("init.weights[", i, "]"),
                             absl::StrCat(weights[i].name, " lacks ", variance.name,
                                          ", and nothing trains it here: give ", "likelihood.gaussian.variance")});
@@ -398,6 +398,10 @@ std::vector<FieldViolation> ValidateBesidesModel(const JobSpec& spec, bool valid
   ValidateForSampler(spec, &violations);
   ValidateAugmentation(spec, &violations);
   ValidateInit(spec, &violations);
+  const auto* stored = std::get_if<StoredNetworkModel>(&spec.model.kind);
+  if (spec.vmap && (stored == nullptr || stored->format != ModelFormat::kExported)) {
+    violations.push_back({"vmap", "is for exported networks, others run kernels of their own: leave it out"});
+  }
   if (valid_model) Append(ValidatePostHoc(spec), &violations);
   if (valid_model) Append(ValidateSbc(spec), &violations);
   RequireAtLeast("resume_point_every_steps", spec.resume_point_every_steps, 0, &violations);

@@ -89,6 +89,7 @@ struct JobSpec {
   Minibatches minibatches = Minibatches::kReshuffle;
   StandardizeSpec standardize;
   InitSpec init;
+  bool vmap = false;  // chains of a small exported network share calls of operators on a CPU
   AugmentationSpec augmentation;
   Precision precision = Precision::kFloat32;
   std::optional<int64_t> num_epochs, num_steps;  // exactly one is set
@@ -113,6 +114,7 @@ struct JobSpec {
     visit("standardize", self.standardize);
     visit("init", self.init, IfAny());
     visit("sample", self.model.sample, IfAny());
+    visit("vmap", self.vmap, IfAny());
     visit("augmentation", self.augmentation, IfAny());
     visit("precision", self.precision);
     visit("num_epochs", self.num_epochs);

@@ -119,6 +119,10 @@ int64_t NumDrawsOf(const std::vector<TensorSignature>& tensors) {
   return drawn == tensors.end() ? 0 : drawn->shape.front();
 }
 
+bool HasTensor(const std::vector<TensorSignature>& tensors, const std::string& name) {
+  return std::ranges::count(OfOneDraw(tensors), name, &TensorSignature::name) > 0;
+}
+
 std::string WhyNoStart(const std::vector<TensorSignature>& tensors, const std::vector<ParameterShape>& parameters) {
   const std::vector<TensorSignature> of_start = OfOneDraw(tensors);
   std::map<std::string, const TensorSignature*> unused;

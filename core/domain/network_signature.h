@@ -70,6 +70,9 @@ absl::StatusOr<std::vector<ParameterShape>> ParametersOf(const NetworkSignature&
 // Returns the number of draws in a file of a chain's draws, "theta/NAME" [draw, ...]; 0 for other files.
 int64_t NumDrawsOf(const std::vector<TensorSignature>& tensors);
 
+// True if a state_dict or a file of draws with `tensors` has values of the parameter `name`.
+bool HasTensor(const std::vector<TensorSignature>& tensors, const std::string& name);
+
 // Returns why a chain of a network with `parameters` cannot start at a file with `tensors`, or "". The file has every
 // parameter but those of the likelihood, as floating-point numbers of its shape, and no other tensor called `weight` or
 // `bias`. Further tensors, such as buffers, do not matter.

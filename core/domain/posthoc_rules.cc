@@ -130,10 +130,10 @@ std::vector<FieldViolation> ValidateSnapshots(const JobSpec& spec, const std::ve
   Violations violations;
   if (!AveragesSnapshots(spec.sampler) || spec.num_epochs.value_or(spec.num_steps.value_or(1)) > 0) return violations;
   for (size_t i = 0; i < weights.size(); ++i) {
-    if (NumDrawsOf(weights[i].signature->parameters) > 0) continue;
+    if (NumDrawsOf(weights[i].signature->parameters) > 1) continue;
     violations.push_back({absl::StrCat("init.weights[", i, "]"),
                           absl::StrCat(weights[i].name, " has one network, a job of 0 steps averages several: give ",
-                                       "a file of draws, theta/NAME [draw, ...]")});
+                                       "a file of two draws or more, theta/NAME [draw, ...]")});
   }
   return violations;
 }

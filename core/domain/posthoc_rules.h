@@ -17,7 +17,7 @@ inline constexpr int64_t kMaxFullCurvatureParameters = 4096;  // a matrix of 128
 // too, before those of the job's own steps.
 bool AveragesSnapshots(const SamplerSpec& sampler);
 
-// Returns a violation for each file of init.weights without draws if such a sampler takes no steps of its own.
+// Returns a violation for each file of init.weights with fewer than two draws if such a sampler takes no steps of its own.
 std::vector<FieldViolation> ValidateSnapshots(const JobSpec& spec, const std::vector<StoredModel>& weights);
 
 // Checks without shapes. REQUIRES: `spec.model` has passed Validate. Other samplers have no violations.

@@ -254,6 +254,21 @@ class Exported(unittest.TestCase):
         again = self.imported("walked", "--model", os.path.join(DATA, "mlp.pt2"), "--weights", self.fleet.path(f"draws-{job}"), "--dataset", "wide-6")
         self.assertEqual(self.exported(again, "--weighted"), drawn)
 
+    def test_chains_with_a_learned_variance_are_imported(self):
+        path = self.fleet.path("line.csv")
+        with open(path, "w") as file:
+            for i in range(200):
+                print(i / 100 - 1, 2 * i / 100 + (i * 7 % 11) / 50, sep=",", file=file)
+        self.fleet.run("dataset", "put", "line", path, "--target-type", "float32", check=True)
+        self.put("sloped", "line")
+        job = self.fleet.submit(self.job("sloped", "line") + "likelihood: {gaussian: {learned: true}}\n")
+        self.fleet.run("wait", job, "--timeout", "120s", check=True)
+        drawn = self.exported(job)
+        self.assertIn("theta/likelihood.log_variance", drawn[0])
+        again = self.imported("sloped-again", "--model", os.path.join(DATA, "line.pt2"), "--weights", self.fleet.path(f"draws-{job}"),
+                              "--dataset", "line", "--likelihood", "{gaussian: {learned: true}}")
+        self.assertEqual(self.exported(again), drawn)
+
     def test_a_sampled_part_is_imported(self):
         self.put("trunk", "mlp")
         job = self.fleet.submit(self.job("trunk") + 'sample: ["5.*"]\ninit: {model: true}\n')

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/domain/posthoc_rules.h"
 #include "core/store/draw_codec/sha256.h"
 #include "core/store/draw_codec/weights_file.h"
 #include "worker/numerics/models/model_file.h"
@@ -14,7 +15,7 @@ namespace chainfleet {
 
 bool HoldsDraws(const Grant& grant) {
   const std::vector<StoredModel>& files = grant.plan->weights;
-  if (files.empty()) return false;
+  if (files.empty() || AveragesSnapshots(grant.plan->spec.sampler)) return false;
   const auto& signature = files[static_cast<size_t>(grant.chain.index) % files.size()].signature;
   return signature && NumDrawsIn(signature->parameters).value_or(0) > 0;
 }

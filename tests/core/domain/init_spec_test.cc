@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/domain/job_spec.h"
+#include "core/domain/posthoc_rules.h"
 #include "core/domain/step_size_schedule.h"
 #include "core/domain/sweep_points.h"
 #include "tests/core/domain/invalid_paths.h"
@@ -11,6 +12,7 @@
 namespace chainfleet {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -179,6 +181,11 @@ TEST(InitSpec, AVarianceThatNothingTrainsComesFromTheFiles) {
   EXPECT_EQ(violations[0].path, "init.weights[0]");
   file.signature->parameters.push_back({"likelihood.log_variance", "float32", {1}});
   EXPECT_TRUE(CheckAgainstData(spec, &data, nullptr, {file}).ok());
+  for (TensorSignature& tensor : file.signature->parameters) {
+    tensor.name = "theta/" + tensor.name;
+    tensor.shape.insert(tensor.shape.begin(), 3);
+  }
+  EXPECT_TRUE(CheckAgainstData(spec, &data, nullptr, {file}).ok()) << "three draws";
 }
 
 // Samplers that draw around a point need no training where a file or a point gives it.
@@ -201,8 +208,32 @@ TEST(InitSpec, PostHocSamplersMayTrainForNoStep) {
   spec.burn_in.steps = 1;
   EXPECT_EQ(ValidateForData(spec, 60000).size(), 1u) << "nothing burns in";
   spec.burn_in = {};
+  spec.sampler.kind = SgdSpec{};
+  EXPECT_THAT(InvalidPaths(spec), ElementsAre("num_epochs")) << "nothing would be drawn";
+}
+
+TEST(InitSpec, AveragesOfNoStepNeedFilesOfDraws) {
+  JobSpec spec = TrainedJob();
   spec.sampler.kind = SwagSpec{};
-  EXPECT_THAT(InvalidPaths(spec), ElementsAre("num_epochs")) << "its moments are those of training steps";
+  spec.schedule = {StepScale::kLearningRate, ConstantSchedule{0.1}};
+  spec.burn_in = {};
+  spec.collect = {};
+  spec.num_epochs = 0;
+  spec.init.model = true;
+  EXPECT_THAT(InvalidPaths(spec), Contains("num_epochs")) << "one network has no spread";
+  spec.init = {.weights = {"state", "one", "two"}};
+  EXPECT_THAT(InvalidPaths(spec), IsEmpty());
+  const auto file = [](const std::string& name, const std::vector<int64_t>& shape) {
+    return StoredModel{.name = "file", .signature = NetworkSignature{.parameters = {{name, "float32", shape}}}};
+  };
+  const std::vector<StoredModel> files = {file("0.bias", {2}), file("theta/0.bias", {1, 2}),
+                                          file("theta/0.bias", {2, 2})};
+  const auto violations = ValidateSnapshots(spec, files);
+  ASSERT_EQ(violations.size(), 2u);
+  EXPECT_EQ(violations[0].path, "init.weights[0]");
+  EXPECT_EQ(violations[1].path, "init.weights[1]");
+  spec.num_epochs = 1;
+  EXPECT_THAT(ValidateSnapshots(spec, files), IsEmpty()) << "it averages its own steps";
 }
 
 TEST(InitSpec, NestedRhatNeedsChainsThatShareTheirStarts) {

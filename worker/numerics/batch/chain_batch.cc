@@ -68,7 +68,7 @@ class KernelBatch final : public ChainBatch {
         points_(PointsOf(plan_->spec, steps_, potential_->num_examples())),
         batches_(plan_->spec.minibatches, potential_->num_examples(),
                  plan_->spec.model.has_data() ? plan_->spec.batch_size : 0),
-        reporter_(&plan_->spec, &steps_, potential_.get(), &batches_),
+        reporter_(&plan_->spec, &steps_, potential_.get(), &batches_, evaluated_.get()),
         tracer_(plan_->spec, plan_->dataset && std::holds_alternative<Classes>(plan_->dataset->targets),
                 potential_.get()),
         draw_tensors_(layout().parameters()),
@@ -143,7 +143,6 @@ class KernelBatch final : public ChainBatch {
   }
 
   absl::StatusOr<std::vector<RowReport>> Step() override {
-    *evaluated_ = this->chains();
     std::vector<ChainStep> chains;
     bool any_active = false;
     for (const Row& row : rows_) {
@@ -154,6 +153,7 @@ class KernelBatch final : public ChainBatch {
     }
     if (!any_active) return std::vector<RowReport>();
     CHAINFLEET_RETURN_IF_ERROR(MeasureWhatIsDue(chains));
+    *evaluated_ = this->chains();
     return CatchTorch(kWork, [&]() -> absl::StatusOr<std::vector<RowReport>> {
       const PrecisionScope precision(plan_->spec.precision, device_);
       const StepInputs inputs = {potential_.get(), &batches_, &steps_, chains, &scratch_};
@@ -292,12 +292,10 @@ class KernelBatch final : public ChainBatch {
 
   bool calibrates() const { return plan_->spec.kind == JobKind::kSbc; }
 
-  // A measurement that finds no memory must not stop the chain. It evaluates some rows only, which the potential of an
-  // sbc job does not know.
+  // A measurement that finds no memory must not stop the chain.
   absl::Status MeasureWhatIsDue(const std::vector<ChainStep>& chains) {
-    if (calibrates()) return absl::OkStatus();
     std::vector<MeasuredRow> measured;
-    for (Row& row : rows_) measured.push_back({row.first_report, &PointOfRow(row).schedule, &row.report});
+    for (Row& row : rows_) measured.push_back({row.chain, row.first_report, &PointOfRow(row).schedule, &row.report});
     const absl::Status status = CatchTorch("the measurements of a run report", [&] {
       reporter_.Measure(measured, chains, state_.theta());
       return absl::OkStatus();

@@ -85,6 +85,6 @@ class ChainBatch {
 };
 
 // Version of the arithmetic. Raised whenever the bits of a chain may change; recorded with every segment.
-inline constexpr int32_t kNumericsVersion = 2;
+inline constexpr int32_t kNumericsVersion = 1;
 
 }  // namespace chainfleet

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 
 #include "absl/strings/str_cat.h"
 #include "core/domain/posthoc_rules.h"
@@ -82,7 +83,7 @@ bool IsSame(const TensorView& given, const at::Tensor& constant) {
   return values.equal(constant.to(PrecisionOf(given.type)).to(at::kFloat));
 }
 
-// Statistics of batch norm in training mode are no constants: each draw has its own.
+// Statistics of batch norm in training mode are no constants: each draw has its own. `file` has one draw.
 absl::Status CheckConstants(const Layout& layout, const ExportedModel& model, const Safetensors& file) {
   const ExportedProgram& program = model.program;
   for (int32_t i = 0; i < program.num_tensors(); ++i) {
@@ -106,10 +107,13 @@ absl::Status ReplaceByFile(const Layout& layout, const std::string* weights, con
   CHAINFLEET_ASSIGN_OR_RETURN(const Safetensors file, ReadWeights(*weights));
   if (const std::string why = WhyNoStart(SignaturesOf(file), layout.parameters()); !why.empty())
     return absl::InvalidArgumentError("the file " + why);
-  const auto* exported = model == nullptr ? nullptr : std::get_if<ExportedModel>(&model->content);
-  if (exported != nullptr) CHAINFLEET_RETURN_IF_ERROR(CheckConstants(layout, *exported, file));
   CHAINFLEET_ASSIGN_OR_RETURN(const int64_t draws, NumDrawsIn(SignaturesOf(file)));
-  const Safetensors start = draws > 0 ? DrawIn(file, DrawKind::kTheta, draws - 1) : file;
+  const auto network = [&](int64_t draw) { return draws > 0 ? DrawIn(file, DrawKind::kTheta, draw) : file; };
+  const auto* exported = model == nullptr ? nullptr : std::get_if<ExportedModel>(&model->content);
+  for (int64_t draw = 0; exported != nullptr && draw < std::max<int64_t>(draws, 1); ++draw) {
+    CHAINFLEET_RETURN_IF_ERROR(CheckConstants(layout, *exported, network(draw)));
+  }
+  const Safetensors start = network(draws - 1);
   for (const ParameterShape& parameter : layout.parameters()) {
     const TensorView* tensor = start.Find(parameter.name);
     if (tensor != nullptr && !Copy(*tensor, theta->data() + parameter.offset))
@@ -163,7 +167,13 @@ absl::StatusOr<StoredDraws> StoredDraws::Read(const std::string* file, const Job
   for (const DrawKind kind : KindsOf(spec)) {
     if (const std::string why = draws.WhyNot(kind, tensors); !why.empty()) return refused(why);
   }
-  if (draws.ReadWeightsOfDraws()) return draws;
+  const bool whole = draws.ReadWeightsOfDraws();
+  if (whole && AveragesSnapshots(spec.sampler) &&
+      std::ranges::adjacent_find(draws.weights_, std::not_equal_to()) != draws.weights_.end()) {
+    return refused("has draws of different weights, which " + spec.sampler.name() +
+                   " does not know: export the job without --weighted");
+  }
+  if (whole) return draws;
   return refused("has weights that are not one number above 0 for each draw: export the job again");
 }
 

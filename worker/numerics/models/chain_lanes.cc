@@ -4,15 +4,14 @@
 #include <span>
 #include <utility>
 
-#include "core/domain/sweep_points.h"
-
 namespace chainfleet {
 namespace {
 
 // Beyond these sizes the work of an operator outweighs its calls, and products of many matrices are slower than one.
 constexpr int64_t kMostParameters = 4096, kMostValues = 4096;
-// Fewer calls of kChainLanes chains leave threads idle that the chains one by one would use.
-constexpr int64_t kLeastChains = 8 * kChainLanes;
+
+// Chains are dealt out to workers in turn: this fills the lanes of every worker if there are 1, 2, 4 or 8 of them.
+int64_t LaneOf(int32_t chain) { return (chain + chain / kChainLanes) % kChainLanes; }
 
 class LanesPotential final : public Potential {
  public:
@@ -72,7 +71,7 @@ class LanesPotential final : public Potential {
     place_of_.clear();
     int64_t calls = 0;
     for (int64_t row = 0; row < rows; ++row) {
-      const int64_t lane = known ? (*chains_)[static_cast<size_t>(row)] % kChainLanes : 0;
+      const int64_t lane = known ? LaneOf((*chains_)[static_cast<size_t>(row)]) : 0;
       const int64_t call = calls_of[static_cast<size_t>(lane)]++;
       place_of_.push_back(call * kChainLanes + lane);
       calls = std::max(calls, call + 1);
@@ -141,10 +140,11 @@ class LanesPotential final : public Potential {
 }  // namespace
 
 bool TakesLanes(const StoredNetwork& network, const JobSpec& spec) {
-  const int64_t chains = int64_t{spec.chains} * NumPoints(spec.sweep);
+  // That sampler's norms take one example at a time.
+  if (!spec.vmap || std::holds_alternative<GradientUncertaintySpec>(spec.sampler.kind)) return false;
   const int64_t values = spec.batch_size * network.shape().largest_output;
-  return chains >= kLeastChains && values > 0 && values <= kMostValues &&
-         NumParameters(network.shape().parameters) <= kMostParameters && network.TakesChains();
+  return values > 0 && values <= kMostValues && NumParameters(network.shape().parameters) <= kMostParameters &&
+         network.TakesChains();
 }
 
 std::unique_ptr<Potential> WithLanes(std::unique_ptr<Potential> potential,

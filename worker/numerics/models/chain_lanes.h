@@ -1,8 +1,8 @@
 // Several chains of an exported network in each call of an operator on a CPU, with bits that depend on no other chain.
 //
 // LibTorch's libraries may choose a kernel by the place of a chain in a call and by the number of chains, but never by
-// the numbers of other chains. So every call has kChainLanes chains, and chain i is always at place i mod kChainLanes.
-// Places without a chain compute a copy of another one.
+// the numbers of other chains. So every call has kChainLanes chains, and a chain is always at the same place. Places
+// without a chain compute a copy of another one.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,8 @@ namespace chainfleet {
 
 inline constexpr int64_t kChainLanes = 8;
 
-// True if a call of kChainLanes chains of the network is faster than kChainLanes calls, and the job has enough chains
-// for several such calls at once. A function of the job and the shapes alone; docs/explanation/performance.md has the
-// measurements.
+// True if the job asks for it (vmap), and a call of kChainLanes chains of the network is faster than kChainLanes calls.
+// A function of the job and the shapes alone; docs/explanation/performance.md has the measurements.
 bool TakesLanes(const StoredNetwork& network, const JobSpec& spec);
 
 // Evaluates `potential`, which runs kInLanes, with each chain at its place. `chains`: the chain of each row; rows of an

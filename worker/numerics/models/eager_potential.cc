@@ -119,17 +119,15 @@ class EagerPotential final : public Potential {
   }
 
   bool AddCurvature(const ThetaArena& theta, const CurvatureSlice* slices) override {
-    ForEachPart(theta.rows(), 1, [&](int64_t first, int64_t count) {
-      for (int64_t row = first; row < first + count; ++row) {
-        const auto [sum, begin, size] = slices[row];
-        if (sum == nullptr) continue;
-        const std::vector<at::Tensor> parameters = Parameters(theta, row, 1);
-        const at::Tensor x = features_.empty() ? rows_.Range(begin, size) : at::Tensor();
-        if (script_ != nullptr) {
-          AddStoredCurvature(*likelihood_, parameters, size, OneByOne(x, begin), sum);
-        } else {
-          AddNetworkCurvature(network_, *likelihood_, parameters, x, sum);
-        }
+    ForEachAlone(theta.rows(), [&](int64_t row) {
+      const auto [sum, begin, size] = slices[row];
+      if (sum == nullptr) return;
+      const std::vector<at::Tensor> parameters = Parameters(theta, row, 1);
+      const at::Tensor x = features_.empty() ? rows_.Range(begin, size) : at::Tensor();
+      if (script_ != nullptr) {
+        AddStoredCurvature(*likelihood_, parameters, size, OneByOne(x, begin), sum);
+      } else {
+        AddNetworkCurvature(network_, *likelihood_, parameters, x, sum);
       }
     });
     return true;
@@ -157,13 +155,16 @@ class EagerPotential final : public Potential {
   // Calls `part(first, count)` for ranges of [0, all). Each element of a range has a minibatch of `batch_size`.
   template <typename Part>
   void ForEachPart(int64_t all, int64_t batch_size, const Part& part) const {
-    const bool together = batching_ == ChainBatching::kTogether;
     int64_t most = batching_ == ChainBatching::kInLanes ? kChainLanes : 1;
-    if (together) most = MostChainsTogether(network_, batch_size);
-    const int64_t calls = (all + most - 1) / most;
-    const auto some = [&](int64_t call) { part(call * most, std::min(most, all - call * most)); };
-    if (!together && !device_.is_cuda()) return RunSingleThreaded(calls, some);
-    for (int64_t call = 0; call < calls; ++call) some(call);
+    if (batching_ == ChainBatching::kTogether) most = MostChainsTogether(network_, batch_size);
+    ForEachAlone((all + most - 1) / most, [&](int64_t call) { part(call * most, std::min(most, all - call * most)); });
+  }
+
+  // On a CPU each call is on a thread of its own.
+  template <typename Call>
+  void ForEachAlone(int64_t calls, const Call& call) const {
+    if (batching_ != ChainBatching::kTogether && !device_.is_cuda()) return RunSingleThreaded(calls, call);
+    for (int64_t i = 0; i < calls; ++i) call(i);
   }
 
   // Receives the energies of chains from `first` on, as doubles on the device.
@@ -265,9 +266,7 @@ class EagerPotential final : public Potential {
     for (int64_t begin = 0; begin < batches; begin += kStatisticsRound) {
       const int64_t count = std::min(kStatisticsRound, batches - begin);
       std::vector<at::Tensor> of_batch(count);
-      ForEachPart(count, 1, [&](int64_t first, int64_t some) {
-        for (int64_t b = first; b < first + some; ++b) of_batch[b] = BatchStatistics(parameters, begin + b);
-      });
+      ForEachAlone(count, [&](int64_t b) { of_batch[b] = BatchStatistics(parameters, begin + b); });
       if (!sum.defined()) sum = at::zeros_like(of_batch.front());
       for (const at::Tensor& statistics : of_batch) sum += statistics;
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <span>
 
 #include "worker/numerics/arena/tensor_view.h"
 #include "worker/numerics/tracing/curvature.h"
@@ -21,8 +22,10 @@ using MeasureRows = std::function<std::vector<double>(const StepInputs&, ThetaAr
 using SeeRow = std::function<void(int64_t row, double value)>;
 
 // Calls `measure` on copies of `rows` of `theta`, with keys of their own, as many at a time as memory should hold.
+// `about_to`: told the rows of a part.
 void MeasureInParts(const StepInputs& inputs, const std::vector<int64_t>& rows, uint64_t label, const ThetaArena& theta,
-                    const MeasureRows& measure, const SeeRow& see) {
+                    const std::function<void(std::span<const int64_t>)>& about_to, const MeasureRows& measure,
+                    const SeeRow& see) {
   const int64_t parameters = theta.device().is_cuda() ? kMostParametersOnGpu : kMostParameters;
   const auto most = static_cast<size_t>(std::max<int64_t>(1, parameters / theta.row_stride()));
   for (size_t first = 0; first < rows.size(); first += most) {
@@ -40,6 +43,7 @@ void MeasureInParts(const StepInputs& inputs, const std::vector<int64_t>& rows, 
       RowsView(part).select(0, static_cast<int64_t>(i)).copy_(RowsView(theta).select(0, rows[first + i]));
     }
     StepScratch scratch(ThetaArena(theta.shared_layout(), theta.device()));
+    about_to(std::span(rows).subspan(first, count));
     const auto values = measure({inputs.potential, inputs.batches, inputs.plan, chains, &scratch}, &part);
     for (size_t i = 0; i < count; ++i) see(rows[first + i], values[i]);
   }
@@ -54,11 +58,12 @@ int64_t FirstReportStep(int32_t index, int64_t num_parameters, Device device, in
 }
 
 ChainReporter::ChainReporter(const JobSpec* spec, const StepPlan* plan, Potential* potential,
-                             const MinibatchPlan* batches)
+                             const MinibatchPlan* batches, std::vector<int32_t>* evaluated)
     : spec_(spec),
       plan_(plan),
       potential_(potential),
       batches_(batches),
+      evaluated_(evaluated),
       has_mobility_(Mobility(spec->sampler, 1).has_value()),
       has_bound_(HasStabilityBound(spec->sampler)) {}
 
@@ -85,7 +90,7 @@ void ChainReporter::Measure(const std::vector<MeasuredRow>& rows, const std::vec
                             const ThetaArena& theta) {
   std::vector<int64_t> of_variance, of_curvature;
   for (size_t row = 0; row < chains.size(); ++row) {
-    if (!chains[row].active) continue;
+    if (!chains[row].active || !IsDue(chains[row].t, rows[row].first)) continue;
     if (VarianceIsDue(chains[row].t, rows[row].first)) of_variance.push_back(static_cast<int64_t>(row));
     if (CurvatureIsDue(chains[row].t, rows[row].first)) of_curvature.push_back(static_cast<int64_t>(row));
   }
@@ -97,12 +102,18 @@ void ChainReporter::Measure(const std::vector<MeasuredRow>& rows, const std::vec
     report->step = chains[row].t;
     return &*report;
   };
+  const auto about_to = [&](std::span<const int64_t> part) {
+    if (evaluated_ == nullptr) return;
+    evaluated_->clear();
+    for (const int64_t row : part) evaluated_->push_back(rows[row].chain);
+  };
   MeasureInParts(
-      inputs, of_variance, kVarianceLabel, theta, MeasureGradientVariance,
+      inputs, of_variance, kVarianceLabel, theta, about_to, MeasureGradientVariance,
       [&](int64_t row, double variance) { ReportNoise(chains[row], variance, theta.ReadRow(row), report_of(row)); });
-  MeasureInParts(inputs, of_curvature, kCurvatureLabel, theta, MeasureCurvature, [&](int64_t row, double curvature) {
-    ReportCurvature(chains[row], *rows[row].schedule, curvature, report_of(row));
-  });
+  MeasureInParts(inputs, of_curvature, kCurvatureLabel, theta, about_to, MeasureCurvature,
+                 [&](int64_t row, double curvature) {
+                   ReportCurvature(chains[row], *rows[row].schedule, curvature, report_of(row));
+                 });
 }
 
 void ChainReporter::ReportNoise(const ChainStep& chain, double variance, const std::vector<float>& theta,

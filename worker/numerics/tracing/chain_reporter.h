@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "core/domain/job_spec.h"
-#include "worker/numerics/samplers/sampler_state.h"
 #include "core/domain/step_size_schedule.h"
+#include "worker/numerics/samplers/sampler_state.h"
 
 namespace chainfleet {
 
@@ -25,8 +25,9 @@ namespace chainfleet {
 // They are therefore measured in groups, one group before each step.
 int64_t FirstReportStep(int32_t index, int64_t num_parameters, Device device, int64_t training_steps);
 
-// A row before a step: its first measurement is due before update `first`.
+// The row of a chain before a step: its first measurement is due before update `first`.
 struct MeasuredRow {
+  int32_t chain = 0;
   int64_t first = 0;
   const StepSizeSchedule* schedule = nullptr;
   std::optional<RunReport>* report = nullptr;
@@ -37,14 +38,18 @@ class ChainReporter {
  public:
   static constexpr int64_t kStepsBetween = 640;
 
-  ChainReporter(const JobSpec* spec, const StepPlan* plan, Potential* potential, const MinibatchPlan* batches);
+  // `evaluated`: where the potential reads the chain of each row; Measure leaves it changed. May be null.
+  ChainReporter(const JobSpec* spec, const StepPlan* plan, Potential* potential, const MinibatchPlan* batches,
+                std::vector<int32_t>* evaluated = nullptr);
+
+  // True if a measurement is due before update `t` (from 0) of a chain whose first one is due before `first`.
+  bool IsDue(int64_t t, int64_t first = 0) const { return VarianceIsDue(t, first) || CurvatureIsDue(t, first); }
 
   // Updates the report of row r if a measurement is due at row r of `theta`, before its step chains[r]. Values that
   // overflow are left out. Throws as a Potential does when memory is short; the reports are then unchanged or newer.
   void Measure(const std::vector<MeasuredRow>& rows, const std::vector<ChainStep>& chains, const ThetaArena& theta);
 
  private:
-  // True before update `t` (from 0) of a chain whose first measurement is due before `first`.
   bool VarianceIsDue(int64_t t, int64_t first) const;
   bool CurvatureIsDue(int64_t t, int64_t first) const;
   bool CycleIsMeasured(int64_t cycle) const;
@@ -58,6 +63,7 @@ class ChainReporter {
   const StepPlan* const plan_;
   Potential* const potential_;
   const MinibatchPlan* const batches_;
+  std::vector<int32_t>* const evaluated_;
   const bool has_mobility_, has_bound_;
 };
 

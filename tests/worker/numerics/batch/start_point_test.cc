@@ -111,6 +111,16 @@ TEST_F(StartPoint, HasNoConstantsOfItsOwn) {
   };
   EXPECT_EQ(why(0x3dcd), "") << "0.1, rounded";
   EXPECT_THAT(why(0x3dce), HasSubstr("init.weights: model map-1: the file has other values of 1.running_mean"));
+  const auto of_draws = [&](float mean) {
+    const std::string file = Weights()
+                                 .Add<float>("theta/0.weight", TensorType::kFloat32, {2, 2, 3}, std::vector<float>(12))
+                                 .Add<float>("theta/0.bias", TensorType::kFloat32, {2, 2}, {8, 9, 8, 9})
+                                 .Add<float>("theta/1.running_mean", TensorType::kFloat32, {2, 2}, {mean, 3, 0.1f, 3})
+                                 .File();
+    return std::string(StartOfChain(layout_, init_, 1, RngKey{7}, &file, &model).status().message());
+  };
+  EXPECT_EQ(of_draws(0.1f), "");
+  EXPECT_THAT(of_draws(0.2f), HasSubstr("other values of 1.running_mean")) << "in the first draw";
   program.statistics = {1};
   EXPECT_EQ(why(0x3dce), "") << "in training mode each draw has its own";
 }
@@ -151,7 +161,7 @@ class ImportedChain : public StartPoint {
   }();
 };
 
-TEST_F(ImportedChain, HasTheDrawsOfItsFileAndStartsAtTheFirst) {
+TEST_F(ImportedChain, HasTheDrawsOfItsFileAndStartsAtTheLast) {
   const std::string file = File().Add<double>("weights", TensorType::kFloat64, {2}, {3, 0.5}).File();
   const auto draws = Read(file);
   ASSERT_TRUE(draws.ok()) << draws.status();
@@ -163,7 +173,8 @@ TEST_F(ImportedChain, HasTheDrawsOfItsFileAndStartsAtTheFirst) {
   EXPECT_EQ(draw.weight, 0.5);
   EXPECT_EQ(draw.theta[0], (std::vector<float>{-1, -2, -3, -4, -5, -6, -7, -8, 9, 0.25f}))
       << "the file has no variance";
-  EXPECT_EQ(*StartOfChain(layout_, init_, 0, RngKey{7}, &file), (std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 0.5f}));
+  EXPECT_EQ(*StartOfChain(layout_, init_, 0, RngKey{7}, &file),
+            (std::vector<float>{-1, -2, -3, -4, -5, -6, -7, -8, 0.5f}));
   const std::string state = StartPoint::File();
   EXPECT_EQ(Read(state)->size(), 0);
 }
@@ -174,6 +185,10 @@ TEST_F(ImportedChain, RefusesDrawsThatItCannotGive) {
   EXPECT_THAT(WhyNot(both, {RandomWalkSpec()}), HasSubstr("not a Metropolis one"));
   EXPECT_THAT(std::string(StoredDraws::Read(&both, {.sampler = {SgdSpec()}}, tensors_, 1).status().message()),
               HasSubstr("has 2 draws, the job 1 steps: set num_steps to the draws"));
+  EXPECT_TRUE(StoredDraws::Read(&both, {.sampler = {SwagSpec()}}, tensors_, 1).ok()) << "averaged, not one a step";
+  EXPECT_THAT(WhyNot(File().Add<double>("weights", TensorType::kFloat64, {2}, {1, 2}).File(), {SwagSpec()}),
+              HasSubstr("has draws of different weights, which swag does not know: export the job without --weighted"));
+  EXPECT_EQ(WhyNot(File().Add<double>("weights", TensorType::kFloat64, {2}, {2, 2}).File(), {SwaSpec()}), "");
   const std::string few =
       File().Add<float>("theta/likelihood.log_variance", TensorType::kFloat32, {2, 2}, {1, 2, 3, 4}).File();
   EXPECT_THAT(WhyNot(few), HasSubstr("with other shapes than 2 draws of this network: export the job again"));

@@ -42,12 +42,15 @@ class ChainLanes : public ::testing::TestWithParam<ExportedFile> {
                               batching, network_);
   }
 
-  // Evaluates the chains, each with its own theta, examples and keys. `broken`: a chain whose theta is not finite.
-  std::vector<Seen> Evaluate(Potential* potential, const std::vector<int32_t>& chains, int32_t broken = -1) {
-    *chains_ = chains;
+  // Evaluates the chains, each with its own theta, examples, keys and prior. `broken`: a chain whose theta is not
+  // finite. `known`: the potential knows which chains they are.
+  std::vector<Seen> Evaluate(Potential* potential, const std::vector<int32_t>& chains, int32_t broken = -1,
+                             bool known = true) {
+    *chains_ = known ? chains : std::vector<int32_t>();
     ThetaArena theta(layout_, Device()), gradient(layout_, Device());
     std::vector<int64_t> ids;
     std::vector<StepKey> keys;
+    std::vector<double> precisions;
     for (size_t row = 0; row < chains.size(); ++row) {
       theta.AddRow();
       gradient.AddRow();
@@ -57,9 +60,11 @@ class ChainLanes : public ::testing::TestWithParam<ExportedFile> {
       theta.WriteRow(static_cast<int64_t>(row), values);
       for (int64_t i = 0; i < kBatch; ++i) ids.push_back((chain * 7 + i * 37) % kRows);
       keys.push_back({RngKey{static_cast<uint64_t>(chain)}, 3});
+      precisions.push_back(chain + 1);
     }
     std::vector<double> energy(chains.size()), losses(chains.size() * kBatch), norms(losses.size());
-    const BatchRows batch = {.ids = ids.data(), .size = kBatch, .keys = keys.data()};
+    const BatchRows batch = {
+        .ids = ids.data(), .size = kBatch, .keys = keys.data(), .prior_precisions = precisions.data()};
     potential->Losses(theta, batch, losses.data());
     const bool has_norms = potential->EvaluateWithNorms(theta, batch, &gradient, energy.data(), norms.data());
     if (!has_norms) potential->Evaluate(theta, batch, &gradient, energy.data());
@@ -97,6 +102,8 @@ TEST_P(ChainLanes, KeepTheBitsOfAChainWhateverRunsBesideIt) {
   const std::vector<Seen> with_broken = Evaluate(lanes_.get(), all, 6);
   EXPECT_TRUE(std::isnan(with_broken[6].numbers[0]));
   for (const size_t chain : {5, 7, 14}) EXPECT_EQ(with_broken[chain], together[chain]) << "chain " << chain;
+  const std::vector<Seen> unknown = Evaluate(lanes_.get(), all, -1, false);
+  EXPECT_EQ(Evaluate(lanes_.get(), {6}, -1, false)[0], unknown[6]) << "rows of chains that it does not know, too";
 }
 
 TEST_P(ChainLanes, AgreeWithChainsAlone) {
@@ -109,6 +116,36 @@ TEST_P(ChainLanes, AgreeWithChainsAlone) {
     }
     EXPECT_LT(RelativeDistance(lanes[row].gradient, apart[row].gradient), 1e-4);
   }
+}
+
+// The last layer over kept features, which calls with several chains share, too.
+TEST_P(ChainLanes, KeepTheBitsOfAHead) {
+  const auto head = GetParam().LoadHead("cpu");
+  ASSERT_TRUE(head->HasFeatures());
+  const auto layout = std::make_shared<const Layout>(head->shape().parameters);
+  const auto potential =
+      WithLanes(MakeEagerPotential(head->shape(), layout, data_,
+                                   {data_->description().normalisation, {}, 25, CategoricalLikelihood(), {}}, Device(),
+                                   ChainBatching::kInLanes, head),
+                chains_);
+  const auto gradients = [&](const std::vector<int32_t>& chains) {
+    *chains_ = chains;
+    ThetaArena theta(layout, Device()), gradient(layout, Device());
+    for (size_t row = 0; row < chains.size(); ++row) {
+      theta.AddRow();
+      gradient.AddRow();
+      theta.WriteRow(static_cast<int64_t>(row), RandomTheta(layout, 1, static_cast<uint64_t>(chains[row])).ReadRow(0));
+    }
+    std::vector<int64_t> ids;
+    for (const int32_t chain : chains) {
+      for (int64_t i = 0; i < kBatch; ++i) ids.push_back((chain * 7 + i * 37) % kRows);
+    }
+    std::vector<double> energy(chains.size());
+    potential->Evaluate(theta, {.ids = ids.data(), .size = kBatch}, &gradient, energy.data());
+    return gradient.ReadRow(0);
+  };
+  const std::vector<float> alone = gradients({3}), beside = gradients({3, 4, 5, 11, 30});
+  EXPECT_EQ(std::memcmp(alone.data(), beside.data(), alone.size() * sizeof(float)), 0);
 }
 
 std::vector<ExportedFile> Networks() {
@@ -125,27 +162,25 @@ const ExportedFile& FileCalled(const std::string& name) {
 }
 
 TEST(TakesLanes, IsAFunctionOfTheJobAndTheShapes) {
-  const auto takes = [](const std::string& network, int32_t chains, int64_t batch_size) {
-    return TakesLanes(*FileCalled(network).Load(), {.batch_size = batch_size, .chains = chains});
+  const auto takes = [](const std::string& network, int64_t batch_size, const SamplerSpec& sampler = {SgldSpec{}}) {
+    return TakesLanes(*FileCalled(network).Load(), {.sampler = sampler, .batch_size = batch_size, .vmap = true});
   };
-  EXPECT_TRUE(takes("mlp", 64, 256));
-  EXPECT_FALSE(takes("mlp", 64, 257)) << "16 outputs of 257 rows";
-  EXPECT_FALSE(takes("mlp", 63, 32));
-  EXPECT_TRUE(takes("conv", 1000, 16));
-  EXPECT_FALSE(takes("conv", 1000, 17));
-  EXPECT_FALSE(takes("gru", 64, 4)) << "an operator without a rule for several chains";
-  JobSpec swept{.batch_size = 32, .chains = 32};
-  swept.sweep.temperature = {1, 2};
-  EXPECT_TRUE(TakesLanes(*FileCalled("mlp").Load(), swept)) << "64 chains in two points";
+  EXPECT_TRUE(takes("mlp", 256));
+  EXPECT_FALSE(takes("mlp", 257)) << "16 outputs of 257 rows";
+  EXPECT_TRUE(takes("conv", 16));
+  EXPECT_FALSE(takes("conv", 17));
+  EXPECT_FALSE(takes("gru", 4)) << "an operator without a rule for several chains";
+  EXPECT_FALSE(takes("mlp", 32, {GradientUncertaintySpec{}})) << "its norms take one example at a time";
+  EXPECT_FALSE(TakesLanes(*FileCalled("mlp").Load(), {.batch_size = 32})) << "it was not asked for";
 }
 
-// Chain 9 of a job of 64 chains, alone, beside others, and resumed beside others.
+// Chain 9, alone, beside others, and resumed beside others; with its run report.
 TEST(ChainsInLanes, KeepTheirDrawsWhereverTheyRun) {
   const ExportedFile& file = FileCalled("attention");
   const auto data = file.Data(kRows);
   auto plan = NetworkPlan({StoredNetworkModel{"mine"}}, {SgldSpec{}}, *data);
   plan->spec.num_steps = 6;
-  plan->spec.chains = 64;
+  plan->spec.vmap = true;
   const auto batch_of = [&](const std::vector<int32_t>& chains, const std::optional<std::string>& resume_point = {}) {
     auto batch = ChainBatch::Create(plan, data, "cpu", FileOf(file.Read()));
     EXPECT_TRUE(batch.ok()) << batch.status();
@@ -166,9 +201,10 @@ TEST(ChainsInLanes, KeepTheirDrawsWhereverTheyRun) {
   advance(*resumed, 3);
   EXPECT_EQ(beside->TakeDraw(9).theta, alone->TakeDraw(9).theta);
   EXPECT_EQ(resumed->TakeDraw(9).theta, alone->TakeDraw(9).theta);
+  EXPECT_EQ(resumed->SaveResumePoint(9), alone->SaveResumePoint(9));
   // The chains did share calls, which changes the rounding of this network.
   plan = std::make_shared<JobPlan>(*plan);
-  plan->spec.chains = 63;
+  plan->spec.vmap = false;
   const auto apart = batch_of({9});
   advance(*apart, 6);
   EXPECT_NE(apart->TakeDraw(9).theta, alone->TakeDraw(9).theta);

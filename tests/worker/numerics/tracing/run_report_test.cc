@@ -227,8 +227,9 @@ TEST(ChainReporter, LeavesTheBitsOfAChainAsTheyAre) {
     StepScratch scratch(ThetaArena(potential->layout(), Device{}));
     for (int t = 0; t < 20; ++t) {
       if (measured) {
-        reporter.Measure({{0, &schedule, &reports[0]}, {0, &schedule, &reports[1]}, {0, &schedule, &reports[2]}},
-                         chains, state.theta());
+        reporter.Measure(
+            {{0, 0, &schedule, &reports[0]}, {1, 0, &schedule, &reports[1]}, {2, 0, &schedule, &reports[2]}}, chains,
+            state.theta());
       }
       std::visit([&](const auto& k) { k.Step({potential.get(), &batches, &plan, chains, &scratch}, &state); }, kernel);
       for (ChainStep& chain : chains) ++chain.t;

@@ -41,7 +41,8 @@ def resnet20():
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
 
 
-NETWORKS = {"mlp": (lambda: vmap_chains.mlp(784, 200, 200, 10), [1.0, 28.0, 28.0]), "lenet5": (vmap_chains.lenet5, [1.0, 28.0, 28.0]),
+NETWORKS = {"mlp50": (lambda: vmap_chains.mlp(32, 50, 50, 10), [32.0]), "mlp100": (lambda: vmap_chains.mlp(64, 100, 100, 10), [64.0]),
+            "mlp": (lambda: vmap_chains.mlp(784, 200, 200, 10), [1.0, 28.0, 28.0]), "lenet5": (vmap_chains.lenet5, [1.0, 28.0, 28.0]),
             "resnet20": (resnet20, [3.0, 32.0, 32.0]), "transformer": (vmap_chains.Transformer, [16.0, 16.0])}
 
 if __name__ == "__main__":

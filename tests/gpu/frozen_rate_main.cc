@@ -2,12 +2,14 @@
 // the last layer alone, of whole networks and over kept features. A tool for people; it keeps no promise.
 //
 //   frozen_rate NAME CHAINS [DEVICE [BATCH [THREADS]]]     a network of tests/data/exported: vit 16 cpu 128 1
+//   frozen_rate FILE:ROW:OUTPUTS CHAINS ...                another file: /tmp/networks/lenet5.pt2:1,28,28:10 8
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "core/base/clock.h"
 #include "tests/support/exported_files.h"
 #include "tests/support/network_fixture.h"
@@ -68,7 +70,12 @@ class Rate {
 
 int Main(const std::string& name, int64_t chains, const std::string& device, int64_t batch, int threads) {
   CHAINFLEET_CHECK(InitializeDevice(device, threads).ok());
-  const auto& files = ExportedFiles();
+  std::vector<ExportedFile> files = ExportedFiles();
+  if (const std::vector<std::string> parts = absl::StrSplit(name, ':'); parts.size() == 3) {
+    ExportedFile& file = files.emplace_back(ExportedFile{.name = name, .outputs = std::stol(parts[2])});
+    for (const auto& side : absl::StrSplit(parts[1], ',')) file.input_shape.push_back(std::stol(std::string(side)));
+    file.path = parts[0];
+  }
   const auto file = std::ranges::find(files, name, &ExportedFile::name);
   CHAINFLEET_CHECK(file != files.end()) << "no network " << name;
   const Device where = *ParseDevice(device);

@@ -56,8 +56,13 @@ struct ExportedFile {
   int64_t outputs = 0;
   bool batches = true;    // each operator has a rule for several chains
   bool is_mixed = false;  // has inputs of several types, side by side
+  std::string path = {};  // of another file than that in tests/data/exported
 
-  std::string Read() const { return ReadExportedData(name + ".pt2"); }
+  std::string Read() const {
+    if (path.empty()) return ReadExportedData(name + ".pt2");
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
   std::shared_ptr<const StoredNetwork> Load(const std::string& device = "cpu") const {
     auto network = ExportedNetwork::Load(ExportedModelOf(Read()), input_shape, outputs, at::Device(device));
     CHAINFLEET_CHECK(network.ok()) << network.status().ToString();

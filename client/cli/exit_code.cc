@@ -36,11 +36,13 @@ std::string FormatError(const absl::Status& status, bool color) {
   std::string text = color ? "\x1b[1;31merror:\x1b[0m " : "error: ";
   const std::string id = RequestIdOf(status);
   const std::string request = id.empty() ? "" : absl::StrCat(" (request ", id, ")");
+  const int64_t seconds = absl::ToInt64Seconds(absl::Ceil(RetryAfterOf(status), absl::Seconds(1)));
+  const bool waits = absl::IsResourceExhausted(status) && seconds > 0;
   const std::vector<FieldViolation> violations = FieldViolationsOf(status);
   if (violations.size() < 2) {
     const std::string message(status.message());
     return absl::StrCat(text, one_line(message.empty() ? absl::StatusCodeToString(status.code()) : message), request,
-                        "\n");
+                        "\n", waits ? absl::StrCat("try again in ", seconds, " s\n") : "");
   }
   absl::StrAppend(&text, violations.size(), " fields are wrong", request, "\n");
   for (const FieldViolation& v : violations) absl::StrAppend(&text, "  ", v.path, ": ", one_line(v.message), "\n");

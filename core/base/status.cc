@@ -12,9 +12,16 @@ namespace {
 
 constexpr char kReasonUrl[] = "chainfleet/reason";
 constexpr char kFieldsUrl[] = "chainfleet/fields";
+constexpr char kBoundUrl[] = "chainfleet/bound";
+constexpr char kRetryUrl[] = "chainfleet/retry";
 // Unit and record separators never occur in field paths or messages.
 constexpr char kUnit = '\x1f';
 constexpr char kRecord = '\x1e';
+
+std::string PayloadOf(const absl::Status& status, const char* url) {
+  const auto payload = status.GetPayload(url);
+  return payload.has_value() ? std::string(*payload) : std::string();
+}
 
 }  // namespace
 
@@ -23,14 +30,32 @@ absl::Status WithReason(absl::Status status, const std::string& reason) {
   return status;
 }
 
-std::string ReasonOf(const absl::Status& status) {
-  auto payload = status.GetPayload(kReasonUrl);
-  return payload.has_value() ? std::string(*payload) : std::string();
-}
+std::string ReasonOf(const absl::Status& status) { return PayloadOf(status, kReasonUrl); }
 
 std::string ReasonOrCode(const absl::Status& status) {
   std::string reason = ReasonOf(status);
   return reason.empty() ? absl::StatusCodeToString(status.code()) : reason;
+}
+
+absl::Status WithBound(absl::Status status, const std::string& bound) {
+  status.SetPayload(kBoundUrl, absl::Cord(bound));
+  return status;
+}
+
+std::string BoundOf(const absl::Status& status) { return PayloadOf(status, kBoundUrl); }
+
+absl::Status WithRetryAfter(absl::Status status, absl::Duration delay) {
+  status.SetPayload(kRetryUrl, absl::Cord(absl::FormatDuration(delay)));
+  return status;
+}
+
+absl::Duration RetryAfterOf(const absl::Status& status) {
+  absl::Duration delay;
+  if (absl::ParseDuration(PayloadOf(status, kRetryUrl), &delay)) return delay;
+  const std::string reason = ReasonOf(status);
+  const bool passes =
+      reason == "NO_SERVING_WORKER" || reason == "OVERLOADED" || reason == "QUEUE_FULL" || reason == "UPLOADS_FULL";
+  return passes ? absl::Seconds(1) : absl::ZeroDuration();
 }
 
 absl::Status InvalidFields(const std::vector<FieldViolation>& violations) {

@@ -2,7 +2,7 @@
 //
 // Expected failures travel as absl::Status/StatusOr; broken invariants are CHAINFLEET_CHECK (check.h). A reason is an
 // UPPER_SNAKE constant ("LEASE_FENCED") that becomes google.rpc.ErrorInfo on the wire; field violations become
-// BadRequest.
+// BadRequest, and the time until the next attempt becomes RetryInfo.
 #pragma once
 
 #include <string>
@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace chainfleet {
 
@@ -30,6 +31,15 @@ std::string ReasonOf(const absl::Status& status);
 // Returns the attached reason or, if there is none, the name of the code ("NOT_FOUND"). Never "" for an error: callers
 // of other programs find a reason in every answer.
 std::string ReasonOrCode(const absl::Status& status);
+
+// Attaches the name of the bound that refused a call ("tenant_calls"), or returns it ("" if there is none).
+absl::Status WithBound(absl::Status status, const std::string& bound);
+std::string BoundOf(const absl::Status& status);
+
+// Attaches the least time until the next attempt, or returns it: the attached time, else a second for reasons that pass
+// without anybody's help, else zero (unknown).
+absl::Status WithRetryAfter(absl::Status status, absl::Duration delay);
+absl::Duration RetryAfterOf(const absl::Status& status);
 
 // INVALID_ARGUMENT / INVALID_FIELD that lists all violations in the message and attaches them. OK if there are none.
 absl::Status InvalidFields(const std::vector<FieldViolation>& violations);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kDomain[] = "chainfleet";
 constexpr char kRequestUrl[] = "chainfleet/request";
-constexpr int kRetryDelaySeconds = 1;
+constexpr char kBoundKey[] = "bound";  // key in ErrorInfo.metadata
 // The message travels twice (grpc-message and in the details), and some hops send the details in base64.
 constexpr size_t kMaxMessageBytes = 1000;
 constexpr size_t kMaxDetailsBytes = 3500;
@@ -54,17 +54,19 @@ grpc::Status ToGrpc(const absl::Status& status) {
   google::rpc::Status details;
   details.set_code(static_cast<int>(status.code()));
   details.set_message(Cut(std::string(status.message())));
-  const std::string reason = ReasonOrCode(status);
   google::rpc::ErrorInfo info;
-  info.set_reason(reason);
+  info.set_reason(ReasonOrCode(status));
   info.set_domain(kDomain);
+  if (const std::string bound = BoundOf(status); !bound.empty()) (*info.mutable_metadata())[kBoundKey] = bound;
   details.add_details()->PackFrom(info);
   if (const auto violations = FieldViolationsOf(status); !violations.empty()) {
     details.add_details()->PackFrom(ToBadRequest(violations));
   }
-  if (reason == "NO_SERVING_WORKER") {
+  if (const absl::Duration delay = RetryAfterOf(status); delay > absl::ZeroDuration()) {
     google::rpc::RetryInfo retry;
-    retry.mutable_retry_delay()->set_seconds(kRetryDelaySeconds);
+    const int64_t seconds = absl::ToInt64Seconds(delay);
+    retry.mutable_retry_delay()->set_seconds(seconds);
+    retry.mutable_retry_delay()->set_nanos(static_cast<int>(absl::ToInt64Nanoseconds(delay - absl::Seconds(seconds))));
     details.add_details()->PackFrom(retry);
   }
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), details.message(), details.SerializeAsString());
@@ -80,8 +82,15 @@ absl::Status FromGrpc(const grpc::Status& status) {
     google::rpc::ErrorInfo info;
     google::rpc::BadRequest bad_request;
     google::rpc::RequestInfo request;
+    google::rpc::RetryInfo retry;
     if (detail.UnpackTo(&info)) {
-      if (info.domain() == kDomain) reason = info.reason();
+      if (info.domain() != kDomain) continue;
+      reason = info.reason();
+      const auto bound = info.metadata().find(kBoundKey);
+      if (bound != info.metadata().end()) result = WithBound(std::move(result), bound->second);
+    } else if (detail.UnpackTo(&retry)) {
+      const auto& delay = retry.retry_delay();
+      result = WithRetryAfter(std::move(result), absl::Seconds(delay.seconds()) + absl::Nanoseconds(delay.nanos()));
     } else if (detail.UnpackTo(&bad_request)) {
       result = WithFields(std::move(result), bad_request);
     } else if (detail.UnpackTo(&request)) {

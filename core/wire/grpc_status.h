@@ -12,11 +12,12 @@
 namespace chainfleet {
 
 // Shortens message and details to stay below the 8 KiB of metadata that peers accept: first drops the last field
-// violations, then cuts the message. A status without a reason gets the name of its code as reason. NO_SERVING_WORKER
-// gets RetryInfo.
+// violations, then cuts the message. A status without a reason gets the name of its code as reason. RetryInfo has
+// RetryAfterOf, where that is known, and ErrorInfo.metadata["bound"] has BoundOf.
 grpc::Status ToGrpc(const absl::Status& status);
 
-// Restores reason, field violations and the request's id; ignores details of other domains.
+// Restores reason, bound, field violations, time until the next attempt and the request's id; ignores details of other
+// domains.
 absl::Status FromGrpc(const grpc::Status& status);
 
 // Returns UNAVAILABLE for a CANCELLED without a request id, and other statuses unchanged. No chainfleet server sends

@@ -1,5 +1,7 @@
 #include "server/http/error_reply.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "server/http/http_limits.h"
@@ -78,7 +80,10 @@ WebReply ErrorReply(const absl::Status& status, const std::string& request_id) {
   if (!request_id.empty()) body["request_id"] = request_id;
   WebReply reply{.code = CodeOf(status), .body = Dump(body)};
   if (reply.code == 401) reply.headers.emplace_back("WWW-Authenticate", "Bearer");
-  if (reply.code == 429 || reply.code == 503) reply.headers.emplace_back("Retry-After", "1");
+  const absl::Duration delay = absl::Ceil(RetryAfterOf(status), absl::Seconds(1));
+  if (delay > absl::ZeroDuration() || reply.code == 503) {
+    reply.headers.emplace_back("Retry-After", absl::StrCat(std::max<int64_t>(absl::ToInt64Seconds(delay), 1)));
+  }
   return reply;
 }
 

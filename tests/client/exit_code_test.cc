@@ -40,6 +40,13 @@ TEST(FormatError, NamesTheRequestIfAServerSaidIt) {
             "error: 2 fields are wrong (request r-1)\n  chains: is 0\n  seed: is odd\n");
 }
 
+TEST(FormatError, SaysWhenACallThatABoundRefusedMayComeAgain) {
+  const absl::Status refused = WithReason(absl::ResourceExhaustedError("too many rows"), "TENANT_LIMIT");
+  EXPECT_EQ(FormatError(refused, false), "error: too many rows\n");
+  EXPECT_EQ(FormatError(WithRetryAfter(refused, absl::Milliseconds(1100)), false),
+            "error: too many rows\ntry again in 2 s\n");
+}
+
 TEST(FormatError, ListsSeveralFieldsBelowOneHeadLine) {
   EXPECT_EQ(FormatError(InvalidFields({{"chains", "is 0"}, {"seed", "is\nodd"}}), false),
             "error: 2 fields are wrong\n  chains: is 0\n  seed: is odd\n");

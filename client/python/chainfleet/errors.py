@@ -33,6 +33,7 @@ class ChainfleetError(Exception):
     violations: the wrong fields of a job or a request, each with its path.
     request_id: of the call in the server's log; "" if it did not reach a server.
     hint: what to do; "" if the message says it.
+    retry_after: the least seconds until the next attempt, where the server knows them; else None.
     """
 
     code: ClassVar[str] = "UNKNOWN"
@@ -46,9 +47,11 @@ class ChainfleetError(Exception):
         violations: Sequence[FieldViolation] = (),
         request_id: str = "",
         hint: str = "",
+        retry_after: float | None = None,
     ) -> None:
         super().__init__(message)
         self.message, self.reason, self.request_id = message, reason, request_id
+        self.retry_after = retry_after
         self.violations = tuple(violations)
         if hint:
             self.hint = hint
@@ -61,7 +64,8 @@ class ChainfleetError(Exception):
         return "\n".join(lines)
 
     def __reduce__(self) -> Any:
-        return _rebuild, (self.code, self.reason, self.message, self.violations, self.request_id, self.hint)
+        more = {"violations": self.violations, "request_id": self.request_id, "retry_after": self.retry_after}
+        return _rebuild, (self.code, self.reason, self.message, {**more, "hint": self.hint})
 
 
 class InvalidArgument(ChainfleetError, ValueError):
@@ -183,20 +187,15 @@ def class_of(code: str, reason: str) -> type[ChainfleetError]:
     return type(by_reason.__name__, (by_reason, by_code), {"__module__": by_reason.__module__, "code": code})
 
 
-def refusal(
-    code: str, reason: str, message: str, violations: Sequence[FieldViolation] = (), request_id: str = ""
-) -> ChainfleetError:
+def refusal(code: str, reason: str, message: str, **more: Any) -> ChainfleetError:
     """The error of a call that failed. gRPC's own errors and servers of older releases give no reason."""
     from .reasons import HINT_BY_CODE
 
     reason = reason or code
     made = class_of(code, reason)
     hint = HINT_BY_CODE.get(code, "") if reason == code and not made.hint else ""
-    return made(message, reason=reason, violations=violations, request_id=request_id, hint=hint)
+    return made(message, reason=reason, hint=hint, **more)
 
 
-def _rebuild(
-    code: str, reason: str, message: str, violations: Sequence[FieldViolation], request_id: str, hint: str
-) -> ChainfleetError:
-    cls = class_of(code, reason)
-    return cls(message, reason=reason, violations=violations, request_id=request_id, hint=hint)
+def _rebuild(code: str, reason: str, message: str, more: dict[str, Any]) -> ChainfleetError:
+    return class_of(code, reason)(message, reason=reason, **more)

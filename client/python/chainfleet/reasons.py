@@ -478,8 +478,8 @@ class Unauthenticated(ChainfleetError):
 
 
 class UploadsFull(ChainfleetError):
-    """The uploads in progress hold 4,096 MiB of the server's memory and disk, or 16 data sets named by URI wait to be
-    read.
+    """The uploads in progress hold 4,096 MiB of the server's memory and disk, a tenant's would hold more than they
+    leave free, or 16 data sets named by URI wait to be read.
     """
 
     hint = "try again later. Clients do not repeat this error by themselves"

@@ -28,6 +28,16 @@ TEST(Status, AnErrorWithoutAReasonHasItsCodeAsReason) {
   EXPECT_EQ(ReasonOrCode(WithReason(absl::NotFoundError("x"), "JOB_NOT_FOUND")), "JOB_NOT_FOUND");
 }
 
+TEST(Status, SaysWhichBoundRefusedAndWhenToTryAgain) {
+  const absl::Status full = absl::ResourceExhaustedError("full");
+  EXPECT_EQ(BoundOf(full), "");
+  EXPECT_EQ(BoundOf(Annotate(WithBound(full, "tenant_calls"), "call 3")), "tenant_calls");
+  EXPECT_EQ(RetryAfterOf(WithReason(full, "TENANT_LIMIT")), absl::ZeroDuration()) << "nobody knows when";
+  EXPECT_EQ(RetryAfterOf(WithReason(full, "QUEUE_FULL")), absl::Seconds(1)) << "it empties by itself";
+  EXPECT_EQ(RetryAfterOf(WithRetryAfter(WithReason(full, "QUEUE_FULL"), absl::Milliseconds(2500))),
+            absl::Milliseconds(2500));
+}
+
 absl::StatusOr<int> Half(int x) {
   if (x % 2 != 0) return absl::InvalidArgumentError("odd");
   return x / 2;

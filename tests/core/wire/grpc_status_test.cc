@@ -59,6 +59,21 @@ TEST(GrpcStatus, AdvisesToRetryWhenNoWorkerServes) {
   EXPECT_GT(retry.retry_delay().seconds(), 0);
 }
 
+TEST(GrpcStatus, KeepsTheBoundAndTheTimeUntilTheNextAttempt) {
+  const absl::Status refused = WithReason(absl::ResourceExhaustedError("too many rows"), "TENANT_LIMIT");
+  EXPECT_EQ(Details(ToGrpc(refused)).details_size(), 1) << "no time is known";
+  const grpc::Status sent =
+      ToGrpc(WithRetryAfter(WithBound(refused, "tenant_rows_per_second"), absl::Milliseconds(2500)));
+  google::rpc::RetryInfo retry;
+  ASSERT_TRUE(Details(sent).details(1).UnpackTo(&retry));
+  EXPECT_EQ(retry.retry_delay().seconds(), 2);
+  EXPECT_EQ(retry.retry_delay().nanos(), 500'000'000);
+  const absl::Status back = FromGrpc(sent);
+  EXPECT_EQ(BoundOf(back), "tenant_rows_per_second");
+  EXPECT_EQ(ReasonOf(back), "TENANT_LIMIT");
+  EXPECT_EQ(RetryAfterOf(back), absl::Milliseconds(2500));
+}
+
 TEST(GrpcStatus, KeepsTheRequestsIdBesideTheReason) {
   const grpc::Status sent = ToGrpc(WithReason(absl::NotFoundError("no job x"), "NO_JOB"));
   const absl::Status back = FromGrpc(WithRequestId(sent, "4bf92f"));

@@ -8,8 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/process_limits.h"
 #include "core/base/mutex.h"
+#include "core/base/process_limits.h"
+#include "server/http/error_reply.h"
 #include "server/http/http_limits.h"
 #include "tests/server/http/http_peer.h"
 #include "tests/support/fake_clock.h"
@@ -215,6 +216,21 @@ TEST_F(HttpServerTest, TheNextServerTakesThePortAtOnce) {
   server_.reset();
   const auto next = HttpServer::Start({address}, std::make_unique<Echo>(&asked_), &clock_, &executor_);
   EXPECT_TRUE(next.ok()) << next.status();
+}
+
+TEST(ErrorReply, HasTheSecondsUntilTheNextAttemptWhereTheyAreKnown) {
+  const auto retry_after = [](const absl::Status& status) {
+    for (const auto& [name, value] : ErrorReply(status).headers) {
+      if (name == "Retry-After") return value;
+    }
+    return std::string("none");
+  };
+  const absl::Status refused = WithReason(absl::ResourceExhaustedError("full"), "TENANT_LIMIT");
+  EXPECT_EQ(retry_after(refused), "none");
+  EXPECT_EQ(retry_after(WithRetryAfter(refused, absl::Milliseconds(2100))), "3");
+  EXPECT_EQ(retry_after(WithRetryAfter(refused, absl::Milliseconds(1))), "1");
+  EXPECT_EQ(retry_after(NoRoom()), "1");
+  EXPECT_EQ(retry_after(absl::UnavailableError("the server is ending")), "1");
 }
 
 TEST_F(HttpServerTest, ATakenPortIsRefused) {

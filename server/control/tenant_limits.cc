@@ -3,18 +3,21 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "core/base/saturating.h"
 
 namespace chainfleet {
 namespace {
 
 absl::Status CheckLimit(const std::string& tenant, const char* what, int64_t has, int64_t more, int64_t limit,
-                        const char* flag) {
+                        const std::string& bound) {
   if (more == 0 || has <= limit - more) return absl::OkStatus();
-  return WithReason(absl::ResourceExhaustedError(
-                        absl::StrCat("tenant ", tenant, " has ", has, " of ", limit, " ", what, " and asks for ", more,
-                                     " more: delete what nobody needs, or ask an operator to raise ", flag)),
-                    "TENANT_LIMIT");
+  return WithBound(WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                                  "tenant ", tenant, " has ", has, " of ", limit, " ", what, " and asks for ", more,
+                                  " more: delete what nobody needs, or ask an operator to raise --",
+                                  absl::StrReplaceAll(bound, {{"_", "-"}}))),
+                              "TENANT_LIMIT"),
+                   bound);
 }
 
 }  // namespace
@@ -30,11 +33,11 @@ absl::Status CheckTenantLimits(const TenantLimits& limits, const TenantHoldings&
     bytes = SaturatingAdd(bytes, SaturatingMultiply(job->num_draws, job->draw_bytes));
   }
   const std::string& tenant = request.tenant;
-  CHAINFLEET_RETURN_IF_ERROR(CheckLimit(tenant, "jobs", num_jobs, request.jobs, limits.jobs, "--tenant-jobs"));
-  CHAINFLEET_RETURN_IF_ERROR(CheckLimit(tenant, "chains", chains, request.chains, limits.chains, "--tenant-chains"));
+  CHAINFLEET_RETURN_IF_ERROR(CheckLimit(tenant, "jobs", num_jobs, request.jobs, limits.jobs, "tenant_jobs"));
+  CHAINFLEET_RETURN_IF_ERROR(CheckLimit(tenant, "chains", chains, request.chains, limits.chains, "tenant_chains"));
   // Draws come later: a tenant at the limit gets no job that would make more.
   return CheckLimit(tenant, "stored bytes", bytes, std::max<int64_t>(request.bytes, 1), limits.stored_bytes,
-                    "--tenant-stored-gib");
+                    "tenant_stored_gib");
 }
 
 }  // namespace chainfleet

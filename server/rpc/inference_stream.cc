@@ -18,9 +18,9 @@ using Request = inference::ModelInferRequest;
 using Response = inference::ModelStreamInferResponse;
 
 absl::Status NoRoom(const char* what) {
-  return WithReason(absl::ResourceExhaustedError(absl::StrCat("the requests and answers in flight leave no room for ",
-                                                              what, ": retry with backoff, and read the answers")),
-                    "QUEUE_FULL");
+  const absl::Status full = absl::ResourceExhaustedError(absl::StrCat(
+      "the requests and answers in flight leave no room for ", what, ": retry with backoff, and read the answers"));
+  return WithBound(WithReason(full, "QUEUE_FULL"), "bytes_in_flight");
 }
 
 }  // namespace

@@ -34,11 +34,21 @@ class RowRates {
       bucket.rows -= static_cast<double>(rows);
       return absl::OkStatus();
     }
-    return WithReason(
-        absl::ResourceExhaustedError(absl::StrCat(
-            "tenant ", tenant, " may predict ", rate_, " rows a second (--tenant-rows-per-second): try ", rows,
-            " rows again in ", absl::FormatDuration(absl::Ceil(absl::Seconds(missing / rate), absl::Milliseconds(1))))),
-        "TENANT_LIMIT");
+    const absl::Duration wait = absl::Ceil(absl::Seconds(missing / rate), absl::Milliseconds(1));
+    const absl::Status refused =
+        WithReason(absl::ResourceExhaustedError(absl::StrCat("tenant ", tenant, " may predict ", rate_,
+                                                             " rows a second (--tenant-rows-per-second): try ", rows,
+                                                             " rows again in ", absl::FormatDuration(wait))),
+                   "TENANT_LIMIT");
+    return WithRetryAfter(WithBound(refused, "tenant_rows_per_second"), wait);
+  }
+
+  // Returns the rows of a request that got no place after all.
+  void GiveBack(const std::string& tenant, int64_t rows) {
+    if (rate_ == kNone) return;
+    MutexLock lock(&mutex_);
+    Bucket& bucket = buckets_.at(tenant);
+    bucket.rows = std::min(static_cast<double>(rate_), bucket.rows + static_cast<double>(rows));
   }
 
  private:

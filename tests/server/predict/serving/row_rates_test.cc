@@ -3,6 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <vector>
+
+#include "server/predict/serving/batcher.h"
+#include "tests/server/predict/fake_serving.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/manual_executor.h"
+
 namespace chainfleet {
 namespace {
 
@@ -14,7 +22,9 @@ TEST(RowRates, RefusesRowsBeyondTheRateOfTheirTenantAndSaysHowLongToWait) {
   EXPECT_TRUE(take("a", 6, 0).ok());
   const absl::Status refused = take("a", 6, 0);
   EXPECT_EQ(ReasonOf(refused), "TENANT_LIMIT");
-  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("try 6 rows again in 200ms"));
+  EXPECT_THAT(std::string(refused.message()), ::testing::HasSubstr("try 6 rows again in 200ms"));
+  EXPECT_EQ(BoundOf(refused), "tenant_rows_per_second");
+  EXPECT_EQ(RetryAfterOf(refused), absl::Milliseconds(200));
   EXPECT_TRUE(take("b", 6, 0).ok());
   EXPECT_TRUE(take("a", 6, 200).ok());
   EXPECT_TRUE(take("a", 25, 1200).ok()) << "more than a second's rows, from a full bucket";
@@ -25,6 +35,32 @@ TEST(RowRates, RefusesRowsBeyondTheRateOfTheirTenantAndSaysHowLongToWait) {
 TEST(RowRates, WithoutABoundAllRowsPass) {
   RowRates rates(RowRates::kNone);
   EXPECT_TRUE(rates.Take("a", int64_t{1} << 60, absl::ZeroDuration()).ok());
+}
+
+TEST(RowRates, RowsThatTheQueueRefusesDoNotCount) {
+  FakeClock clock;
+  ManualExecutor executor(&clock);
+  testing::FakeDrawCatalog catalog(&executor, {2, 3}, Classes{3});
+  testing::FakeShardPort port(&executor, testing::ArbitraryProbabilities(3));
+  port.workers = {{"a", testing::FakeShardPort::Mood::kHangs}};
+  ShardQueue queue(&clock, &executor, &port);
+  PredictRouter router(&clock, &executor, &catalog, &queue);
+  InferenceStatistics statistics;
+  Batcher batcher(&clock, &executor, &router, &statistics, {.max_waiting = 1, .tenant_rows_per_second = 4});
+  const auto row = std::make_shared<InputTensor>();
+  row->shape = {1, 1};
+  row->bytes.assign(sizeof(float), 0);
+  std::vector<absl::Status> refused;
+  for (int i = 0; i < 6; ++i) {
+    batcher.Predict({.draws = {.job = "job"}, .tenant = "a"}, row, absl::Seconds(60), PredictPriority::kNormal,
+                    [&refused](const absl::StatusOr<Prediction>& answer) { refused.push_back(answer.status()); });
+    executor.RunUntilIdle();
+  }
+  ASSERT_EQ(refused.size(), 3u) << "two under way, one waits";
+  for (const absl::Status& status : refused) {
+    EXPECT_EQ(ReasonOf(status), "QUEUE_FULL") << "three rows of four are taken";
+    EXPECT_EQ(BoundOf(status), "waiting_predictions");
+  }
 }
 
 }  // namespace

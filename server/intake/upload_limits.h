@@ -16,7 +16,8 @@
 
 namespace chainfleet {
 
-// The bytes that all uploads may hold, and half of them that those of one tenant may. Thread-safe.
+// The bytes that all uploads may hold, and half of them that those of one tenant may. A tenant holds no more than it
+// leaves free, so that tenants who fill their part leave one to the next: half, then a quarter, an eighth. Thread-safe.
 class UploadBudget {
  public:
   explicit UploadBudget(int64_t max_bytes) : all_(max_bytes) {}
@@ -38,18 +39,19 @@ class UploadShare {
  public:
   // `tenant` is empty for uploads of workers, and on a server without tokens: only the bound of all uploads counts.
   explicit UploadShare(const UploadBudget* budget, std::string tenant = "")
-      : max_bytes_(budget->all().max_bytes()),
-        tenant_(std::move(tenant)),
-        own_(tenant_.empty() ? budget->all() : budget->Of(tenant_)),
-        share_(budget->all()) {}
+      : tenant_(std::move(tenant)),
+        all_(budget->all()),
+        of_tenant_(tenant_.empty() ? all_ : budget->Of(tenant_)),
+        own_(of_tenant_),
+        share_(all_) {}
 
   // RESOURCE_EXHAUSTED / UPLOADS_FULL: other uploads hold too much; TENANT_LIMIT: those of this tenant do. The upload
   // must end then.
   absl::Status Add(int64_t bytes);
 
  private:
-  const int64_t max_bytes_;
   const std::string tenant_;
+  const ByteBudget all_, of_tenant_;
   ByteShare own_;
   ByteShare share_;
 };

@@ -46,10 +46,10 @@ class ReplyBound final : public grpc::experimental::Interceptor {
     if (held_ != nullptr) return;
     if (is_stream_) return call_->server_context()->TryCancel();
     hooks->ModifySendMessage(nullptr);
-    hooks->ModifySendStatus(ToGrpc(
-        WithReason(absl::ResourceExhaustedError("the server holds too many answers that clients have not read yet: "
-                                                "read those that this connection asked for, and retry with backoff"),
-                   "QUEUE_FULL")));
+    const absl::Status full = absl::ResourceExhaustedError(
+        "the server holds too many answers that clients have not read yet: read those "
+        "that this connection asked for, and retry with backoff");
+    hooks->ModifySendStatus(ToGrpc(WithBound(WithReason(full, "QUEUE_FULL"), "bytes_in_flight")));
   }
 
   grpc::experimental::ServerRpcInfo* const call_;
@@ -80,7 +80,8 @@ std::shared_ptr<const void> BytesInFlight::Hold(const std::string& connection, i
   if (bytes <= limits::kFreeBytes) return *kUncounted;
   const MutexLock lock(&held_->mutex);
   const auto mine = held_->of_connection.try_emplace(connection).first;
-  if (bytes > in_all_ - held_->in_all || bytes > of_a_connection_ - mine->second) {
+  const int64_t left = in_all_ - held_->in_all - bytes;
+  if (left < 0 || mine->second + bytes > of_a_connection_ || (mine->second > 0 && mine->second + bytes > left)) {
     if (mine->second == 0) held_->of_connection.erase(mine);
     return nullptr;
   }

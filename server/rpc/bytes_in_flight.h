@@ -20,7 +20,8 @@ class BytesInFlight {
   BytesInFlight(int64_t in_all, int64_t of_a_connection) : in_all_(in_all), of_a_connection_(of_a_connection) {}
 
   // Reserves `bytes` until the last copy of the returned pointer is gone, which may be after this object is gone.
-  // Returns null if there is no room. Small messages are not counted.
+  // Returns null if there is no room, or if a connection that holds bytes would hold more than it leaves free, so that
+  // a few connections cannot fill the whole. Small messages are not counted.
   std::shared_ptr<const void> Hold(const std::string& connection, int64_t bytes);
 
   int64_t held_bytes() const;

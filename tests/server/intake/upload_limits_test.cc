@@ -3,10 +3,32 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 
 namespace chainfleet {
 namespace {
+
+TEST(UploadShare, ATenantHoldsNoMoreThanItLeavesFree) {
+  const UploadBudget budget(1024);
+  std::vector<std::unique_ptr<UploadShare>> greedy;
+  for (const int64_t most : {512, 256, 128, 64}) {
+    const std::string tenant = absl::StrCat("tenant-", most);
+    greedy.push_back(std::make_unique<UploadShare>(&budget, tenant));
+    EXPECT_TRUE(greedy.back()->Add(most).ok()) << most;
+    UploadShare more(&budget, tenant);
+    EXPECT_TRUE(absl::IsResourceExhausted(more.Add(1))) << most;
+  }
+  EXPECT_EQ(budget.all().held_bytes(), 960) << "what is refused is given back";
+  UploadShare late(&budget, "late");
+  const absl::Status refused = late.Add(33);
+  EXPECT_EQ(ReasonOf(refused), "UPLOADS_FULL");
+  EXPECT_EQ(BoundOf(refused), "uploads");
+}
 
 TEST(UploadShare, OneTenantHoldsHalfAndTheOtherHalfIsForTheOthers) {
   const UploadBudget budget(100);
@@ -17,10 +39,11 @@ TEST(UploadShare, OneTenantHoldsHalfAndTheOtherHalfIsForTheOthers) {
   const absl::Status refused = second.Add(1);
   EXPECT_EQ(ReasonOf(refused), "TENANT_LIMIT");
   EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("vision"));
-  EXPECT_TRUE(other.Add(50).ok());
-  EXPECT_EQ(ReasonOf(third.Add(1)), "UPLOADS_FULL");
+  EXPECT_EQ(BoundOf(refused), "tenant_uploads");
+  EXPECT_EQ(RetryAfterOf(refused), absl::Seconds(1));
   first.reset();
-  EXPECT_TRUE(third.Add(30).ok()) << "an upload that ends gives its bytes back";
+  EXPECT_TRUE(other.Add(30).ok());
+  EXPECT_TRUE(third.Add(25).ok()) << "an upload that ends gives its bytes back";
 }
 
 TEST(UploadShare, WithoutATenantOnlyTheBoundOfAllCounts) {

@@ -115,6 +115,16 @@ TEST(BytesInFlight, HasABudgetForEachConnectionAndForAll) {
   EXPECT_NE(bytes.Hold("a", 6 * limits::kMiB), nullptr);
 }
 
+TEST(BytesInFlight, AFewConnectionsLeaveRoomForTheOthers) {
+  BytesInFlight bytes(16 * limits::kMiB, 8 * limits::kMiB);
+  std::vector<std::shared_ptr<const void>> held;
+  for (const char* greedy : {"a", "b", "c"}) {
+    while (auto more = bytes.Hold(greedy, limits::kMiB)) held.push_back(std::move(more));
+  }
+  EXPECT_EQ(bytes.held_bytes(), 14 * limits::kMiB) << "8, 4 and 2 MiB";
+  EXPECT_NE(bytes.Hold("d", 2 * limits::kMiB), nullptr) << "the first of a connection needs room only";
+}
+
 TEST(RefusedPeers, AreAnsweredLaterAndLaterUntilTheyRest) {
   RefusedPeers peers;
   absl::Duration now, delay;

@@ -189,9 +189,13 @@ class Interceptor final : public grpc::experimental::Interceptor {
     if (!status.ok()) hooks->ModifySendStatus(WithRequestId(status, id_));
     const absl::Duration took = parts_.clock->Monotonic() - started_;
     const std::string code = absl::StatusCodeToString(static_cast<absl::StatusCode>(status.error_code()));
-    if (parts_.metrics != nullptr) parts_.metrics->CountRpc(label_, code, took);
+    const absl::Status answer = FromGrpc(status);
+    if (parts_.metrics != nullptr) {
+      parts_.metrics->CountRpc(label_, code, took);
+      if (absl::IsResourceExhausted(answer)) parts_.metrics->CountRefusedCall(answer);
+    }
     Audit(status, code);
-    const LogLevel level = LevelOf(FromGrpc(status), method_);
+    const LogLevel level = LevelOf(answer, method_);
     if (!IsLogged(level)) return;
     std::vector<LogField> fields = {
         {"request", id_}, {"method", label_}, {"code", code}, {"duration_ms", absl::ToDoubleMilliseconds(took)}};

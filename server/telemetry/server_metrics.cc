@@ -85,6 +85,18 @@ void ServerMetrics::CountRefusedUpload(const absl::Status& why) {
   counter->Add();
 }
 
+void ServerMetrics::CountRefusedCall(const absl::Status& why) {
+  const std::string reason = ReasonOrCode(why), bound = BoundOf(why);
+  MutexLock lock(&mutex_);
+  Counter*& counter = refused_calls_[{reason, bound}];
+  if (counter == nullptr) {
+    counter = &registry_->AddCounter("chainfleet_refused_calls_total",
+                                     "Calls refused as RESOURCE_EXHAUSTED, by reason and bound.",
+                                     {{"reason", reason}, {"bound", bound}});
+  }
+  counter->Add();
+}
+
 void ServerMetrics::Show(const FleetCounts& counts) {
   const auto value = [](const auto& map, auto key) {
     const auto it = map.find(key);

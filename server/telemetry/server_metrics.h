@@ -50,6 +50,8 @@ class ServerMetrics {
   void CountRefusedUpload(const absl::Status& why);
   // Counts a call whose token is missing or wrong.
   void CountRefusedToken() { refused_tokens_.Add(); }
+  // Counts a call that a bound refused, by reason and by the bound's name.
+  void CountRefusedCall(const absl::Status& why);
   // Counts a line of the audit log that could not be written.
   void CountLostAuditLine() { lost_audit_lines_.Add(); }
   // Values that `counts` lacks keep their last value: 0 would end an active alert.
@@ -77,6 +79,7 @@ class ServerMetrics {
   ScaleShown scale_shown_ CHAINFLEET_GUARDED_BY(mutex_);
   std::map<std::pair<std::string, std::string>, Counter*> rpcs_ CHAINFLEET_GUARDED_BY(mutex_);
   std::map<std::string, Counter*> refused_uploads_ CHAINFLEET_GUARDED_BY(mutex_);  // by outcome
+  std::map<std::pair<std::string, std::string>, Counter*> refused_calls_ CHAINFLEET_GUARDED_BY(mutex_);
   std::map<std::string, Histogram*> durations_ CHAINFLEET_GUARDED_BY(mutex_);
 };
 

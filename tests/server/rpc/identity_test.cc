@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tests/server/rpc/one_worker.h"
+#include "tests/support/scrape.h"
 
 namespace chainfleet {
 namespace {
@@ -200,7 +201,12 @@ TEST_F(CallQuotaTest, BoundsTheCallsThatATenantHasInFlight) {
     if (!watches) watching->Finish().IgnoreError();
   }
   ASSERT_TRUE(watches);
-  EXPECT_EQ(ReasonOf(GetJob("walk").status()), "TENANT_LIMIT");
+  const absl::Status refused = GetJob("walk").status();
+  EXPECT_EQ(ReasonOf(refused), "TENANT_LIMIT");
+  EXPECT_EQ(BoundOf(refused), "tenant_calls");
+  EXPECT_EQ(RetryAfterOf(refused), absl::Seconds(1));
+  EXPECT_THAT(Scrape(registry_.Serve("127.0.0.1:0").value()),
+              testing::HasSubstr(R"(chainfleet_refused_calls_total{bound="tenant_calls",reason="TENANT_LIMIT"} )"));
   token_ = "speech";
   EXPECT_TRUE(absl::IsNotFound(GetJob("walk").status()));
   token_ = "vision";

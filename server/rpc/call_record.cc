@@ -17,6 +17,7 @@
 #include "core/base/log.h"
 #include "core/wire/grpc_status.h"
 #include "server/rpc/audit_rate.h"
+#include "server/rpc/identity_tokens.h"
 #include "server/rpc/method_names.h"
 #include "server/rpc/peer.h"
 #include "server/rpc/request_id.h"
@@ -179,7 +180,9 @@ class Interceptor final : public grpc::experimental::Interceptor {
     metadata->emplace(kRequestIdHeader, id_);  // refers to our copy, which lives as long as the call
     metadata->erase(kMethodHeader);
     metadata->emplace(kMethodHeader, path_);
-    if (parts_.audit != nullptr) caller_ = parts_.auth->Identify(*metadata).value_or(std::nullopt);
+    if (parts_.audit == nullptr) return;
+    const auto caller = parts_.auth->Identify(*metadata);
+    caller.ok() ? void(caller_ = *caller) : void(refused_ = RefusedSubject(caller.status()));
   }
 
   void End(grpc::experimental::InterceptorBatchMethods* hooks) {
@@ -210,9 +213,10 @@ class Interceptor final : public grpc::experimental::Interceptor {
     if (parts_.audit == nullptr || status.error_code() == grpc::StatusCode::UNAUTHENTICATED) return;
     if (!is_refusal && !ChangesSomething(method_)) return;
     const std::string principal = caller_ ? caller_->id : "";
+    // Callers without rights share one rate: an issuer may know any number of them.
     const std::optional<int64_t> left_out = status.ok() ? 0 : rate_->Take(principal, parts_.clock->Monotonic());
     if (!left_out) return;
-    std::vector<LogField> fields = {{"principal", principal},
+    std::vector<LogField> fields = {{"principal", caller_ ? principal : refused_},
                                     {"tenant", caller_ ? caller_->tenant : kDefaultTenant},
                                     {"peer", PeerOf(*context_)},
                                     {"method", label_},
@@ -238,6 +242,7 @@ class Interceptor final : public grpc::experimental::Interceptor {
   const absl::Duration started_;
   std::string id_;
   std::optional<Principal> caller_;
+  std::string refused_;  // RefusedSubject of a caller without rights
   Subject subject_;
 };
 

@@ -21,6 +21,7 @@ constexpr absl::Duration kLeeway = absl::Seconds(60);  // between the issuer's c
 constexpr absl::Duration kKeysLife = absl::Minutes(5), kLeastBetweenReads = absl::Seconds(30);
 constexpr size_t kMostKnown = 4096, kLongestSubject = 100;
 constexpr std::string_view kArrow = " -> ";
+constexpr char kSubjectUrl[] = "chainfleet/subject";
 
 absl::Status Refused(const std::string& why) {
   return WithReason(absl::UnauthenticatedError(absl::StrCat("the JWT ", why)), "UNAUTHENTICATED");
@@ -28,14 +29,18 @@ absl::Status Refused(const std::string& why) {
 
 // The caller by the first rule that matches.
 absl::StatusOr<Principal> Match(const std::vector<IdentityRule>& rules, const WebToken& token) {
-  const auto refused = [](const std::string& why) {
-    return WithReason(absl::PermissionDeniedError(absl::StrCat("the JWT is valid, but ", why)), "NOT_ALLOWED");
+  // No token of ours has such an id.
+  const std::string id = absl::StrCat("oidc:", std::string(WholeCharacters(Escaped(token.subject), kLongestSubject)));
+  const auto refused = [&](const std::string& why) {
+    absl::Status status =
+        absl::PermissionDeniedError(absl::StrCat("the JWT of ", token.issuer, " is valid, but ", why));
+    status.SetPayload(kSubjectUrl, absl::Cord(id));
+    return WithReason(std::move(status), "NOT_ALLOWED");
   };
   for (const IdentityRule& rule : rules) {
     if (!token.Has(rule.claim, rule.value)) continue;
     Principal caller = rule.principal;
-    // No token of ours has such an id.
-    caller.id = absl::StrCat("oidc:", std::string(WholeCharacters(Escaped(token.subject), kLongestSubject)));
+    caller.id = id;
     if (rule.tenant_claim.empty()) return caller;
     const auto [begin, end] = token.claims.equal_range(rule.tenant_claim);
     if (begin == end || std::next(begin) != end || !CheckName("tenant", begin->second).ok()) {
@@ -48,6 +53,11 @@ absl::StatusOr<Principal> Match(const std::vector<IdentityRule>& rules, const We
 }
 
 }  // namespace
+
+std::string RefusedSubject(const absl::Status& status) {
+  const auto id = status.GetPayload(kSubjectUrl);
+  return id.has_value() ? std::string(*id) : std::string();
+}
 
 absl::StatusOr<IdentityRule> ParseIdentityRule(const std::string& text) {
   const std::vector<std::string> sides = absl::StrSplit(text, std::string(kArrow));

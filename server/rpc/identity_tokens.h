@@ -32,6 +32,9 @@ struct IdentityOptions {
   std::vector<IdentityRule> rules;  // the first that matches decides; if none does, the caller is refused
 };
 
+// Returns the id ("oidc:SUBJECT") of the caller whose valid token no rule matches, or "".
+std::string RefusedSubject(const absl::Status& status);
+
 // Thread-safe. Never blocks its callers but in ReadKeys.
 class IdentityTokens {
  public:
@@ -45,8 +48,8 @@ class IdentityTokens {
   static bool HasForm(std::string_view token) { return token.starts_with("eyJ"); }
 
   // Returns the caller. UNAUTHENTICATED: malformed, expired, not by the issuer or for another audience.
-  // PERMISSION_DENIED / NOT_ALLOWED: no rule matches. UNAVAILABLE: the key is not known and the keys are being read, at
-  // most every 30 s; repeat the call.
+  // PERMISSION_DENIED / NOT_ALLOWED, with a RefusedSubject: no rule matches. UNAVAILABLE: the key is not known and the
+  // keys are being read, at most every 30 s; repeat the call.
   absl::StatusOr<Principal> Find(const std::string& token) const;
 
  private:

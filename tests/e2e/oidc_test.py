@@ -1,6 +1,7 @@
 """Tests with the real binaries that callers come by the tokens of an OpenID Connect issuer."""
 import json
 import os
+import re
 import subprocess
 import tempfile
 import unittest
@@ -55,9 +56,10 @@ class Oidc(unittest.TestCase):
         self.assertNotIn(job, self.run_with(self.issuer.token(role="reader", org="speech"), "get", "jobs").stdout)
         self.assert_refused("does not allow", self.issuer.token(groups=["shop"]))
         self.assert_refused("does not allow", self.issuer.token(role="reader", org="vision"), "cancel", job)
-        self.assert_refused("--oidc-rule", self.issuer.token(groups=["strangers"]))
+        self.assert_refused("--oidc-rule", self.issuer.token(groups=["strangers"], sub="eve"))
         lines = self.run_with(ADMIN, "audit").stdout
         self.assertIn(r"oidc:ada\u000a\u001b[2J", lines)
+        self.assertRegex(lines, f"oidc:eve.*{re.escape(self.issuer.url)}")
         self.assertEqual(len(self.issuer.asked), 2)
 
     def test_wrong_tokens(self):

@@ -91,8 +91,12 @@ TEST_F(IdentityTokensTest, TheFirstRuleThatMatchesDecides) {
   for (const char* unmatched : {"", R"(,"groups":[])", R"(,"groups":"mlx")", R"(,"role":"reader")",
                                 R"(,"role":"reader","org":["speech","vision"])", R"(,"role":"reader","org":"*")",
                                 R"(,"role":"reader","org":"../x")"}) {
-    EXPECT_EQ(ReasonOf(Authorize(first_.Token(Claims(unmatched))).status()), "NOT_ALLOWED") << unmatched;
+    const absl::Status refused = Authorize(first_.Token(Claims(unmatched))).status();
+    EXPECT_EQ(ReasonOf(refused), "NOT_ALLOWED") << unmatched;
+    EXPECT_EQ(RefusedSubject(refused), "oidc:ada") << unmatched;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr(kIssuer));
   }
+  EXPECT_EQ(RefusedSubject(Authorize(first_.Token(Claims("", -61))).status()), "") << "it proves nothing";
 }
 
 TEST_F(IdentityTokensTest, ACallerMayDoWhatItsRoleMay) {

@@ -66,8 +66,8 @@ class Init(Spec):
       at least 0; default: 0.
     model: true: the weights that the file of the stored network holds; default: false.
     weights: names of stored safetensors files of its parameters, or URIs (file:///PATH, s3://BUCKET/KEY) of
-      such files, which the server reads and stores at submission: chain i starts at file i mod K; default:
-      none.
+      such files, which the server reads and stores at submission: chain i starts at file i mod K. A file of
+      draws (theta/NAME) gives the draws themselves; swa and swag average them; default: none.
     format: type of the files of weights; allowed: safetensors; default: safetensors.
     """
 
@@ -280,6 +280,8 @@ class JobSpec(Spec):
     init: Start of the chains; default: random for networks, 0 for analytic potentials.
     sample: names of the sampled parameters of model.exported, with * for any characters ("head.*"); the
       others keep the values in the file and are no part of theta, the prior or the draws; default all.
+    vmap: true: on a CPU, eight chains of a small exported network share each call of an operator
+      (docs/reference/networks.md); a GPU runs all chains in one call anyway; default: false.
     retention: Deletes committed draws; by default all are kept until the job is deleted. A draw is deleted if
       either rule says so; its record stays as a tombstone. Draws of a version with an alias, or of a running
       prediction, are never deleted.
@@ -319,6 +321,7 @@ class JobSpec(Spec):
     standardize: Standardize | None = None
     init: Init | None = None
     sample: Sequence[str] | None = None
+    vmap: bool | None = None
     retention: Retention | None = None
     snapshots: Snapshots | None = None
     until: Until | None = None

@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class JobSpec(_message.Message):
-    __slots__ = ["augmentation", "batch_size", "burn_in", "chains", "collect", "dataset", "init", "kind", "learning_rate", "likelihood", "minibatches", "model", "name", "num_epochs", "num_steps", "precision", "preset", "prior", "resume_point_every_steps", "retention", "sample", "sampler", "scheduling", "seed", "snapshots", "standardize", "step_size", "sweep", "temperature", "trace_every", "until"]
+    __slots__ = ["augmentation", "batch_size", "burn_in", "chains", "collect", "dataset", "init", "kind", "learning_rate", "likelihood", "minibatches", "model", "name", "num_epochs", "num_steps", "precision", "preset", "prior", "resume_point_every_steps", "retention", "sample", "sampler", "scheduling", "seed", "snapshots", "standardize", "step_size", "sweep", "temperature", "trace_every", "until", "vmap"]
     class Augmentation(_message.Message):
         __slots__ = ["crop_padding", "flip"]
         CROP_PADDING_FIELD_NUMBER: _ClassVar[int]
@@ -560,6 +560,7 @@ class JobSpec(_message.Message):
     TEMPERATURE_FIELD_NUMBER: _ClassVar[int]
     TRACE_EVERY_FIELD_NUMBER: _ClassVar[int]
     UNTIL_FIELD_NUMBER: _ClassVar[int]
+    VMAP_FIELD_NUMBER: _ClassVar[int]
     augmentation: JobSpec.Augmentation
     batch_size: int
     burn_in: JobSpec.BurnIn
@@ -591,4 +592,5 @@ class JobSpec(_message.Message):
     temperature: float
     trace_every: int
     until: JobSpec.Until
-    def __init__(self, kind: _Optional[str] = ..., name: _Optional[str] = ..., model: _Optional[_Union[JobSpec.Model, _Mapping]] = ..., dataset: _Optional[_Union[JobSpec.DatasetRef, _Mapping]] = ..., prior: _Optional[_Union[JobSpec.Prior, _Mapping]] = ..., sampler: _Optional[_Union[JobSpec.Sampler, _Mapping]] = ..., learning_rate: _Optional[_Union[JobSpec.Schedule, _Mapping]] = ..., step_size: _Optional[_Union[JobSpec.Schedule, _Mapping]] = ..., temperature: _Optional[float] = ..., batch_size: _Optional[int] = ..., minibatches: _Optional[str] = ..., num_epochs: _Optional[int] = ..., num_steps: _Optional[int] = ..., burn_in: _Optional[_Union[JobSpec.BurnIn, _Mapping]] = ..., chains: _Optional[int] = ..., collect: _Optional[_Union[JobSpec.Collect, _Mapping]] = ..., seed: _Optional[int] = ..., resume_point_every_steps: _Optional[int] = ..., sweep: _Optional[_Union[JobSpec.Sweep, _Mapping]] = ..., likelihood: _Optional[_Union[JobSpec.Likelihood, _Mapping]] = ..., scheduling: _Optional[_Union[JobSpec.Scheduling, _Mapping]] = ..., preset: _Optional[str] = ..., augmentation: _Optional[_Union[JobSpec.Augmentation, _Mapping]] = ..., precision: _Optional[str] = ..., standardize: _Optional[_Union[JobSpec.Standardize, _Mapping]] = ..., init: _Optional[_Union[JobSpec.Init, _Mapping]] = ..., sample: _Optional[_Iterable[str]] = ..., retention: _Optional[_Union[JobSpec.Retention, _Mapping]] = ..., snapshots: _Optional[_Union[JobSpec.Snapshots, _Mapping]] = ..., until: _Optional[_Union[JobSpec.Until, _Mapping]] = ..., trace_every: _Optional[int] = ...) -> None: ...
+    vmap: bool
+    def __init__(self, kind: _Optional[str] = ..., name: _Optional[str] = ..., model: _Optional[_Union[JobSpec.Model, _Mapping]] = ..., dataset: _Optional[_Union[JobSpec.DatasetRef, _Mapping]] = ..., prior: _Optional[_Union[JobSpec.Prior, _Mapping]] = ..., sampler: _Optional[_Union[JobSpec.Sampler, _Mapping]] = ..., learning_rate: _Optional[_Union[JobSpec.Schedule, _Mapping]] = ..., step_size: _Optional[_Union[JobSpec.Schedule, _Mapping]] = ..., temperature: _Optional[float] = ..., batch_size: _Optional[int] = ..., minibatches: _Optional[str] = ..., num_epochs: _Optional[int] = ..., num_steps: _Optional[int] = ..., burn_in: _Optional[_Union[JobSpec.BurnIn, _Mapping]] = ..., chains: _Optional[int] = ..., collect: _Optional[_Union[JobSpec.Collect, _Mapping]] = ..., seed: _Optional[int] = ..., resume_point_every_steps: _Optional[int] = ..., sweep: _Optional[_Union[JobSpec.Sweep, _Mapping]] = ..., likelihood: _Optional[_Union[JobSpec.Likelihood, _Mapping]] = ..., scheduling: _Optional[_Union[JobSpec.Scheduling, _Mapping]] = ..., preset: _Optional[str] = ..., augmentation: _Optional[_Union[JobSpec.Augmentation, _Mapping]] = ..., precision: _Optional[str] = ..., standardize: _Optional[_Union[JobSpec.Standardize, _Mapping]] = ..., init: _Optional[_Union[JobSpec.Init, _Mapping]] = ..., sample: _Optional[_Iterable[str]] = ..., vmap: bool = ..., retention: _Optional[_Union[JobSpec.Retention, _Mapping]] = ..., snapshots: _Optional[_Union[JobSpec.Snapshots, _Mapping]] = ..., until: _Optional[_Union[JobSpec.Until, _Mapping]] = ..., trace_every: _Optional[int] = ...) -> None: ...

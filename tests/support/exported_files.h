@@ -56,7 +56,7 @@ struct ExportedFile {
   int64_t outputs = 0;
   bool batches = true;    // each operator has a rule for several chains
   bool is_mixed = false;  // has inputs of several types, side by side
-  std::string path = {};  // of another file than that in tests/data/exported
+  std::string path = {};  // a file elsewhere, in place of that in tests/data/exported
 
   std::string Read() const {
     if (path.empty()) return ReadExportedData(name + ".pt2");

@@ -265,7 +265,10 @@ TEST(JobView, RanksHaveATableOfTheirOwn) {
               AllOf(HasSubstr("QUANTITY         CHAINS  ESS  RANKS  P VALUE\n"
                               "theta.norm          100   42  \u2588.\u2581\u2584    0.006\n"
                               "theta.intercept     100   42  \u2588.\u2581\u2584   0.004*\n"),
-                    HasSubstr("U shape: the draws are too narrow; hill: too wide"), Not(HasSubstr("not converged"))));
+                    HasSubstr("U shape: the draws are too narrow; hill: too wide"),
+                    HasSubstr("* The ranks are not level"), Not(HasSubstr("not converged"))));
+  job.mutable_diagnostics(1)->mutable_ranks()->set_p_value(0.5);
+  EXPECT_THAT(ExplainRanks(job), Not(HasSubstr("*")));
   EXPECT_EQ(JudgedRhat(job.diagnostics(0)), std::nullopt);
   EXPECT_EQ(ExplainRanks(RunningJob()), "");
 }

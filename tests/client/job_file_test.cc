@@ -98,24 +98,24 @@ TEST(JobFile, NamesUnknownFieldsWithTheirLineAndWhatIsAllowed) {
   EXPECT_THAT(Errors("name: a\nsampler:\n  emcmc: {etta: 1}\nlearning_rat: {constant: 1}\n"),
               ElementsAre("job.yaml:3: unknown field \"sampler.emcmc.etta\": allowed are eta, anchor_decay, "
                           "noise_free_fraction; did you mean \"eta\"?",
-                          AllOf(HasSubstr("job.yaml:4: unknown field \"learning_rat\": allowed are name, model"),
+                          AllOf(HasSubstr("job.yaml:4: unknown field \"learning_rat\": allowed are kind, name, model"),
                                 HasSubstr("did you mean \"learning_rate\"?"))));
   EXPECT_THAT(Errors("sampler: {mala: {eta: 1}}"),
               ElementsAre("job.yaml:1: unknown field \"sampler.mala.eta\": no field is allowed here: write {}"));
 }
 
 TEST(JobFile, SaysWhatIsExpectedInsteadOfAWrongType) {
-  EXPECT_THAT(
-      Errors("name: [a]\nchains: four\ntemperature: {}\nsampler: emcmc\ncollect: {kinds: theta}\n"
-             "num_steps: 1.5\nseed: -1\nmodel: {hidden: [1, x]}\n"),
-      ElementsAre(
-          "job.yaml:1: name: expects text, got a list", "job.yaml:2: chains: expects a whole number up to 2147483647, got \"four\"",
-          "job.yaml:3: temperature: expects a number, got a mapping",
-          AllOf(HasSubstr("job.yaml:4: sampler: expects a mapping of sgld, emcmc, sgd"), HasSubstr("got \"emcmc\"")),
-          "job.yaml:5: collect.kinds: expects a list, as in [a, b], got \"theta\"",
-          "job.yaml:6: num_steps: expects a whole number, got \"1.5\"",
-          "job.yaml:7: seed: expects a whole number from 0, got \"-1\"",
-          "job.yaml:8: model.hidden[1]: expects a whole number, got \"x\""));
+  EXPECT_THAT(Errors("name: [a]\nchains: four\ntemperature: {}\nsampler: emcmc\ncollect: {kinds: theta}\n"
+                     "num_steps: 1.5\nseed: -1\nmodel: {hidden: [1, x]}\n"),
+              ElementsAre("job.yaml:1: name: expects text, got a list",
+                          "job.yaml:2: chains: expects a whole number up to 2147483647, got \"four\"",
+                          "job.yaml:3: temperature: expects a number, got a mapping",
+                          AllOf(HasSubstr("job.yaml:4: sampler: expects a mapping of sgld, emcmc, sgd"),
+                                HasSubstr("got \"emcmc\"")),
+                          "job.yaml:5: collect.kinds: expects a list, as in [a, b], got \"theta\"",
+                          "job.yaml:6: num_steps: expects a whole number, got \"1.5\"",
+                          "job.yaml:7: seed: expects a whole number from 0, got \"-1\"",
+                          "job.yaml:8: model.hidden[1]: expects a whole number, got \"x\""));
 }
 
 TEST(JobFile, RefusesNumbersBeyondTheirType) {
@@ -150,7 +150,7 @@ TEST(JobFile, RefusesWhatIsNotOneMapping) {
   EXPECT_THAT(Errors(""), ElementsAre("job.yaml: is empty"));
   EXPECT_THAT(Errors("# only a comment\n"), ElementsAre("job.yaml: is empty"));
   EXPECT_THAT(Errors("name: a\n---\nname: b\n"), ElementsAre(HasSubstr("several documents")));
-  EXPECT_THAT(Errors("- a\n"), ElementsAre(HasSubstr("job.yaml:1: expects a mapping of name, model")));
+  EXPECT_THAT(Errors("- a\n"), ElementsAre(HasSubstr("job.yaml:1: expects a mapping of kind, name, model")));
   EXPECT_THAT(Errors(std::string(2 << 20, 'a')), ElementsAre(HasSubstr("larger than 1 MiB")));
 }
 

@@ -264,7 +264,7 @@ TEST(JobView, RanksHaveATableOfTheirOwn) {
   EXPECT_THAT(DescribeJob(job, absl::FromUnixSeconds(0)),
               AllOf(HasSubstr("QUANTITY         CHAINS  ESS  RANKS  P VALUE\n"
                               "theta.norm          100   42  \u2588.\u2581\u2584    0.006\n"
-                              "theta.intercept     100   42  \u2588.\u2581\u2584   0.003*\n"),
+                              "theta.intercept     100   42  \u2588.\u2581\u2584    0.003*\n"),
                     HasSubstr("U shape: the draws are too narrow; hill: too wide"),
                     HasSubstr("* The ranks are not level"), Not(HasSubstr("not converged"))));
   job.mutable_diagnostics(1)->mutable_ranks()->set_p_value(0.5);

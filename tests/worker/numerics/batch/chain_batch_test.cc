@@ -280,8 +280,8 @@ TEST(ChainBatchOfStoredDraws, SwagAveragesThemBeforeItsFirstStep) {
     plan->spec.model.kind = GaussianPotential{2, 2.0};
     plan->spec.schedule = {StepScale::kStepSize, ConstantSchedule{0.1}};
     plan->spec.num_steps = steps;
-    plan->spec.collect.every_steps = 1;
-    plan->spec.burn_in.steps = 0;
+    plan->spec.collect = {};
+    plan->spec.burn_in = {};
     if (steps > 0) plan->spec.init.theta = {1, -2};
     if (steps == 0) plan->spec.init.weights = {"snapshots"};
     return plan;

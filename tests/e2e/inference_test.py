@@ -240,7 +240,7 @@ class Inference(bad_input_test.Refusals):
         for described, configured in ((metadata.inputs, config.input), (metadata.outputs, config.output)):
             self.assertEqual([t.name for t in described], [t.name for t in configured])
             self.assertEqual([list(t.shape)[1:] for t in described], [list(t.dims) for t in configured])
-            kinds = {"UINT8": 2, "FP32": 11, "FP64": 12}
+            kinds = {"BOOL": 1, "UINT8": 2, "FP32": 11, "FP64": 12}
             self.assertEqual([kinds[t.datatype] for t in described], [t.data_type for t in configured])
 
     def test_bad_requests(self):

@@ -20,10 +20,9 @@ absl::Status UploadShare::Add(int64_t bytes) {
     return absl::OkStatus();
   }
   return WithBound(WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                                  "the uploads that this server takes at the moment leave too little (a tenant may "
-                                  "hold as much as it leaves "
-                                  "free) of the ",
-                                  all_.max_bytes() / limits::kMiB, " MiB it has for them: try again later")),
+                                  "uploads in progress leave too little of the ", all_.max_bytes() / limits::kMiB,
+                                  " MiB for them, of which a tenant may hold no more than it leaves free: try again "
+                                  "later")),
                               "UPLOADS_FULL"),
                    "uploads");
 }

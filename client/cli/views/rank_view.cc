@@ -22,7 +22,7 @@ std::string BarLine(const v1::Job::Diagnostic::Ranks& ranks) {
   return line;
 }
 
-// True if the ranks are less level than those of a right sampler in all but 1 % of jobs.
+// True if the ranks are less level than any of a point with a right sampler, but for 1 % of such points.
 bool AreUneven(const v1::Job& job, const v1::Job::Diagnostic& found) {
   const auto tests = std::ranges::count(job.diagnostics(), found.point(), [](const auto& d) { return d.point(); });
   return found.ranks().has_p_value() && found.ranks().p_value() < kSuspicious / static_cast<double>(tests);

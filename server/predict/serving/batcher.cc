@@ -146,7 +146,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
   void Take(const Kind& kind, const PredictQuery& query, const std::shared_ptr<Request>& request) {
     request->by_deadline = by_deadline.emplace(request->deadline, request);
     if (Expired(request, clock->Monotonic())) return;
-    if (absl::Status room = places.CheckRoom(request->tenant, "predictions"); !room.ok()) {
+    if (absl::Status room = places.CheckRoom(request->tenant, "predictions", "waiting_predictions"); !room.ok()) {
       return Answer(request, std::move(room));
     }
     SetWaiting(request.get(), true);

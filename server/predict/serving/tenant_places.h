@@ -18,8 +18,8 @@ class TenantPlaces {
  public:
   explicit TenantPlaces(int64_t places) : places_(places) {}
 
-  // RESOURCE_EXHAUSTED / QUEUE_FULL. `what` waits: "predictions".
-  absl::Status CheckRoom(const std::string& tenant, const char* what) const {
+  // RESOURCE_EXHAUSTED / QUEUE_FULL of `bound`. `what` waits: "predictions".
+  absl::Status CheckRoom(const std::string& tenant, const char* what, const char* bound) const {
     const auto found = of_.find(tenant);
     const int64_t own = found == of_.end() ? 0 : found->second;
     const auto tenants = static_cast<int64_t>(of_.size()) + (own == 0 ? 1 : 0);
@@ -28,7 +28,7 @@ class TenantPlaces {
         WithReason(absl::ResourceExhaustedError(absl::StrCat(num_, " ", what, " wait already, ", own, " of tenant ",
                                                              tenant, ": retry with backoff")),
                    "QUEUE_FULL"),
-        absl::StrCat("waiting_", what));
+        bound);
   }
   void Enter(const std::string& tenant) {
     ++num_;

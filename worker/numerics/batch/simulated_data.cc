@@ -88,8 +88,10 @@ absl::StatusOr<std::shared_ptr<const ResidentDataset>> SimulateTargets(const Job
     std::shared_ptr<const ResidentDataset> data CHAINFLEET_GUARDED_BY(mutex);
   };
   static auto* const newest = new Newest;
-  MutexLock lock(&newest->mutex);
-  if (newest->data != nullptr && newest->job == plan.job && newest->spec == plan.spec) return newest->data;
+  {
+    MutexLock lock(&newest->mutex);
+    if (newest->data != nullptr && newest->job == plan.job && newest->spec == plan.spec) return newest->data;
+  }
   if (dataset == nullptr || !potential.statistics().empty()) {
     return absl::InvalidArgumentError("job " + plan.job +
                                       ": kind sbc needs a model of targets that does not normalise by the batch");
@@ -110,6 +112,7 @@ absl::StatusOr<std::shared_ptr<const ResidentDataset>> SimulateTargets(const Job
       AppendTargets(sums.front().numbers(), key, &std::get<std::vector<float>>(targets));
     }
   }
+  MutexLock lock(&newest->mutex);
   newest->job = plan.job;
   newest->spec = plan.spec;
   return newest->data = ResidentDataset::WithTargets(*dataset, std::move(targets));

@@ -314,7 +314,7 @@ TEST_F(DatasetTest, UploadsTogetherHoldNoMoreThanTheServerHasForThem) {
     const absl::Status full = Put("digits", {Images(6), LabelsOf(6)}).status();
     EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
     EXPECT_EQ(ReasonOf(full), "UPLOADS_FULL");
-    EXPECT_THAT(std::string(full.message()), HasSubstr("4096 MiB it has for them: try again later"));
+    EXPECT_THAT(std::string(full.message()), HasSubstr("too little of the 4096 MiB for them"));
     EXPECT_EQ(ReasonOf(Send(Named("digits", Keep({Images(6), LabelsOf(6)}))).status()), "UPLOADS_FULL");
   }
   EXPECT_TRUE(Put("digits", {Images(6), LabelsOf(6)}).ok());

@@ -42,8 +42,8 @@ class Logs(unittest.TestCase):
 
     def test_a_killed_worker_is_in_the_lines_of_its_chains(self):
         job = self.fleet.submit(JOB.format(name="killed"))
-        self.fleet.wait_for_draws(job, 4)
-        lost = self.fleet.json("get", "chains", job)["chains"][0]["worker"]
+        lost = next(state["chains"][0]["worker"] for state in self.fleet.watch(job)
+                    if all(int(chain.get("num_draws", 0)) > 1 for chain in state["chains"]))
         process, events = self.follow(job)
         submitted = next(events)
         self.assertEqual((submitted["message"], submitted["fields"]), ("job submitted", {"chains": "2"}))

@@ -109,9 +109,8 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   absl::Duration looking = absl::InfiniteDuration();  // when the timer checks for late attempts
 
   void Add(uint64_t ticket, Shard shard) {
-    const absl::Status room = shard.evaluation()
-                                  ? absl::OkStatus()
-                                  : places.CheckRoom(shard.tenant(), "shards of predictions", "waiting_shards");
+    absl::Status room;
+    if (!shard.evaluation()) room = places.CheckRoom(shard.tenant(), "shards of predictions", "waiting_shards");
     if (!room.ok()) return shard.done(room);
     shard.turn = turns.Take(shard.tenant());
     Wait(ticket, shards.emplace(ticket, std::move(shard)).first->second);

@@ -39,7 +39,8 @@ struct PreparedQuery {
 };
 
 // Makes `query` of `request` use the evaluation `id` of its tenant, and calls `done` with it, perhaps in another
-// thread; at once if `id` is empty. Errors of UseEvaluation. NOT_FOUND: there is none.
+// thread; at once if `id` is empty. Copies `request`, which is gone once its client has cancelled. Errors of
+// UseEvaluation. NOT_FOUND: there is none.
 void PrepareQuery(EvaluationOperations* evaluations, const std::string& id, const v1::PredictRequest& request,
                   PredictQuery query, std::function<void(absl::StatusOr<PreparedQuery>)> done);
 

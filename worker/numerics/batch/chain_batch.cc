@@ -144,16 +144,18 @@ class KernelBatch final : public ChainBatch {
 
   absl::StatusOr<std::vector<RowReport>> Step() override {
     std::vector<ChainStep> chains;
-    bool any_active = false;
+    bool any_active = false, any_due = false;
+    evaluated_->clear();
     for (const Row& row : rows_) {
+      evaluated_->push_back(row.chain);
       const auto& [schedule, own] = PointOfRow(row);
       chains.push_back({KeyOf(row.chain), row.step, schedule.StepSize(row.step), schedule.Temperature(row.step),
                         row.step < steps_.total_steps, own});
       any_active |= chains.back().active;
+      any_due |= chains.back().active && reporter_.IsDue(row.step, row.first_report);
     }
     if (!any_active) return std::vector<RowReport>();
-    CHAINFLEET_RETURN_IF_ERROR(MeasureWhatIsDue(chains));
-    *evaluated_ = this->chains();
+    if (any_due) CHAINFLEET_RETURN_IF_ERROR(Measure(chains));
     return CatchTorch(kWork, [&]() -> absl::StatusOr<std::vector<RowReport>> {
       const PrecisionScope precision(plan_->spec.precision, device_);
       const StepInputs inputs = {potential_.get(), &batches_, &steps_, chains, &scratch_};
@@ -293,7 +295,7 @@ class KernelBatch final : public ChainBatch {
   bool calibrates() const { return plan_->spec.kind == JobKind::kSbc; }
 
   // A measurement that finds no memory must not stop the chain.
-  absl::Status MeasureWhatIsDue(const std::vector<ChainStep>& chains) {
+  absl::Status Measure(const std::vector<ChainStep>& chains) {
     std::vector<MeasuredRow> measured;
     for (Row& row : rows_) measured.push_back({row.chain, row.first_report, &PointOfRow(row).schedule, &row.report});
     const absl::Status status = CatchTorch("the measurements of a run report", [&] {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <span>
 
+#include "absl/cleanup/cleanup.h"
 #include "worker/numerics/arena/tensor_view.h"
 #include "worker/numerics/tracing/curvature.h"
 #include "worker/numerics/tracing/gradient_variance.h"
@@ -90,11 +91,10 @@ void ChainReporter::Measure(const std::vector<MeasuredRow>& rows, const std::vec
                             const ThetaArena& theta) {
   std::vector<int64_t> of_variance, of_curvature;
   for (size_t row = 0; row < chains.size(); ++row) {
-    if (!chains[row].active || !IsDue(chains[row].t, rows[row].first)) continue;
+    if (!chains[row].active) continue;
     if (VarianceIsDue(chains[row].t, rows[row].first)) of_variance.push_back(static_cast<int64_t>(row));
     if (CurvatureIsDue(chains[row].t, rows[row].first)) of_curvature.push_back(static_cast<int64_t>(row));
   }
-  if (of_variance.empty() && of_curvature.empty()) return;
   const StepInputs inputs = {potential_, batches_, plan_, chains, nullptr};
   const auto report_of = [&](int64_t row) {
     std::optional<RunReport>& report = *rows[row].report;
@@ -102,10 +102,12 @@ void ChainReporter::Measure(const std::vector<MeasuredRow>& rows, const std::vec
     report->step = chains[row].t;
     return &*report;
   };
+  std::vector<int32_t> unread;
+  std::vector<int32_t>& evaluated = evaluated_ != nullptr ? *evaluated_ : unread;
+  const absl::Cleanup restore = [&evaluated, all = evaluated] { evaluated = all; };  // also if memory is short
   const auto about_to = [&](std::span<const int64_t> part) {
-    if (evaluated_ == nullptr) return;
-    evaluated_->clear();
-    for (const int64_t row : part) evaluated_->push_back(rows[row].chain);
+    evaluated.clear();
+    for (const int64_t row : part) evaluated.push_back(rows[row].chain);
   };
   MeasureInParts(
       inputs, of_variance, kVarianceLabel, theta, about_to, MeasureGradientVariance,

@@ -38,7 +38,7 @@ class ChainReporter {
  public:
   static constexpr int64_t kStepsBetween = 640;
 
-  // `evaluated`: where the potential reads the chain of each row; Measure leaves it changed. May be null.
+  // `evaluated`: where the potential reads the chain of each row that it evaluates. May be null.
   ChainReporter(const JobSpec* spec, const StepPlan* plan, Potential* potential, const MinibatchPlan* batches,
                 std::vector<int32_t>* evaluated = nullptr);
 

@@ -462,6 +462,7 @@ int Run(const Flags& flags) {
   LogAccess(flags.server.tokens, !flags.server.identities.issuer.empty(), flags.server.listen);
   setenv("GRPC_VERBOSITY", "NONE", /*replace=*/0);  // gRPC's errors are reported as statuses
   RaiseDescriptorLimit();
+  SetTimeSlice(absl::Microseconds(100));
   DisableLockOrderCheck();
 
   const bool restores = !flags.server.backup.empty();

@@ -177,6 +177,7 @@ void ShowNamedGpu(WorkerOptions* options) {
 int Run(const WorkerOptions& options) {
   const sigset_t signals = BlockSignals();
   RaiseDescriptorLimit();
+  SetTimeSlice(absl::Microseconds(100));
   DisableLockOrderCheck();
   // Torch's large temporaries come and go on several threads: few arenas keep resident memory flat.
   mallopt(M_ARENA_MAX, 4);

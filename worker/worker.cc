@@ -13,6 +13,7 @@
 #include "core/base/host_memory.h"
 #include "core/base/host_port.h"
 #include "core/base/log.h"
+#include "core/base/process_limits.h"
 #include "core/base/random_bits.h"
 #include "core/formats/exported_program.h"
 #include "worker/module_check.h"
@@ -181,6 +182,7 @@ void Worker::Wake() {
 }
 
 void Worker::Compute() {
+  SetTimeSlice(absl::Milliseconds(100));  // answers of gRPC threads and of a server on this host go first
   for (;;) {
     const bool worked = device_.RunOnce();
     MutexLock lock(&mutex_);

@@ -71,7 +71,7 @@ struct PredictPlan {
   Normalisation normalisation;
   TargetUnits target_units;
   std::optional<BlobRef> module;  // set if the model is a stored module
-  std::string tenant;             // the job's; not part of the message
+  std::string tenant;             // the job's
   // Visits all fields but the kind and the likelihood of the model.
   static void Fields(auto& self, auto&& visit) {
     visit("job", self.job);
@@ -81,6 +81,7 @@ struct PredictPlan {
     visit("target_units", self.target_units, OrDefault());
     visit("module", self.module);
     visit("sample", self.model.sample, IfAny());
+    visit("tenant", self.tenant, IfAny());
   }
 };
 

@@ -98,7 +98,7 @@ class ShardStreams::Session {
     *order.mutable_shard() = ToProto(request);
     MutexLock lock(&mutex_);
     if (reactor_ == nullptr) return Answer(std::move(done), StreamEnded(worker_));
-    if (static_cast<int>(shards_.size()) >= limits::kMaxShardsInFlightPerWorker) {
+    if (static_cast<int>(shards_.size()) >= kMostShardsPerWorker) {
       return Answer(std::move(done), absl::ResourceExhaustedError(
                                          absl::StrCat("worker ", worker_, " has ", shards_.size(), " shards already")));
     }

@@ -192,32 +192,41 @@ void Commit(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * kChains);
 }
 
-// The whole way of a 10-parameter model's draws, one chain, in segments of 1000: encode, hash, put, commit.
-void SmallDraws(benchmark::State& state, bool joined) {
+// The whole way of a 10-parameter model's draws, in segments of 1000: encode, hash, put, commit. `chains` at once.
+void SmallDraws(benchmark::State& state, bool joined, int chains) {
   Loopback loopback(joined);
-  const Grant& grant = loopback.grants().front();
   constexpr int64_t kDraws = 1000;
-  DigestHex parent = FirstParentDigest();
+  std::vector<DigestHex> parents(static_cast<size_t>(chains), FirstParentDigest());
   int64_t index = 0;
   for (auto _ : state) {
-    Segment segment;
-    const auto bytes = std::make_shared<const std::string>(
-        Encoded(Content(grant.chain, index, parent, kDraws, 10, {DrawKind::kTheta}), 10, &segment));
-    segment.object = {SegmentObjectName(loopback.store(), grant.chain, grant.lease_epoch, segment.digest),
-                      static_cast<int64_t>(bytes->size()), Sha256Hex(*bytes)};
-    Await<bool>(
-        [&](auto done) { loopback.client().PutBlob(grant.chain, grant.lease_epoch, segment.object, bytes, done); });
-    ProgressCommit commit{.author = Author{"bench", "bench", "cpu", 1},
-                          .incarnation = "1",
-                          .chain = grant.chain,
-                          .lease_epoch = grant.lease_epoch};
-    commit.resume_point = ResumePointAt(index + kDraws);
-    commit.segment = segment;
-    Await<CommitReply>([&](auto done) { loopback.client().CommitProgress(commit, done); });
+    std::vector<std::promise<absl::StatusOr<CommitReply>>> replies(parents.size());
+    for (size_t c = 0; c < parents.size(); ++c) {
+      const Grant& grant = loopback.grants()[c];
+      auto commit = std::make_shared<ProgressCommit>(ProgressCommit{.author = Author{"bench", "bench", "cpu", 1},
+                                                                    .incarnation = "1",
+                                                                    .chain = grant.chain,
+                                                                    .lease_epoch = grant.lease_epoch});
+      Segment& segment = commit->segment.emplace();
+      const auto bytes = std::make_shared<const std::string>(
+          Encoded(Content(grant.chain, index, parents[c], kDraws, 10, {DrawKind::kTheta}), 10, &segment));
+      segment.object = {SegmentObjectName(loopback.store(), grant.chain, grant.lease_epoch, segment.digest),
+                        static_cast<int64_t>(bytes->size()), Sha256Hex(*bytes)};
+      commit->resume_point = ResumePointAt(index + kDraws);
+      parents[c] = segment.digest;
+      loopback.client().PutBlob(grant.chain, grant.lease_epoch, segment.object, bytes,
+                                [&loopback, commit, &reply = replies[c]](const absl::StatusOr<bool>& put) {
+                                  CHAINFLEET_CHECK(put.ok()) << put.status().ToString();
+                                  loopback.client().CommitProgress(
+                                      *commit, [&reply](auto committed) { reply.set_value(std::move(committed)); });
+                                });
+    }
+    for (auto& reply : replies) {
+      const auto value = reply.get_future().get();
+      CHAINFLEET_CHECK(value.ok()) << value.status().ToString();
+    }
     index += kDraws;
-    parent = segment.digest;
   }
-  state.SetItemsProcessed(index);
+  state.SetItemsProcessed(state.iterations() * chains);
 }
 
 BENCHMARK(DrawEncode)->Name("draw_path/encode_lenet5")->UseRealTime();
@@ -225,8 +234,10 @@ BENCHMARK(DrawHash)->Name("draw_path/hash_lenet5")->UseRealTime();
 BENCHMARK(DrawStreamAndStore)->Name("draw_path/stream_and_store_lenet5")->UseRealTime();
 BENCHMARK(PlainWriteAndSync)->Name("draw_path/rival_plain_write_and_sync")->UseRealTime();
 BENCHMARK(Commit)->Name("draw_path/commits_16_chains")->UseRealTime();
-BENCHMARK_CAPTURE(SmallDraws, plain, false)->Name("draw_path/whole_way_10_parameters")->UseRealTime();
-BENCHMARK_CAPTURE(SmallDraws, with_key, true)->Name("draw_path/signed_whole_way_10_parameters")->UseRealTime();
+BENCHMARK_CAPTURE(SmallDraws, plain, false, 1)->Name("draw_path/whole_way_10_parameters")->UseRealTime();
+BENCHMARK_CAPTURE(SmallDraws, with_key, true, 1)->Name("draw_path/signed_whole_way_10_parameters")->UseRealTime();
+BENCHMARK_CAPTURE(SmallDraws, plain_16, false, kChains)->Name("draw_path/whole_way_16_chains")->UseRealTime();
+BENCHMARK_CAPTURE(SmallDraws, with_key_16, true, kChains)->Name("draw_path/signed_whole_way_16_chains")->UseRealTime();
 
 }  // namespace
 }  // namespace chainfleet

@@ -1,72 +1,88 @@
 #!/usr/bin/env python3
 """Predictions of a quiet tenant, alone and beside the flood of another: p50 and p99 in ms, and the ratio of the p99.
 
-  CHAINFLEET_BIN=build/release/bin /usr/bin/python3 -B tests/bench/tenant_flood.py [ROWS_PER_SECOND]
+  CHAINFLEET_BIN=build/release/bin /usr/bin/python3 -B tests/bench/tenant_flood.py [--model lenet5] [--rows-per-second N]
 
-The quiet tenant predicts one row at a time, the flood 64 calls of 16 rows at once, from programs of the lowest priority
-that take turns with the quiet one's. ROWS_PER_SECOND is the server's --tenant-rows-per-second; without it the flood has
-no bound but the turns of tenants. One worker with one thread serves both.
+The quiet tenant predicts one row at a time, the flood 64 calls of 16 rows at once, from a program of the lowest priority
+that takes turns with the quiet one's. Without --rows-per-second (the server's --tenant-rows-per-second) the flood has no
+bound but the turns of tenants. One worker with one thread serves both.
 """
+import argparse
+import json
 import os
 import subprocess
 import sys
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 os.environ.setdefault("CHAINFLEET_BIN", os.path.join(HERE, "..", "..", "build", "release", "bin"))
 
-import python_package  # noqa: F401, first: it says where the next one is
-import chainfleet as cf
-import numpy
+import fleet as fleets
 import started_fleet
 
 QUIET, FLOOD, WORKER = "The-token-of-a-quiet-tenant", "The-token-of-a-loud-tenant", "The-token-of-the-workers"
 JOB = """
 name: walk
-model: {builtin: softmax_regression}
-dataset: {name: clothes}
-sampler: {sgld: {}}
-learning_rate: {constant: 0.01}
-num_steps: 60
+model: {{builtin: {model}}}
+dataset: {{name: clothes}}
+sampler: {{sgld: {{}}}}
+learning_rate: {{constant: 0.01}}
+num_steps: 16
 chains: 2
-collect: {every_steps: 2}
+collect: {{every_steps: 2}}
 """
-ROUNDS, CALLS = 5, 200
-SEND = """import concurrent.futures, sys
-sys.path.insert(0, {support!r})
-import python_package
-import chainfleet as cf, numpy
-x = numpy.zeros((16, 1, 28, 28), numpy.uint8)
-job = cf.connect({address!r}, token={token!r}).job("walk")
-def send(_):
-    while True:
+
+
+class Tenant:
+    def __init__(self, fleet, token, rows, width):
+        self.command = [os.path.join(fleets.BIN, "chainfleet-predict-load"), "--address", fleet.address, "--token", token, "--job", "walk",
+                        "--inputs", fleet.path("rows"), "--rows", str(rows), "--concurrency", str(width)]
+
+    def predict(self, seconds):
+        line = json.loads(subprocess.run([*self.command, "--seconds", str(seconds)], capture_output=True, check=True).stdout)
+        if line["failed"]:
+            raise AssertionError(line)
+        return line
+
+    def flood(self):
+        return subprocess.Popen(["chrt", "-i", "0", *self.command, "--seconds", "600"], stdout=subprocess.DEVNULL)
+
+
+def measure(fleet, rounds, seconds):
+    quiet, loud = Tenant(fleet, QUIET, 1, 1), Tenant(fleet, FLOOD, 16, 64)
+    quiet.predict(1)
+    ratios = []
+    for _ in range(rounds):
+        alone = quiet.predict(seconds)
+        flood = loud.flood()
         try:
-            job.predict(x)
-        except cf.errors.ResourceExhausted:
-            pass
-with concurrent.futures.ThreadPoolExecutor(64) as pool:
-    list(pool.map(send, range(64)))
-"""
-
-
-def latencies(job):
-    row = numpy.zeros((1, 1, 28, 28), numpy.uint8)
-    taken = []
-    for _ in range(CALLS):
-        begin = time.perf_counter()
-        job.predict(row)
-        taken.append(1000 * (time.perf_counter() - begin))
-    return taken
+            quiet.predict(1)  # until the flood's calls fill the queue
+            beside = quiet.predict(seconds)
+        finally:
+            flood.kill()
+            flood.wait()
+        ratios.append(beside["p99_ms"] / alone["p99_ms"])
+        print("  ".join(f"{name} {line['p50_ms']:.2f} {line['p99_ms']:.2f}" for name, line in (("alone", alone), ("beside", beside))),
+              f" ratio of the p99 {ratios[-1]:.2f}", flush=True)
+    print(f"median ratio of the p99: {sorted(ratios)[len(ratios) // 2]:.2f}")
+    print("the flood alone:", loud.predict(seconds))
 
 
 def main():
-    flags = ["--tenant-rows-per-second", sys.argv[1]] if len(sys.argv) > 1 else []
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="softmax_regression", choices=["softmax_regression", "lenet5"])
+    parser.add_argument("--rows-per-second", help="the server's --tenant-rows-per-second")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=4)
+    options = parser.parse_args()
+    flags = ["--tenant-rows-per-second", options.rows_per_second] if options.rows_per_second else []
     fleet = started_fleet.StartedFleet()
     try:
         tokens = fleet.path("tokens")
         with open(tokens, "w") as f:
             f.write(f"{QUIET} quiet\n{FLOOD} loud\n{WORKER} worker\n")
+        with open(fleet.path("rows"), "wb") as f:
+            f.write(bytes(value % 251 for value in range(64 * 784)))
         fleet.start_server(0, *flags, environment={"CHAINFLEET_TOKEN_FILE": tokens})
         fleet.environment = {"CHAINFLEET_TOKEN": QUIET}
         fleet.wait_until_served()
@@ -74,23 +90,8 @@ def main():
         for token in (QUIET, FLOOD):
             fleet.environment = {"CHAINFLEET_TOKEN": token}
             fleet.put_fashion("clothes", 200)
-            fleet.run("wait", fleet.submit(JOB), check=True)
-        job = cf.connect(fleet.address, token=QUIET).job("walk")
-        latencies(job)
-        alone, beside = [], []
-        program = SEND.format(support=os.path.join(HERE, "..", "support"), address=fleet.address, token=FLOOD)
-        for _ in range(ROUNDS):
-            alone += latencies(job)
-            flood = subprocess.Popen(["nice", "-n", "19", sys.executable, "-c", program])
-            time.sleep(3)  # until its calls fill the queue
-            beside += latencies(job)
-            flood.kill()
-            flood.wait()
-        p99 = {}
-        for name, taken in (("alone", alone), ("beside the flood", beside)):
-            p99[name] = numpy.quantile(taken, 0.99)
-            print(f"{name:17} p50 {numpy.median(taken):7.2f} ms  p99 {p99[name]:7.2f} ms")
-        print(f"p99 beside the flood is {p99['beside the flood'] / p99['alone']:.2f} of that alone")
+            fleet.run("wait", fleet.submit(JOB.format(model=options.model)), check=True)
+        measure(fleet, options.rounds, options.seconds)
     finally:
         fleet.close()
 

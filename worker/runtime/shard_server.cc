@@ -35,6 +35,12 @@ int64_t NumRows(const ShardRequest& request) {
   return request.inputs->shape.empty() ? 0 : request.inputs->shape.front();  // the predictor refuses an empty shape
 }
 
+uint64_t NumPasses(const ShardRequest& request) {
+  int64_t draws = 0;
+  for (const ChainDraws& chain : request.chains) draws += chain.num_draws / std::max<int64_t>(chain.every, 1);
+  return static_cast<uint64_t>(std::max<int64_t>(NumRows(request) * draws * std::ssize(request.kinds), 1));
+}
+
 // CANCELLED is reserved for a cancelled shard and is not reported. An interrupted fetch is a real failure.
 absl::Status LoadStatus(const absl::Status& status) {
   if (!absl::IsCancelled(status)) return status;
@@ -61,6 +67,7 @@ struct ShardServer::Shard {
   ShardRequest request;
   Done<ShardResult> done;
   absl::Duration arrived, loaded;  // monotonic
+  TenantTurn turn;                 // a prediction's, once ready
   absl::Duration computed;         // time on the device
 
   struct Source {
@@ -215,11 +222,21 @@ void ShardServer::OnLoaded(const std::shared_ptr<Shard>& shard, absl::Status sta
     if (shard->cancelled) return;
     failed = shard->load_status;
     shard->loaded = clock_->Monotonic();
-    if (failed.ok()) ready_.push_back(shard);
-    SeeWhoWaits();
+    if (failed.ok()) Enqueue(shard);
   }
   if (!failed.ok()) return Finish(shard, failed);
   on_ready_();
+}
+
+void ShardServer::Enqueue(const std::shared_ptr<Shard>& shard) {
+  auto place = ready_.end();
+  if (shard->kind() == Kind::kPrediction) {
+    shard->turn = turns_.Take(shard->request.plan->tenant, NumPasses(shard->request));
+    place = std::ranges::find_if(
+        ready_, [&](const auto& s) { return s->kind() == Kind::kPrediction && s->turn.end > shard->turn.end; });
+  }
+  ready_.insert(place, shard);
+  SeeWhoWaits();
 }
 
 void ShardServer::Cancel(uint64_t shard_id) {
@@ -231,6 +248,7 @@ void ShardServer::Cancel(uint64_t shard_id) {
     shard = it->second;
     shard->cancelled = true;
     std::erase(ready_, shard);
+    SeeWhoWaits();
   }
   Finish(shard, absl::CancelledError("shard " + std::to_string(shard_id) + " was cancelled"));
 }
@@ -250,7 +268,8 @@ bool ShardServer::ready() const {
 }
 
 void ShardServer::SeeWhoWaits() {
-  prediction_waits_ = std::ranges::any_of(ready_, [](const auto& shard) { return shard->kind() == Kind::kPrediction; });
+  const auto first = std::ranges::find_if(ready_, [](const auto& s) { return s->kind() == Kind::kPrediction; });
+  next_prediction_ = first == ready_.end() ? nullptr : first->get();
 }
 
 std::optional<ShardServer::Kind> ShardServer::ServeOne(const std::function<bool(Kind)>& may) {
@@ -260,7 +279,7 @@ std::optional<ShardServer::Kind> ShardServer::ServeOne(const std::function<bool(
     const auto first = std::ranges::find_if(ready_, [&may](const auto& ready) { return may(ready->kind()); });
     if (first == ready_.end()) return std::nullopt;
     shard = *first;
-    SeeWhoWaits();
+    turns_.Served(shard->turn.begin);
   }
   const absl::Duration began = clock_->Monotonic();
   absl::Status status;
@@ -278,6 +297,7 @@ std::optional<ShardServer::Kind> ShardServer::ServeOne(const std::function<bool(
   {
     MutexLock lock(&mutex_);
     std::erase(ready_, shard);
+    SeeWhoWaits();
     std::sort(shard->result.corrupt_objects.begin(), shard->result.corrupt_objects.end());
   }
   if (status.ok()) {
@@ -305,8 +325,10 @@ absl::Status ShardServer::RunUnit(Shard* shard) {
   if (shard->run == nullptr) CHAINFLEET_RETURN_IF_ERROR(StartUnit(shard));
   if (shard->run == nullptr) return absl::OkStatus();
   const absl::Duration began = clock_->Monotonic();
-  const auto pause = [this, began] {
-    return clock_->Monotonic() - began >= (prediction_waits_ ? kLeastPartTime : kPartTime);
+  const auto pause = [this, began, shard] {
+    const Shard* const next = next_prediction_;
+    if (shard->kind() == Kind::kPrediction) return next != shard;
+    return clock_->Monotonic() - began >= (next != nullptr ? kLeastPartTime : kPartTime);
   };
   CHAINFLEET_ASSIGN_OR_RETURN(const bool complete, shard->run->Advance(pause));
   if (!complete) return absl::OkStatus();
@@ -327,11 +349,17 @@ absl::Status ShardServer::StartUnit(Shard* shard) {
   }
   if (stacks.empty()) return absl::OkStatus();
   CHAINFLEET_ASSIGN_OR_RETURN(Predictor * predictor, PredictorFor(*shard));
-  if (shard->dataset == nullptr) {
+  const bool prediction = shard->kind() == Kind::kPrediction;
+  if (prediction && request.gradients) {
     CHAINFLEET_ASSIGN_OR_RETURN(auto partials,
                                 predictor->Predict(stacks, *request.inputs, request.members, &shard->device_rows));
-    if (request.gradients) CHAINFLEET_RETURN_IF_ERROR(predictor->AddGradients(stacks, *request.inputs, &partials));
+    CHAINFLEET_RETURN_IF_ERROR(predictor->AddGradients(stacks, *request.inputs, &partials));
     std::ranges::move(partials, std::back_inserter(shard->result.partials));
+    return absl::OkStatus();
+  }
+  if (prediction) {
+    CHAINFLEET_ASSIGN_OR_RETURN(
+        shard->run, predictor->Start(std::move(stacks), *request.inputs, request.members, &shard->device_rows));
     return absl::OkStatus();
   }
   CHAINFLEET_ASSIGN_OR_RETURN(
@@ -394,6 +422,7 @@ void ShardServer::Finish(const std::shared_ptr<Shard>& shard, absl::StatusOr<Sha
   {
     MutexLock lock(&mutex_);
     if (shards_.erase(shard->request.shard_id) == 0) return;
+    if (shards_.empty()) turns_.Forget();
   }
   LogEnd(*shard, result.status());
   executor_->Schedule([shard, result = std::move(result)] { shard->done(result); });

@@ -14,6 +14,7 @@
 #include "core/base/clock.h"
 #include "core/base/executor.h"
 #include "core/base/mutex.h"
+#include "core/base/tenant_turns.h"
 #include "core/domain/prediction.h"
 #include "worker/numerics/predict/predictor.h"
 #include "worker/runtime/chain_loader.h"
@@ -57,9 +58,11 @@ class ShardServer {
   enum class Kind { kPrediction, kEvaluation };  // kEvaluation: reads rows of a data set
   // Runs a part of the first ready shard whose kind `may` accepts: at least one chain and kind and at most kUnitPasses;
   // of an evaluation for kPartTime; or a part of a flatness. Shards run in the order in which they became ready, with
-  // one exception: after each part of an evaluation, the predictions that are ready then run first, each to its end. So
-  // a prediction waits for at most one part of an evaluation, and an evaluation gets a part between groups of
-  // predictions. Returns the shard's kind; nullopt if none is ready.
+  // two exceptions. After each part of an evaluation, the predictions that are ready then run first, each to its end.
+  // So a prediction waits for at most one part of an evaluation, and an evaluation gets a part between groups of
+  // predictions. And tenants take turns, by rows x draws: a prediction goes before those of tenants who are ahead, also
+  // before one that runs, which pauses after the draw that it is at. Returns the shard's kind; nullopt if none is
+  // ready.
   std::optional<Kind> ServeOne(const std::function<bool(Kind)>& may = [](Kind) { return true; });
 
  private:
@@ -69,6 +72,7 @@ class ShardServer {
   void LoadDataset(const std::shared_ptr<Shard>& shard);
   void LoadModule(const std::shared_ptr<Shard>& shard);
   void OnLoaded(const std::shared_ptr<Shard>& shard, absl::Status status);
+  void Enqueue(const std::shared_ptr<Shard>& shard) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // An unfinished evaluation shard lets all ready predictions go first. A flatness, which takes long, also lets all
   // other shards go first.
   void YieldTurn(const std::shared_ptr<Shard>& shard);
@@ -91,7 +95,8 @@ class ShardServer {
   mutable Mutex mutex_;
   std::map<uint64_t, std::shared_ptr<Shard>> shards_ CHAINFLEET_GUARDED_BY(mutex_);
   std::deque<std::shared_ptr<Shard>> ready_ CHAINFLEET_GUARDED_BY(mutex_);
-  std::atomic<bool> prediction_waits_ = false;  // a prediction is in `ready_`
+  TenantTurns turns_ CHAINFLEET_GUARDED_BY(mutex_);
+  std::atomic<const Shard*> next_prediction_ = nullptr;  // the first one in `ready_`, perhaps running
 
   absl::Status device_fault_;
   // Networks by job, most recently used first. Only the device loop's thread uses them.

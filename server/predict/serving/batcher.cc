@@ -385,13 +385,11 @@ std::function<void()> Batcher::Predict(PredictQuery query, std::shared_ptr<const
   const absl::Duration now = state_->clock->Monotonic();
   const int64_t rows = inputs->shape.empty() ? 0 : inputs->shape.front(), counted = std::max<int64_t>(rows, 0);
   absl::Status taken = state_->rates.Take(query.tenant, counted, now);
-  if (taken.ok() && state_->limits.tenant_rows_per_second != RowRates::kNone) {
-    // A queue may refuse the request later: its rows are not predicted then.
-    done = [state = state_, tenant = query.tenant, counted, done = std::move(done)](absl::StatusOr<Prediction> answer) {
-      if (ReasonOf(answer.status()) == "QUEUE_FULL") state->rates.GiveBack(tenant, counted);
-      done(std::move(answer));
-    };
-  }
+  done = [state = state_, tenant = query.tenant, counted, done = std::move(done)](absl::StatusOr<Prediction> answer) {
+    if (!absl::IsResourceExhausted(answer.status())) return done(std::move(answer));
+    if (ReasonOf(answer.status()) == "QUEUE_FULL") state->rates.GiveBack(tenant, counted);  // they are not predicted
+    state->strand.ScheduleAfter(kRefusalDelay, [done, refused = answer.status()] { done(refused); });
+  };
   if (taken.ok() && (inputs = state_->Hold(std::move(inputs))) == nullptr) {
     taken =
         WithReason(absl::ResourceExhaustedError(absl::StrCat("the inputs of predictions under way would take over ",

@@ -44,6 +44,8 @@ struct BatchLimits {
 class Batcher {
  public:
   static constexpr int kBatchesInFlight = 2, kFullBatchesInFlight = 4;
+  // A RESOURCE_EXHAUSTED waits as long: clients that repeat refused requests at once would cost more than their work.
+  static constexpr absl::Duration kRefusalDelay = absl::Milliseconds(100);
 
   // `statistics` counts batches and successful requests. `observer` may be null.
   Batcher(const Clock* clock, Executor* executor, PredictRouter* router, InferenceStatistics* statistics,

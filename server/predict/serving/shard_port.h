@@ -7,11 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "core/base/limits.h"
 #include "core/base/status.h"
 #include "core/domain/prediction.h"
 #include "core/domain/worker_protocol.h"
 
 namespace chainfleet {
+
+// Shards in flight to a worker, with the places that tenants get beyond limits::kMaxShardsInFlightPerWorker.
+inline constexpr int kMostShardsPerWorker = 2 * limits::kMaxShardsInFlightPerWorker;
+static_assert(kMostShardsPerWorker <= limits::kMaxQueuedShards, "a worker takes them all");
 
 struct ServingWorker {
   std::string id;

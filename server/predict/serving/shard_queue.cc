@@ -12,8 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
 #include "core/base/log.h"
+#include "core/base/tenant_turns.h"
 #include "server/predict/serving/shard_result_check.h"
 #include "server/predict/serving/tenant_places.h"
+#include "server/predict/serving/worker_places.h"
 
 namespace chainfleet {
 namespace {
@@ -102,7 +104,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   std::set<Place> waiting;
   TenantPlaces places{limits::kMaxWaitingShards};  // taken by predictions that wait
   TenantTurns turns;
-  std::map<std::string, int> evaluations;             // attempts in flight, by worker
+  WorkerPlaces in_flight;                             // attempts
   std::map<std::string, int> late;                    // late attempts in flight, by worker
   std::map<std::string, absl::Duration> slow_until;   // monotonic; workers whose late attempts were cancelled
   std::map<std::string, absl::Duration> suspended;    // monotonic end of the suspension of workers that were at fault
@@ -112,7 +114,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     absl::Status room;
     if (!shard.evaluation()) room = places.CheckRoom(shard.tenant(), "shards of predictions", "waiting_shards");
     if (!room.ok()) return shard.done(room);
-    shard.turn = turns.Take(shard.tenant());
+    shard.turn = turns.Take(shard.tenant()).begin;
     Wait(ticket, shards.emplace(ticket, std::move(shard)).first->second);
     Pump();
   }
@@ -129,13 +131,8 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     if (!shard.evaluation()) places.Leave(shard.tenant());
   }
 
-  // One of a worker's places is not for evaluations, and one is not for predictions while evaluations wait.
   bool HasRoom(const Shard& shard, const ServingWorker& worker) const {
-    const auto it = evaluations.find(worker.id);
-    const int there = it == evaluations.end() ? 0 : it->second;
-    if (shard.evaluation() && there >= limits::kMaxShardsInFlightPerWorker - 1) return false;
-    const bool kept = !shard.evaluation() && there == 0 && !waiting.empty() && waiting.rbegin()->evaluation;
-    return worker.shards_in_flight + (kept ? 1 : 0) < limits::kMaxShardsInFlightPerWorker;
+    return in_flight.HasRoom(worker, shard.request, !waiting.empty() && waiting.rbegin()->evaluation);
   }
 
   void Pump() {
@@ -205,7 +202,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     shard->request.shard_id = id;
     shard->under_way.push_back({.id = id, .worker = worker});
     BeginPatience(*shard, &shard->under_way.back());
-    if (shard->evaluation()) ++evaluations[worker];
+    in_flight.Take(worker, shard->request);
     LookAt(shard->under_way.back().look_next);
     port->Send(worker, shard->request,
                [weak = weak_from_this(), ticket, id](absl::StatusOr<ShardResult> result) mutable {
@@ -223,11 +220,12 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     attempt->look_next = now + attempt->patience;
   }
 
-  // `worker` has answered attempt `id`: restarts the timers of attempts queued behind it.
-  void RenewPatience(const std::string& worker, uint64_t id) {
+  // `worker` has answered attempt `id` of `tenant`: restarts the timers of attempts queued behind it.
+  void RenewPatience(const std::string& worker, uint64_t id, const std::string& tenant) {
     for (auto& [ticket, shard] : shards) {
+      const bool let_go_first = shard.evaluation() || shard.tenant() != tenant;
       for (Attempt& attempt : shard.under_way) {
-        const bool stood_behind = attempt.worker == worker && (attempt.id > id || shard.evaluation());
+        const bool stood_behind = attempt.worker == worker && (attempt.id > id || let_go_first);
         if (stood_behind && !attempt.late) BeginPatience(shard, &attempt);
       }
     }
@@ -278,7 +276,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
 
   // Removes an attempt that is over.
   void Forget(const Shard& shard, const Attempt& attempt) {
-    if (shard.evaluation() && --evaluations[attempt.worker] == 0) evaluations.erase(attempt.worker);
+    in_flight.Leave(attempt.worker, shard.request);
     if (attempt.late && --late[attempt.worker] == 0) late.erase(attempt.worker);
   }
 
@@ -296,7 +294,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     Forget(*shard, *it);
     slow_until.erase(worker);
     shard->under_way.erase(it);
-    RenewPatience(worker, id);
+    RenewPatience(worker, id, shard->tenant());
     const absl::Status status = result.ok() ? CheckShardResult(shard->request, *result) : result.status();
     if (status.ok()) return Finish(ticket, std::move(result));
     if (absl::IsInvalidArgument(status)) {

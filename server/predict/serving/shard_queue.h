@@ -23,17 +23,16 @@ absl::Status NoServingWorker();
 // Thread-safe. Callers cancel shards that they no longer need.
 //
 // Order of shards that wait for room at a worker: predictions before evaluations (rows of a data set), predictions by
-// priority, then oldest first. A worker has limits::kMaxShardsInFlightPerWorker places. One of them is not for
-// evaluations, so that a new prediction finds it free. One is not for predictions while evaluations wait, so that these
-// never starve. Waiting predictions are bounded by limits::kMaxWaitingShards, evaluations by the number that run.
+// priority, then by turns of the tenants, then oldest first. WorkerPlaces says who finds room. Waiting predictions are
+// bounded by limits::kMaxWaitingShards, evaluations by the number that run.
 //
 // A worker is slow if it has a shard for longer than a third of the time that was left, within the two bounds, until it
 // answers. Time that a shard spends queued behind earlier shards does not count as slowness. Its timer restarts, with a
-// third of the time then left, when the worker answers an earlier shard; an evaluation's timer, because it lets
-// predictions go first, when the worker answers any. A slow worker gets no other shard while there are workers that are
-// not slow, and a second worker that has room after the waiting shards gets the shard, too. The first answer counts;
-// either answer is the same up to rounding, and the other attempt is cancelled. A worker whose slow attempt was
-// cancelled is used again after ten times its timer, at most kSlowFor.
+// third of the time then left, when the worker answers an earlier shard. It also restarts when the worker answers one
+// that may overtake it: another tenant's, or any if it is an evaluation. A slow worker gets no other shard while there
+// are workers that are not slow, and a second worker that has room after the waiting shards gets the shard, too. The
+// first answer counts; either answer is the same up to rounding, and the other attempt is cancelled. A worker whose
+// slow attempt was cancelled is used again after ten times its timer, at most kSlowFor.
 //
 // A worker has lost the shard if CheckShardResult rejects its answer, if it gives none, or if its device or program
 // fails. Another worker gets the shard at once. This worker never gets it again, and gets no other shard for

@@ -1,4 +1,4 @@
-// Fairness among tenants who wait for the same thing: places and turns. Not thread-safe.
+// Fairness among tenants who wait for the same thing. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -43,25 +43,6 @@ class TenantPlaces {
   const int64_t places_;
   int64_t num_ = 0;
   std::map<std::string, int64_t> of_;
-};
-
-// Numbers that rise by one for each tenant, from the number that was served last. A queue that serves the smallest
-// first serves a tenant with few after one of each other tenant at most (start-time fair queueing, Goyal et al.,
-// SIGCOMM 1996).
-class TenantTurns {
- public:
-  uint64_t Take(const std::string& tenant) {
-    uint64_t& next = next_[tenant];
-    next = std::max(next, now_);
-    return next++;
-  }
-  void Served(uint64_t turn) { now_ = std::max(now_, turn); }
-  // Forgets the tenants: nobody waits.
-  void Forget() { next_.clear(); }
-
- private:
-  uint64_t now_ = 0;
-  std::map<std::string, uint64_t> next_;
 };
 
 // Remembers the tenants who came within the last second.

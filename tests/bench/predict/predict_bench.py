@@ -130,7 +130,7 @@ class Bench:
         for turn in range(self.options.rounds):
             for name, (rows, datatype) in REQUESTS.items():
                 for line in self.load(job, rows, WIDTHS, "--seconds", self.options.seconds, datatype=datatype):
-                    if line["failed"]:
+                    if line["failed"] or line["refused"]:
                         raise AssertionError(f"{job}, {name}: {line}")
                     found[name].setdefault(line["concurrency"], []).append(line)
             for streams in (1, 2):

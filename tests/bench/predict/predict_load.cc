@@ -25,7 +25,7 @@ namespace {
 constexpr int kConnections = 4;
 
 struct Options {
-  std::string address = "127.0.0.1:7400", job, inputs, datatype = "UINT8";
+  std::string address = "127.0.0.1:7400", job, inputs, token, datatype = "UINT8";
   std::vector<std::string> outputs = {"mean_probability"};
   std::vector<int> concurrency = {1, 2, 4, 8, 16, 32, 64};
   std::vector<int64_t> row_shape = {1, 28, 28};
@@ -87,9 +87,10 @@ class Round {
     const double rate = static_cast<double>(latencies.size()) / (Now() - began_);
     std::cout << absl::StrFormat(
                      "{\"concurrency\": %d, \"requests_per_s\": %.1f, \"rows_per_s\": %.1f, \"p50_ms\": %.3f, "
-                     "\"p95_ms\": %.3f, \"p99_ms\": %.3f, \"requests\": %d, \"failed\": %d, \"error\": \"%s\"}",
+                     "\"p95_ms\": %.3f, \"p99_ms\": %.3f, \"requests\": %d, \"refused\": %d, \"failed\": %d, "
+                     "\"error\": \"%s\"}",
                      width, rate, rate * static_cast<double>(options_.rows), at(0.5), at(0.95), at(0.99),
-                     latencies.size(), failed_.load(), error_)
+                     latencies.size(), refused_.load(), failed_.load(), error_)
               << std::endl;
   }
 
@@ -127,6 +128,7 @@ class Round {
       ++open_;
     }
     slot->context = std::make_unique<grpc::ClientContext>();
+    if (!options_.token.empty()) slot->context->AddMetadata("authorization", "Bearer " + options_.token);
     slot->asked = Now();
     slot->stub->async()->ModelInfer(slot->context.get(), &slot->request, &slot->response,
                                     [this, slot](const grpc::Status& status) { OnAnswer(slot, status); });
@@ -135,6 +137,8 @@ class Round {
   void OnAnswer(Slot* slot, const grpc::Status& status) {
     if (status.ok()) {
       slot->latencies.push_back(Now() - slot->asked);
+    } else if (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) {
+      refused_.fetch_add(1);
     } else if (failed_.fetch_add(1) == 0) {
       MutexLock lock(&mutex_);
       error_ = status.error_message();
@@ -148,7 +152,7 @@ class Round {
   const Options& options_;
   std::vector<Slot> slots_;
   double began_ = 0, ends_ = 0;
-  std::atomic<int64_t> asked_{0}, failed_{0};
+  std::atomic<int64_t> asked_{0}, refused_{0}, failed_{0};
   Mutex mutex_;
   CondVar closed_;
   int open_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
@@ -182,6 +186,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", chainfleet::kVersion);
   app.add_option("--address", options.address, "HOST:PORT of the server");
   app.add_option("--job", options.job, "Job id")->required();
+  app.add_option("--token", options.token, "Token of the tenant");
   app.add_option("--inputs", options.inputs, "File of rows: values of the datatype, little-endian")
       ->required()
       ->check(CLI::ExistingFile);

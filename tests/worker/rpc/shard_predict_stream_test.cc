@@ -41,10 +41,20 @@ class FakeService final : public v1::WorkerService::Service {
   Mailbox<std::optional<v1::ShardOrder>> orders;
 };
 
+class InstantRun final : public PredictionRun {
+ public:
+  explicit InstantRun(std::vector<PartialPrediction> partials) : partials_(std::move(partials)) {}
+  absl::StatusOr<bool> Advance(const Pause&) override { return true; }
+  std::vector<PartialPrediction> Take() override { return std::move(partials_); }
+
+ private:
+  std::vector<PartialPrediction> partials_;
+};
+
 class WidePredictor final : public Predictor {
  public:
-  absl::StatusOr<std::vector<PartialPrediction>> Predict(std::vector<DrawStack> stacks, const InputTensor& inputs, bool,
-                                                         std::shared_ptr<DeviceRows>*) override {
+  absl::StatusOr<std::unique_ptr<PredictionRun>> Start(std::vector<DrawStack> stacks, const InputTensor& inputs, bool,
+                                                       std::shared_ptr<DeviceRows>*) override {
     if (inputs.shape.empty()) return WithReason(absl::InvalidArgumentError("no shape"), "INVALID_FIELD");
     std::vector<PartialPrediction> partials(stacks.size());
     for (size_t i = 0; i < stacks.size(); ++i) {
@@ -52,7 +62,7 @@ class WidePredictor final : public Predictor {
       partials[i].num_rows = inputs.shape[0];
       partials[i].numbers().sum_wm.assign(static_cast<size_t>(inputs.shape[0]), 0.5);
     }
-    return partials;
+    return std::make_unique<InstantRun>(std::move(partials));
   }
   absl::Status AddGradients(const std::vector<DrawStack>&, const InputTensor&,
                             std::vector<PartialPrediction>*) const override {

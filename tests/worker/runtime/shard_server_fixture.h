@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -33,35 +34,40 @@ class ThreePartFlatness final : public FlatnessRun {
   int parts_ = 0;
 };
 
-// Takes a millisecond for each of kDraws draws.
+// Takes a millisecond for each of kDraws draws, or `draw` for each of `draws`.
 class SlowRun final : public PredictionRun {
  public:
   static constexpr int kDraws = 24;
-  SlowRun(std::vector<PartialPrediction> partials, FakeClock* clock) : partials_(std::move(partials)), clock_(clock) {}
+  explicit SlowRun(std::vector<PartialPrediction> partials, FakeClock* clock, int draws = kDraws,
+                   absl::Duration draw = absl::Milliseconds(1))
+      : partials_(std::move(partials)), clock_(clock), left_(draws), draw_(draw) {}
   absl::StatusOr<bool> Advance(const Pause& pause) override {
-    for (bool paused = false; draws_ < kDraws && !paused; paused = pause()) {
-      clock_->Advance(absl::Milliseconds(1));
-      ++draws_;
+    for (bool paused = false; left_ > 0 && !paused; paused = pause()) {
+      clock_->Advance(draw_);
+      --left_;
+      if (const auto then = std::exchange(after_draw, nullptr)) then();
     }
-    return draws_ == kDraws;
+    return left_ == 0;
   }
   std::vector<PartialPrediction> Take() override { return std::move(partials_); }
+
+  inline static std::function<void()> after_draw = nullptr;  // called once, after the next draw of any run
 
  private:
   std::vector<PartialPrediction> partials_;
   FakeClock* const clock_;
-  int draws_ = 0;
+  int left_;
+  const absl::Duration draw_;
 };
 
 // The "probability" of its only row is the sum of the first coordinates, which identifies the averaged draws.
 class FakePredictor final : public Predictor {
  public:
   explicit FakePredictor(FakeClock* clock) : clock_(clock) {}
-  absl::StatusOr<std::vector<PartialPrediction>> Predict(std::vector<DrawStack> stacks, const InputTensor&,
-                                                         bool members, std::shared_ptr<DeviceRows>* kept) override {
+  absl::StatusOr<std::unique_ptr<PredictionRun>> Start(std::vector<DrawStack> stacks, const InputTensor&, bool members,
+                                                       std::shared_ptr<DeviceRows>* kept) override {
     if (members) members_asked = true;
     rows_made.push_back(Make(kept));
-    clock_->Advance(absl::Milliseconds(100));
     std::vector<PartialPrediction> partials;
     for (const DrawStack& draws : stacks) {
       ids_asked.push_back(draws.ids);
@@ -72,7 +78,7 @@ class FakePredictor final : public Predictor {
       partial.numbers().sum_wm = {0};
       for (const auto& theta : draws.theta) partial.numbers().sum_wm[0] += (*theta)[0];
     }
-    return partials;
+    return std::make_unique<SlowRun>(std::move(partials), clock_, 4, absl::Milliseconds(25));
   }
   // The first coordinates of the draws.
   absl::Status AddGradients(const std::vector<DrawStack>& stacks, const InputTensor&,
@@ -153,11 +159,13 @@ class ShardServerTest : public ::testing::Test {
     return chain;
   }
   // A request with enough rows that each chain and kind is a separate part.
-  ShardRequest Request(uint64_t id, std::vector<ChainDraws> chains, int64_t rows = ShardServer::kUnitPasses) {
+  ShardRequest Request(uint64_t id, std::vector<ChainDraws> chains, int64_t rows = ShardServer::kUnitPasses,
+                       const std::string& tenant = "") {
     ShardRequest request;
     request.shard_id = id;
     auto plan = std::make_shared<PredictPlan>();
     plan->job = "job-a";
+    plan->tenant = tenant;
     request.plan = plan;
     request.chains = std::move(chains);
     request.kinds = {DrawKind::kTheta, DrawKind::kThetaA};

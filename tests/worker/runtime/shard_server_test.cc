@@ -353,6 +353,46 @@ TEST_F(ShardServerTest, AnEvaluationGetsAPartBetweenPredictionsHoweverManyThereA
   EXPECT_THAT(Served(), Contains(1u));
 }
 
+TEST_F(ShardServerTest, AnotherTenantsFewRowsOvertakeManyThatRun) {
+  Submit(Request(1, {Chain(0), Chain(1)}, ShardServer::kUnitPasses, "loud"));
+  Submit(Request(2, {Chain(0)}, ShardServer::kUnitPasses, "loud"));
+  executor_.RunUntilIdle();
+  SlowRun::after_draw = [this] {
+    Submit(Request(3, {Chain(2)}, 1, "quiet"));
+    executor_.RunUntilIdle();
+  };
+  const absl::Duration began = clock_.Monotonic();
+  EXPECT_TRUE(shards_.ServeOne());
+  EXPECT_EQ(clock_.Monotonic() - began, absl::Milliseconds(25)) << "pauses after the draw it is at";
+  EXPECT_TRUE(shards_.ServeOne());
+  EXPECT_THAT(Served(), ElementsAre(3u));
+  RunAll();
+  EXPECT_THAT(Served(), ElementsAre(3u, 1u, 2u));
+  EXPECT_THAT(results_[1]->partials, SizeIs(4)) << "the paused part is not lost";
+}
+
+TEST_F(ShardServerTest, ATenantsOwnFewRowsWaitForItsManyThatRun) {
+  Submit(Request(1, {Chain(0)}, ShardServer::kUnitPasses, "loud"));
+  executor_.RunUntilIdle();
+  SlowRun::after_draw = [this] {
+    Submit(Request(2, {Chain(2)}, 1, "loud"));
+    executor_.RunUntilIdle();
+  };
+  RunAll();
+  EXPECT_THAT(Served(), ElementsAre(1u, 2u));
+}
+
+TEST_F(ShardServerTest, ATenantIsOvertakenByAsManyRowsAsItHas) {
+  Submit(Request(1, {Chain(0)}, ShardServer::kUnitPasses, "loud"));
+  executor_.RunUntilIdle();
+  SlowRun::after_draw = [this] {
+    for (uint64_t id = 2; id < 11; ++id) Submit(Request(id, {Chain(2)}, ShardServer::kUnitPasses / 8, "steady"));
+    executor_.RunUntilIdle();
+  };
+  RunAll();
+  EXPECT_THAT(Served(), ElementsAre(2u, 3u, 4u, 5u, 6u, 7u, 8u, 1u, 9u, 10u));
+}
+
 TEST_F(ShardServerTest, ACancelledFlatnessEndsAfterThePartItIsAt) {
   ShardRequest request = OfRows(Request(1, {Chain(0)}));
   request.flatness = FlatnessPlan();

@@ -91,8 +91,8 @@ class PassPredictor final : public Predictor {
   PassPredictor(std::shared_ptr<const ServedModel> model, std::unique_ptr<DrawPass> pass)
       : model_(std::move(model)), plan_(model_->plan), pass_(std::move(pass)) {}
 
-  absl::StatusOr<std::vector<PartialPrediction>> Predict(std::vector<DrawStack> stacks, const InputTensor& inputs,
-                                                         bool members, std::shared_ptr<DeviceRows>* kept) override {
+  absl::StatusOr<std::unique_ptr<PredictionRun>> Start(std::vector<DrawStack> stacks, const InputTensor& inputs,
+                                                       bool members, std::shared_ptr<DeviceRows>* kept) override {
     const std::vector<int64_t>& shape = inputs.shape;
     if (shape.empty() ||
         !std::equal(shape.begin() + 1, shape.end(), plan_->input_shape.begin(), plan_->input_shape.end())) {
@@ -106,7 +106,7 @@ class PassPredictor final : public Predictor {
       return absl::InvalidArgumentError(absl::StrCat("inputs: [", absl::StrJoin(shape, ", "), "] of ", item,
                                                      "-byte values takes ", size, " bytes, got ", inputs.bytes.size()));
     }
-    return RunToItsEnd(Start(std::move(stacks), {inputs.type, inputs.bytes, 0, shape[0], {}, {}}, members, kept));
+    return StartPass(std::move(stacks), {inputs.type, inputs.bytes, 0, shape[0], {}, {}}, members, kept);
   }
 
   absl::Status AddGradients(const std::vector<DrawStack>& stacks, const InputTensor& inputs,
@@ -131,7 +131,7 @@ class PassPredictor final : public Predictor {
       CHAINFLEET_ASSIGN_OR_RETURN(asked.corrupter, Corrupter::Create(*corruption, description.input_shape));
     }
     if (per_draw_scores) asked.targets = data.TargetNumbers();
-    return Start(std::move(stacks), std::move(asked), members, kept);
+    return StartPass(std::move(stacks), std::move(asked), members, kept);
   }
 
   absl::StatusOr<std::unique_ptr<FlatnessRun>> StartFlatness(const FlatnessPlan& plan, const DrawStack& theta,
@@ -142,8 +142,8 @@ class PassPredictor final : public Predictor {
   }
 
  private:
-  absl::StatusOr<std::unique_ptr<PredictionRun>> Start(std::vector<DrawStack> stacks, AskedRows asked, bool members,
-                                                       std::shared_ptr<DeviceRows>* kept) const {
+  absl::StatusOr<std::unique_ptr<PredictionRun>> StartPass(std::vector<DrawStack> stacks, AskedRows asked, bool members,
+                                                           std::shared_ptr<DeviceRows>* kept) const {
     for (const DrawStack& draws : stacks) CHAINFLEET_RETURN_IF_ERROR(model_->CheckDraws(draws));
     return CatchTorch("the sums of a prediction", [&]() -> absl::StatusOr<std::unique_ptr<PredictionRun>> {
       return std::make_unique<PassRun>(model_, pass_, std::move(stacks), std::move(asked), members, kept);
@@ -159,6 +159,12 @@ class PassPredictor final : public Predictor {
 
 std::unique_ptr<Predictor> MakePredictor(std::shared_ptr<const ServedModel> model, std::unique_ptr<DrawPass> pass) {
   return std::make_unique<PassPredictor>(std::move(model), std::move(pass));
+}
+
+absl::StatusOr<std::vector<PartialPrediction>> Predictor::Predict(std::vector<DrawStack> stacks,
+                                                                  const InputTensor& inputs, bool members,
+                                                                  std::shared_ptr<DeviceRows>* kept) {
+  return RunToItsEnd(Start(std::move(stacks), inputs, members, kept));
 }
 
 absl::StatusOr<std::vector<PartialPrediction>> Predictor::PredictRows(std::vector<DrawStack> stacks,

@@ -43,9 +43,12 @@ class Predictor {
   // Draws of a stack are added in runs: the newest one, then the next 2, the next 4, ...; each run is summed separately
   // and then added to the runs before it. The sums over the newest 1, 3, 7, ... draws and those of the following ones
   // therefore add up to the sums of one call over all of them, in the same order.
-  virtual absl::StatusOr<std::vector<PartialPrediction>> Predict(std::vector<DrawStack> stacks,
-                                                                 const InputTensor& inputs, bool members = false,
-                                                                 std::shared_ptr<DeviceRows>* kept = nullptr) = 0;
+  absl::StatusOr<std::vector<PartialPrediction>> Predict(std::vector<DrawStack> stacks, const InputTensor& inputs,
+                                                         bool members = false,
+                                                         std::shared_ptr<DeviceRows>* kept = nullptr);
+  // Starts Predict. `inputs` and `kept` outlive the run.
+  virtual absl::StatusOr<std::unique_ptr<PredictionRun>> Start(std::vector<DrawStack> stacks, const InputTensor& inputs,
+                                                               bool members, std::shared_ptr<DeviceRows>* kept) = 0;
 
   // Adds the gradients of the predictions by the inputs to `sums`, which Predict returned for these arguments; to its
   // members, too. Runs on the CPU. INVALID_ARGUMENT: the outputs cannot be differentiated by the inputs.

@@ -302,7 +302,7 @@ TEST(Batcher, ExpiredAndCancelledRequestsLeaveRoomWhileTheBatchesHang) {
   for (Answer& answer : expiring) world.Ask(Rows({1}), &answer, absl::Seconds(1));
   Answer refused;
   world.Ask(Rows({2}), &refused);
-  world.executor.RunUntilIdle();
+  world.executor.RunFor(Batcher::kRefusalDelay);
   ASSERT_TRUE(refused);
   EXPECT_EQ(ReasonOf(refused->status()), "QUEUE_FULL");
   world.executor.RunFor(absl::Seconds(1));
@@ -410,7 +410,7 @@ TEST(Batcher, RefusesInputsOfMoreBytesThanItMayHold) {
   world.Ask(Rows({1, 2}), &answers[0], absl::Seconds(1));
   world.Ask(Rows({1, 2}), &answers[1]);
   world.Ask(Rows({1}), &answers[2], absl::Seconds(1));
-  world.executor.RunUntilIdle();
+  world.executor.RunFor(Batcher::kRefusalDelay);
   ASSERT_TRUE(answers[1] && !answers[0] && !answers[2]);
   EXPECT_EQ(ReasonOf(answers[1]->status()), "QUEUE_FULL");
   world.executor.RunFor(absl::Seconds(2));
@@ -444,6 +444,8 @@ TEST(Batcher, RefusesMoreThanMayWait) {
   std::vector<Answer> answers(6);
   for (Answer& answer : answers) world.Ask(Rows({1}), &answer);
   world.executor.RunUntilIdle();
+  EXPECT_FALSE(answers[5]) << "a client that repeats at once is slowed down";
+  world.executor.RunFor(Batcher::kRefusalDelay);
   ASSERT_TRUE(answers[5]) << "two under way, three wait";
   EXPECT_EQ(answers[5]->status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(ReasonOf(answers[5]->status()), "QUEUE_FULL");
@@ -455,13 +457,13 @@ TEST(Batcher, EachTenantHasItsShareOfThePlacesThatWait) {
   world.port.workers = {{"a", Mood::kHangs}};
   std::vector<Answer> flood(7), quiet(5);
   for (Answer& answer : flood) world.AskAs("flood", 1, &answer);
-  world.executor.RunUntilIdle();
+  world.executor.RunFor(Batcher::kRefusalDelay);
   EXPECT_FALSE(flood[5]) << "two under way, four wait";
   ASSERT_TRUE(flood[6]);
   EXPECT_EQ(ReasonOf(flood[6]->status()), "QUEUE_FULL");
   EXPECT_THAT(std::string(flood[6]->status().message()), ::testing::HasSubstr("4 of tenant flood"));
   for (Answer& answer : quiet) world.AskAs("quiet", 1, &answer);
-  world.executor.RunUntilIdle();
+  world.executor.RunFor(Batcher::kRefusalDelay);
   EXPECT_FALSE(quiet[3]) << "two under way, two wait: half of the places";
   ASSERT_TRUE(quiet[4]);
   EXPECT_EQ(ReasonOf(quiet[4]->status()), "QUEUE_FULL");

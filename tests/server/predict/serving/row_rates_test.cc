@@ -54,7 +54,7 @@ TEST(RowRates, RowsThatTheQueueRefusesDoNotCount) {
   for (int i = 0; i < 6; ++i) {
     batcher.Predict({.draws = {.job = "job"}, .tenant = "a"}, row, absl::Seconds(60), PredictPriority::kNormal,
                     [&refused](const absl::StatusOr<Prediction>& answer) { refused.push_back(answer.status()); });
-    executor.RunUntilIdle();
+    executor.RunFor(Batcher::kRefusalDelay);
   }
   ASSERT_EQ(refused.size(), 3u) << "two under way, one waits";
   for (const absl::Status& status : refused) {

@@ -31,14 +31,19 @@ using Mood = testing::FakeShardPort::Mood;
 struct World {
   explicit World(const std::map<std::string, Mood>& workers) { port.workers = workers; }
 
-  uint64_t Submit(const std::string& preferred = "", int64_t first_row = 0,
-                  absl::Duration time = absl::InfiniteDuration(), PredictPriority priority = PredictPriority::kNormal) {
+  ShardRequest RequestOf(const std::string& tenant) const {
     ShardRequest request;
-    request.plan = catalog.pinned.plan;
+    auto plan = std::make_shared<PredictPlan>(*catalog.pinned.plan);
+    plan->tenant = tenant;
+    request.plan = plan;
     request.chains = catalog.pinned.chains;
     request.kinds = {DrawKind::kTheta};
     request.inputs = testing::NumberedRows(1);
-    return Submit(std::move(request), preferred, first_row, time, priority);
+    return request;
+  }
+  uint64_t Submit(const std::string& preferred = "", int64_t first_row = 0,
+                  absl::Duration time = absl::InfiniteDuration(), PredictPriority priority = PredictPriority::kNormal) {
+    return Submit(RequestOf(catalog.pinned.plan->tenant), preferred, first_row, time, priority);
   }
   uint64_t SubmitEvaluation(int64_t first_row = 0) {
     ShardRequest request;
@@ -164,34 +169,36 @@ TEST(ShardQueue, TheMostUrgentOfThoseThatWaitIsSentFirstThenTheOldest) {
 TEST(ShardQueue, TenantsTakeTurns) {
   World world({{"a", Mood::kHangs}});
   const auto submit = [&](const std::string& tenant, int64_t first_row) {
-    ShardRequest request;
-    auto plan = std::make_shared<PredictPlan>(*world.catalog.pinned.plan);
-    plan->tenant = tenant;
-    request.plan = plan;
-    request.chains = world.catalog.pinned.chains;
-    request.kinds = {DrawKind::kTheta};
-    request.inputs = testing::NumberedRows(1);
-    world.Submit(std::move(request), "", first_row, absl::InfiniteDuration());
+    world.Submit(world.RequestOf(tenant), "", first_row, absl::InfiniteDuration());
   };
   for (int i = 0; i < limits::kMaxShardsInFlightPerWorker; ++i) submit("flood", -1);
   for (const int64_t row : {0, 1, 2, 3}) submit("flood", row);
   for (const int64_t row : {10, 11}) submit("quiet", row);
+  EXPECT_THAT(world.port.sent, SizeIs(limits::kMaxShardsInFlightPerWorker + 1))
+      << "10 has a place although all are taken";
   for (int i = 0; i < limits::kMaxShardsInFlightPerWorker; ++i) world.AnswerOldest();
   world.done.clear();
   for (int i = 0; i < 6; ++i) world.AnswerOldest();
-  EXPECT_THAT(world.done, ElementsAre(0, 10, 1, 11, 2, 3));
+  EXPECT_THAT(world.done, ElementsAre(10, 0, 11, 1, 2, 3));
+}
+
+TEST(ShardQueue, ATenantWhoseShardIsOvertakenMakesNoWorkerSlow) {
+  World world({{"a", Mood::kHangs}, {"b", Mood::kHangs}});
+  const absl::Duration time = absl::Milliseconds(1500);
+  world.Submit(world.RequestOf("long"), "a", 0, time);
+  for (int i = 1; i < 5; ++i) {
+    world.Submit(world.RequestOf("quiet"), "a", i, time);
+    world.executor.RunFor(absl::Milliseconds(200));
+    world.port.AnswerNewest();
+    world.executor.RunUntilIdle();
+  }
+  EXPECT_THAT(world.Receivers(), Each("a"));
 }
 
 TEST(ShardQueue, AWorkerOfATenantGetsNoShardOfAnother) {
   World world({{"own", Mood::kAnswers}});
   world.port.tenant_of["own"] = "vision";
-  ShardRequest request;
-  auto plan = std::make_shared<PredictPlan>(*world.catalog.pinned.plan);
-  plan->tenant = "speech";
-  request.plan = plan;
-  request.chains = world.catalog.pinned.chains;
-  request.kinds = {DrawKind::kTheta};
-  request.inputs = testing::NumberedRows(1);
+  const ShardRequest request = world.RequestOf("speech");
   world.Submit(request, "own", 0, absl::InfiniteDuration());
   ASSERT_THAT(world.results, SizeIs(1));
   EXPECT_EQ(ReasonOf(world.results[0].status()), "NO_SERVING_WORKER");

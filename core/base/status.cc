@@ -44,6 +44,10 @@ absl::Status WithBound(absl::Status status, const std::string& bound) {
 
 std::string BoundOf(const absl::Status& status) { return PayloadOf(status, kBoundUrl); }
 
+absl::Status BoundReached(const std::string& bound, const std::string& message, const std::string& reason) {
+  return WithBound(WithReason(absl::ResourceExhaustedError(message), reason), bound);
+}
+
 absl::Status WithRetryAfter(absl::Status status, absl::Duration delay) {
   status.SetPayload(kRetryUrl, absl::Cord(absl::FormatDuration(delay)));
   return status;

@@ -36,6 +36,9 @@ std::string ReasonOrCode(const absl::Status& status);
 absl::Status WithBound(absl::Status status, const std::string& bound);
 std::string BoundOf(const absl::Status& status);
 
+// RESOURCE_EXHAUSTED / `reason` with the name of the bound. docs/reference/errors.md lists the names.
+absl::Status BoundReached(const std::string& bound, const std::string& message, const std::string& reason);
+
 // Attaches the least time until the next attempt, or returns it: the attached time, else a second for reasons that pass
 // without anybody's help, else zero (unknown).
 absl::Status WithRetryAfter(absl::Status status, absl::Duration delay);

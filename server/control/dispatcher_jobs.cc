@@ -204,8 +204,9 @@ Dispatcher::WatchTicket Dispatcher::WatchJob(const std::string& id, uint64_t see
   if (job->version > seen) return answer(Watched{core->ViewOf(*job), job->version});
   auto& watchers = core->watchers[job->row.id];
   if (watchers.size() >= kMaxWatchersPerJob) {
-    return answer(
-        absl::ResourceExhaustedError(absl::StrCat("job ", id, " is watched by ", watchers.size(), " callers already")));
+    return answer(BoundReached("job_watchers",
+                               absl::StrCat("job ", id, " is watched by ", watchers.size(), " callers already"),
+                               "QUEUE_FULL"));
   }
   watchers.emplace(++core->watches_made, std::move(changed));
   return {job->row.id, core->watches_made};

@@ -356,8 +356,8 @@ void Dispatcher::Core::Commit(ProgressCommit commit, const absl::Status& content
   if (chain->in_flight) {
     auto& queue = waiting[id];
     if (queue.size() >= kMaxWaitingCommits) {
-      return Say<CommitReply>(
-          done, WithReason(absl::ResourceExhaustedError("too many commits of one chain wait"), "OVERLOADED"));
+      return Say<CommitReply>(done,
+                              BoundReached("waiting_commits", "too many commits of one chain wait", "OVERLOADED"));
     }
     queue.push_back([this, commit = std::move(commit), content, done] { Commit(commit, content, done); });
     return;

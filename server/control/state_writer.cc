@@ -51,9 +51,10 @@ struct StateWriter::State : std::enable_shared_from_this<State> {
     MutexLock lock(&mutex);
     if (!loss.ok()) return loss;
     if (queue.size() >= static_cast<size_t>(limits::kStateWriterQueue)) {
-      return WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                            limits::kStateWriterQueue, " changes wait for the state store: repeat with backoff")),
-                        "OVERLOADED");
+      return BoundReached(
+          "waiting_changes",
+          absl::StrCat(limits::kStateWriterQueue, " changes wait for the state store: repeat with backoff"),
+          "OVERLOADED");
     }
     queue.emplace_back(std::move(change), std::move(done));
     if (!std::exchange(scheduled, true)) executor->Schedule([self = shared_from_this()] { self->Drain(); });

@@ -12,12 +12,11 @@ namespace {
 absl::Status CheckLimit(const std::string& tenant, const char* what, int64_t has, int64_t more, int64_t limit,
                         const std::string& bound) {
   if (more == 0 || has <= limit - more) return absl::OkStatus();
-  return WithBound(WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                                  "tenant ", tenant, " has ", has, " of ", limit, " ", what, " and asks for ", more,
-                                  " more: delete what nobody needs, or ask an operator to raise --",
-                                  absl::StrReplaceAll(bound, {{"_", "-"}}))),
-                              "TENANT_LIMIT"),
-                   bound);
+  return BoundReached(bound,
+                      absl::StrCat("tenant ", tenant, " has ", has, " of ", limit, " ", what, " and asks for ", more,
+                                   " more: delete what nobody needs, or ask an operator to raise --",
+                                   absl::StrReplaceAll(bound, {{"_", "-"}})),
+                      "TENANT_LIMIT");
 }
 
 }  // namespace

@@ -64,16 +64,17 @@ WebReply BodyTooLarge() {
 }
 
 absl::Status NoRoom() {
-  return WithReason(
-      absl::ResourceExhaustedError("the requests and replies of the HTTP port leave no room for this one: retry with "
-                                   "backoff, and read the replies that were asked for"),
-      "QUEUE_FULL");
+  return BoundReached("http_bytes",
+                      "the requests and replies of the HTTP port leave no room for this one: retry with backoff, and "
+                      "read the replies that were asked for",
+                      "QUEUE_FULL");
 }
 
 WebReply ErrorReply(const absl::Status& status, const std::string& request_id) {
   Json body = {{"error", Cut(std::string(status.message()))},
                {"code", absl::StatusCodeToString(status.code())},
                {"reason", ReasonOrCode(status)}};
+  if (const std::string bound = BoundOf(status); !bound.empty()) body["bound"] = bound;
   for (const FieldViolation& field : FieldViolationsOf(status)) {
     body["fields"].push_back({{"field", field.path}, {"description", field.message}});
   }

@@ -62,11 +62,11 @@ absl::Status ObjectChecks::Schedule(std::function<bool()> wanted, std::function<
     MutexLock lock(&queue_->mutex);
     if (queue_->waiting.size() >= queue_->most_waiting) unwanted = queue_->TakeUnwanted();
     if (queue_->waiting.size() >= queue_->most_waiting) {
-      return WithReason(
-          absl::ResourceExhaustedError(absl::StrCat(queue_->most_waiting,
-                                                    " commits wait already until their objects are looked "
-                                                    "for: repeat with backoff, nothing is lost")),
-          "QUEUE_FULL");
+      return BoundReached("object_checks",
+                          absl::StrCat(queue_->most_waiting,
+                                       " commits wait already until their objects are looked for: repeat with backoff, "
+                                       "nothing is lost"),
+                          "QUEUE_FULL");
     }
     queue_->waiting.push_back({std::move(wanted), std::move(check)});
     if (queue_->free_turns == 0) return absl::OkStatus();

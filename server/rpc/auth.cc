@@ -281,12 +281,10 @@ absl::StatusOr<Principal> Authenticator::CallerOf(const grpc::CallbackServerCont
   if (method == metadata.end()) return Authorize("", metadata);
   absl::StatusOr<Principal> caller = Authorize({method->second.data(), method->second.size()}, metadata);
   if (!caller.ok() || metadata.count(kOverQuotaHeader) == 0) return caller;
-  const absl::Status refused = WithReason(
-      absl::ResourceExhaustedError(absl::StrCat("tenant ", caller->tenant,
-                                                " has as many calls in flight as --tenant-calls allows: try again when "
-                                                "some have ended")),
-      "TENANT_LIMIT");
-  return WithRetryAfter(WithBound(refused, "tenant_calls"), absl::Seconds(1));
+  const std::string message =
+      absl::StrCat("tenant ", caller->tenant,
+                   " has as many calls in flight as --tenant-calls allows: try again when some have ended");
+  return WithRetryAfter(BoundReached("tenant_calls", message, "TENANT_LIMIT"), absl::Seconds(1));
 }
 
 absl::StatusOr<std::string> Authenticator::TenantOf(const grpc::CallbackServerContext& context) const {

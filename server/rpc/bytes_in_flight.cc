@@ -46,10 +46,11 @@ class ReplyBound final : public grpc::experimental::Interceptor {
     if (held_ != nullptr) return;
     if (is_stream_) return call_->server_context()->TryCancel();
     hooks->ModifySendMessage(nullptr);
-    const absl::Status full = absl::ResourceExhaustedError(
-        "the server holds too many answers that clients have not read yet: read those "
-        "that this connection asked for, and retry with backoff");
-    hooks->ModifySendStatus(ToGrpc(WithBound(WithReason(full, "QUEUE_FULL"), "bytes_in_flight")));
+    hooks->ModifySendStatus(
+        ToGrpc(BoundReached("bytes_in_flight",
+                            "the server holds too many answers that clients have not read yet: read those "
+                            "that this connection asked for, and retry with backoff",
+                            "QUEUE_FULL")));
   }
 
   grpc::experimental::ServerRpcInfo* const call_;

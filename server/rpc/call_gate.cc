@@ -121,10 +121,10 @@ class Receipt final : public grpc_completion_queue_functor {
     // Twice the size: the bytes and the message that is parsed from them.
     room_ = gate_->bytes.Hold(peer_, 2 * static_cast<int64_t>(grpc_byte_buffer_length(payload_)));
     if (room_ != nullptr) return absl::OkStatus();
-    const absl::Status full = absl::ResourceExhaustedError(
-        "the requests and answers in flight leave no room for this request: retry with "
-        "backoff, and read the answers that this connection asked for");
-    return WithBound(WithReason(full, "QUEUE_FULL"), "bytes_in_flight");
+    return BoundReached("bytes_in_flight",
+                        "the requests and answers in flight leave no room for this request: retry with "
+                        "backoff, and read the answers that this connection asked for",
+                        "QUEUE_FULL");
   }
 
   // Continues as gRPC does with a request that it has read itself.

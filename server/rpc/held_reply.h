@@ -24,13 +24,13 @@ inline absl::StatusOr<std::shared_ptr<const void>> HoldReply(const google::proto
   auto share = std::make_shared<ByteShare>(budget);
   const int64_t bytes = 2 * static_cast<int64_t>(reply.ByteSizeLong());
   if (share->Add(bytes)) return share;
-  return WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                        "this answer takes ", bytes,
-                        " bytes of the server's memory, and those that clients have "
-                        "not read yet hold too much of the ",
-                        budget.max_bytes() / limits::kMiB,
-                        " MiB that all have: retry with backoff, and read the answers that were asked for")),
-                    "QUEUE_FULL");
+  return BoundReached("prediction_reply_bytes",
+                      absl::StrCat("this answer takes ", bytes,
+                                   " bytes of the server's memory, and those that clients have "
+                                   "not read yet hold too much of the ",
+                                   budget.max_bytes() / limits::kMiB,
+                                   " MiB that all have: retry with backoff, and read the answers that were asked for"),
+                      "QUEUE_FULL");
 }
 
 // Ends the call with `reply`, which is held until the client has read it. Fails the call if there is no room.

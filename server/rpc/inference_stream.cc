@@ -18,9 +18,10 @@ using Request = inference::ModelInferRequest;
 using Response = inference::ModelStreamInferResponse;
 
 absl::Status NoRoom(const char* what) {
-  const absl::Status full = absl::ResourceExhaustedError(absl::StrCat(
-      "the requests and answers in flight leave no room for ", what, ": retry with backoff, and read the answers"));
-  return WithBound(WithReason(full, "QUEUE_FULL"), "bytes_in_flight");
+  return BoundReached("bytes_in_flight",
+                      absl::StrCat("the requests and answers in flight leave no room for ", what,
+                                   ": retry with backoff, and read the answers"),
+                      "QUEUE_FULL");
 }
 
 }  // namespace
@@ -217,11 +218,11 @@ InferenceStreams::Reactor* InferenceStreams::Open(const grpc::CallbackServerCont
     if (sessions_.size() < limits::kInferenceStreams) {
       sessions_.push_back(session);
     } else {
-      admitted = WithReason(absl::ResourceExhaustedError(
-                                absl::StrCat("the server has ", limits::kInferenceStreams,
-                                             " streams of inference already: use one stream for more requests, or "
-                                             "ModelInfer")),
-                            "QUEUE_FULL");
+      admitted = BoundReached("inference_streams",
+                              absl::StrCat("the server has ", limits::kInferenceStreams,
+                                           " streams of inference already: use one stream for more requests, or "
+                                           "ModelInfer"),
+                              "QUEUE_FULL");
     }
   }
   admitted.ok() ? session->ReadNext() : session->End(admitted);

@@ -69,11 +69,11 @@ void ReceivingCalls::KeepToBudget(absl::Duration now, std::vector<Cancelled>* ca
   for (const Candidate& candidate : candidates) {
     if (total <= budget_) return;
     total -= candidate.freed;
-    cancelled->push_back(Drop(
-        candidate.call,
-        WithReason(absl::ResourceExhaustedError("the server receives too many requests at a time, and this connection "
-                                                "holds the most of them: retry with backoff"),
-                   "QUEUE_FULL")));
+    cancelled->push_back(
+        Drop(candidate.call, BoundReached("receiving_bytes",
+                                          "the server receives too many requests at a time, and this connection "
+                                          "holds the most of them: retry with backoff",
+                                          "QUEUE_FULL")));
   }
 }
 

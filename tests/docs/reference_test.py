@@ -65,6 +65,11 @@ class Reasons(unittest.TestCase):
         self.assertEqual(sorted(set(listed) - set(reasons.of_sources())), [])
         self.assertGreater(len(listed), 40)
 
+    def test_the_page_lists_every_bound_that_errors_name_and_no_other(self):
+        listed = reasons.bounds_of_page(job_file.read("docs/reference/errors.md"))
+        self.assertEqual(listed, sorted(reasons.bounds_of_sources()))
+        self.assertGreater(len(listed), 20)
+
 
 if __name__ == "__main__":
     unittest.main()

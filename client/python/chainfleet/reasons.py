@@ -347,7 +347,8 @@ class PortTaken(ChainfleetError):
 
 class QueueFull(ChainfleetError):
     """A bound on memory or on waiting work is reached: requests that arrive, answers that clients have not read,
-    predictions, shards, commits whose objects are checked, or evaluations (8 run, 64 wait).
+    streams of inference, callers that watch a job, predictions, shards, commits whose objects are checked, or
+    evaluations (8 run, 64 wait).
     """
 
     hint = "repeat with backoff; read the answers that were asked for; ask for fewer rows; start more workers"

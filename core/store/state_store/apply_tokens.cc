@@ -17,16 +17,16 @@ absl::Status TokenExists(const AccessToken& token) {
 }
 
 absl::Status TooManyTokens(int64_t count) {
-  return WithReason(
-      absl::ResourceExhaustedError(absl::StrCat("there are ", count, " tokens, with expired ones: revoke some first")),
-      "TOO_MANY_TOKENS");
+  return BoundReached("tokens", absl::StrCat("there are ", count, " tokens, with expired ones: revoke some first"),
+                      "TOO_MANY_TOKENS");
 }
 
 absl::Status UsedUp(const AccessToken& token) {
-  return WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                        "token ", TokenId(token.sha256), " was made for ", token.max_uses,
-                        " joins of workers, and all were made: an admin makes another by `chainfleet token create`")),
-                    "TOKEN_USED_UP");
+  return BoundReached(
+      "token_uses",
+      absl::StrCat("token ", TokenId(token.sha256), " was made for ", token.max_uses,
+                   " joins of workers, and all were made: an admin makes another by `chainfleet token create`"),
+      "TOKEN_USED_UP");
 }
 
 }  // namespace

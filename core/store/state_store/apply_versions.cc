@@ -120,9 +120,8 @@ absl::StatusOr<ApplyResult> ApplyToVersions(const change::SetAlias& c, StateRows
   CHAINFLEET_ASSIGN_OR_RETURN(const auto before, rows->FindAlias(alias.tenant, alias.name));
   CHAINFLEET_ASSIGN_OR_RETURN(const int64_t count, rows->CountAliases(alias.tenant));
   if (!before && count >= limits::kMaxAliases) {
-    return Refused(WithReason(
-        absl::ResourceExhaustedError(absl::StrCat("there are ", count, " aliases already: delete one first")),
-        "TOO_MANY_ALIASES"));
+    return Refused(BoundReached(
+        "tenant_aliases", absl::StrCat("there are ", count, " aliases already: delete one first"), "TOO_MANY_ALIASES"));
   }
   CHAINFLEET_RETURN_IF_ERROR(rows->PutAlias(alias));
   return result;

@@ -48,11 +48,11 @@ absl::Status CheckEvaluationBytes(int64_t bytes, int64_t max_bytes) {
 
 absl::Status HoldEvaluationBytes(int64_t bytes, ByteShare* share) {
   if (share->Add(bytes)) return absl::OkStatus();
-  return WithReason(absl::ResourceExhaustedError(
-                        absl::StrCat("to score these rows takes ", MiB(bytes),
-                                     " MiB of the server's memory, and other evaluations that run hold too "
-                                     "much of what all have: retry when one has ended, or evaluate fewer rows")),
-                    "QUEUE_FULL");
+  return BoundReached("evaluation_bytes",
+                      absl::StrCat("to score these rows takes ", MiB(bytes),
+                                   " MiB of the server's memory, and other evaluations that run hold too "
+                                   "much of what all have: retry when one has ended, or evaluate fewer rows"),
+                      "QUEUE_FULL");
 }
 
 }  // namespace chainfleet

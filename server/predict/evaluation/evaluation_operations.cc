@@ -21,10 +21,10 @@ bool MayPass(const absl::Status& status) {
 }
 
 absl::Status QueueFull() {
-  return WithReason(absl::ResourceExhaustedError(
-                        absl::StrCat(limits::kRunningEvaluations, " evaluations run and ", limits::kWaitingEvaluations,
-                                     " wait already: start this one again when one of them has ended, or cancel one")),
-                    "QUEUE_FULL");
+  return BoundReached("waiting_evaluations",
+                      absl::StrCat(limits::kRunningEvaluations, " evaluations run and ", limits::kWaitingEvaluations,
+                                   " wait already: start this one again when one of them has ended, or cancel one"),
+                      "QUEUE_FULL");
 }
 
 }  // namespace

@@ -391,10 +391,10 @@ std::function<void()> Batcher::Predict(PredictQuery query, std::shared_ptr<const
     state->strand.ScheduleAfter(kRefusalDelay, [done, refused = answer.status()] { done(refused); });
   };
   if (taken.ok() && (inputs = state_->Hold(std::move(inputs))) == nullptr) {
-    taken =
-        WithReason(absl::ResourceExhaustedError(absl::StrCat("the inputs of predictions under way would take over ",
-                                                             state_->limits.max_bytes, " bytes: retry with backoff")),
-                   "QUEUE_FULL");
+    taken = BoundReached("prediction_input_bytes",
+                         absl::StrCat("the inputs of predictions under way would take over ", state_->limits.max_bytes,
+                                      " bytes: retry with backoff"),
+                         "QUEUE_FULL");
   }
   if (!taken.ok()) {
     state_->strand.Schedule([done = std::move(done), taken] { done(taken); });

@@ -85,10 +85,10 @@ class PredictCall final : public PinnedCall<Prediction> {
   // Reserves memory that the call keeps until it ends.
   absl::Status Hold(int64_t bytes) {
     if (held_.Add(bytes)) return absl::OkStatus();
-    return WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                          "running predictions hold too many bytes of single-draw outputs and sums: this one needs ",
-                          bytes / limits::kMiB, " MiB more; retry with backoff, or ask for fewer rows")),
-                      "QUEUE_FULL");
+    const std::string message =
+        absl::StrCat("running predictions hold too many bytes of single-draw outputs and sums: this one needs ",
+                     bytes / limits::kMiB, " MiB more; retry with backoff, or ask for fewer rows");
+    return BoundReached("prediction_kept_bytes", message, "QUEUE_FULL");
   }
 
   int64_t num_rows() const { return inputs_->shape.front(); }

@@ -35,12 +35,10 @@ class RowRates {
       return absl::OkStatus();
     }
     const absl::Duration wait = absl::Ceil(absl::Seconds(missing / rate), absl::Milliseconds(1));
-    const absl::Status refused =
-        WithReason(absl::ResourceExhaustedError(absl::StrCat("tenant ", tenant, " may predict ", rate_,
-                                                             " rows a second (--tenant-rows-per-second): try ", rows,
-                                                             " rows again in ", absl::FormatDuration(wait))),
-                   "TENANT_LIMIT");
-    return WithRetryAfter(WithBound(refused, "tenant_rows_per_second"), wait);
+    const std::string message =
+        absl::StrCat("tenant ", tenant, " may predict ", rate_, " rows a second (--tenant-rows-per-second): try ", rows,
+                     " rows again in ", absl::FormatDuration(wait));
+    return WithRetryAfter(BoundReached("tenant_rows_per_second", message, "TENANT_LIMIT"), wait);
   }
 
   // Returns the rows of a request that got no place after all.

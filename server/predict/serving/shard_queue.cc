@@ -29,8 +29,8 @@ bool IsLost(const absl::Status& status) {
 // Do not show worker, object or device details to the caller. They are in the log.
 absl::Status NoWorkerCould(const absl::Status& last) {
   if (absl::IsResourceExhausted(last)) {
-    return WithReason(absl::ResourceExhaustedError("every worker that was asked is full: retry with backoff"),
-                      ReasonOf(last));
+    const std::string message = "every worker that was asked is full: retry with backoff";
+    return WithRetryAfter(BoundReached("worker_shards", message, ReasonOf(last)), absl::Seconds(1));
   }
   return WithReason(
       absl::UnavailableError("every worker that was asked is full, went away or could not read its draws: "

@@ -24,11 +24,9 @@ class TenantPlaces {
     const int64_t own = found == of_.end() ? 0 : found->second;
     const auto tenants = static_cast<int64_t>(of_.size()) + (own == 0 ? 1 : 0);
     if (num_ < places_ || (own < places_ / tenants && num_ < 2 * places_)) return absl::OkStatus();
-    return WithBound(
-        WithReason(absl::ResourceExhaustedError(absl::StrCat(num_, " ", what, " wait already, ", own, " of tenant ",
-                                                             tenant, ": retry with backoff")),
-                   "QUEUE_FULL"),
-        bound);
+    return BoundReached(
+        bound, absl::StrCat(num_, " ", what, " wait already, ", own, " of tenant ", tenant, ": retry with backoff"),
+        "QUEUE_FULL");
   }
   void Enter(const std::string& tenant) {
     ++num_;

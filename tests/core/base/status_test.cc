@@ -31,7 +31,10 @@ TEST(Status, AnErrorWithoutAReasonHasItsCodeAsReason) {
 TEST(Status, SaysWhichBoundRefusedAndWhenToTryAgain) {
   const absl::Status full = absl::ResourceExhaustedError("full");
   EXPECT_EQ(BoundOf(full), "");
-  EXPECT_EQ(BoundOf(Annotate(WithBound(full, "tenant_calls"), "call 3")), "tenant_calls");
+  const absl::Status refused = Annotate(BoundReached("tenant_calls", "full", "TENANT_LIMIT"), "call 3");
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ReasonOf(refused), "TENANT_LIMIT");
+  EXPECT_EQ(BoundOf(refused), "tenant_calls");
   EXPECT_EQ(RetryAfterOf(WithReason(full, "TENANT_LIMIT")), absl::ZeroDuration()) << "nobody knows when";
   EXPECT_EQ(RetryAfterOf(WithReason(full, "QUEUE_FULL")), absl::Seconds(1)) << "it empties by itself";
   EXPECT_EQ(RetryAfterOf(WithRetryAfter(WithReason(full, "QUEUE_FULL"), absl::Milliseconds(2500))),

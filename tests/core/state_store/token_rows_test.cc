@@ -63,7 +63,9 @@ TEST_P(TokenRows, AreUsedAsOftenAsTheySay) {
   token.max_uses = 2;
   ASSERT_TRUE(Apply(change::AddToken{token}).status.ok());
   for (const int64_t uses : {1, 2}) EXPECT_EQ(Apply(change::UseToken{DigestOf(1)}).token->uses, uses);
-  EXPECT_EQ(ReasonOf(Apply(change::UseToken{DigestOf(1)}).status), "TOKEN_USED_UP");
+  const absl::Status refused = Apply(change::UseToken{DigestOf(1)}).status;
+  EXPECT_EQ(ReasonOf(refused), "TOKEN_USED_UP");
+  EXPECT_EQ(BoundOf(refused), "token_uses");
   EXPECT_EQ(Tokens()[0].uses, 2);
   EXPECT_TRUE(Apply(change::AddToken{token}).replayed) << "its uses do not make it another token";
   EXPECT_EQ(ReasonOf(Apply(change::UseToken{DigestOf(2)}).status), "TOKEN_NOT_FOUND");
@@ -74,7 +76,9 @@ TEST_P(TokenRows, AreBounded) {
   for (int i = 0; i < limits::kMaxTokens; ++i) changes.push_back(change::AddToken{Token(DigestOf(100 + i))});
   const auto added = store_->Apply(changes, wall_);
   ASSERT_TRUE(added.ok() && added->back().status.ok());
-  EXPECT_EQ(ReasonOf(Apply(change::AddToken{Token(DigestOf(1))}).status), "TOO_MANY_TOKENS");
+  const absl::Status refused = Apply(change::AddToken{Token(DigestOf(1))}).status;
+  EXPECT_EQ(ReasonOf(refused), "TOO_MANY_TOKENS");
+  EXPECT_EQ(BoundOf(refused), "tokens");
 }
 
 INSTANTIATE_TEST_SUITE_P(AllStores, TokenRows, testing::ValuesIn(StoreKinds()), StoreKindName);

@@ -182,7 +182,9 @@ TEST_P(VersionChanges, AliasesOfATenantAreBounded) {
     changes.push_back(change::SetAlias{{kDefaultTenant, "a" + std::to_string(i), "job-aaaaaa", 1}});
   }
   ASSERT_TRUE(store_->Apply(changes, wall_)->back().status.ok());
-  EXPECT_EQ(ReasonOf(SetAlias("one-more", "job-aaaaaa", 1)), "TOO_MANY_ALIASES");
+  const absl::Status refused = SetAlias("one-more", "job-aaaaaa", 1);
+  EXPECT_EQ(ReasonOf(refused), "TOO_MANY_ALIASES");
+  EXPECT_EQ(BoundOf(refused), "tenant_aliases");
   EXPECT_TRUE(SetAlias("a7", "job-aaaaaa", 1).ok()) << "it is there already";
   EXPECT_TRUE(SetAlias("one-more", "job-aaaaaa", 1, "other").ok());
 }

@@ -243,7 +243,8 @@ TEST_F(DispatcherJobs, WatcherThatLeftMakesRoomForAnother) {
   for (int i = 1; i < 1024; ++i) tickets.push_back(dispatcher_->WatchJob(id, 1000, [](const auto&) {}));
   dispatcher_->WatchJob(id, 1000, refused.reply());
   executor_.RunUntilIdle();
-  EXPECT_TRUE(absl::IsResourceExhausted(refused.get().status()));
+  EXPECT_EQ(ReasonOf(refused.get().status()), "QUEUE_FULL");
+  EXPECT_EQ(BoundOf(refused.get().status()), "job_watchers");
   dispatcher_->Unwatch(tickets.front());
   dispatcher_->Unwatch(tickets.front());
   dispatcher_->WatchJob(id, 1000, next.reply());

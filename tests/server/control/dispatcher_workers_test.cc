@@ -275,6 +275,17 @@ TEST_F(DispatcherWorkers, ChainOfAnotherEpochOrStoreIsFenced) {
   EXPECT_THAT(worker.stops, ElementsAre(Pair(chain, StopOrder::How::kFenced)));
 }
 
+TEST_F(DispatcherWorkers, CommitsThatWaitForTheFirstOneOfTheirChainAreBounded) {
+  FakeWorker worker("w1");
+  const ProgressCommit commit = worker.Made(worker.NextCommit(LeaseOne(&worker)));
+  for (int i = 0; i < 1 + 64; ++i) dispatcher_->CommitProgress(commit, [](const auto&) {});
+  Answer<CommitReply> refused;
+  dispatcher_->CommitProgress(commit, refused.reply());
+  executor_.RunUntilIdle();
+  EXPECT_EQ(ReasonOf(refused.get().status()), "OVERLOADED");
+  EXPECT_EQ(BoundOf(refused.get().status()), "waiting_commits");
+}
+
 TEST_F(DispatcherWorkers, PauseHandsBackAndGrantsNothing) {
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);

@@ -53,6 +53,7 @@ TEST_F(StateWriterTest, BoundsItsQueue) {
   executor_.RunUntilIdle();
   ASSERT_EQ(refused.size(), 1u);
   EXPECT_EQ(ReasonOf(refused[0]), "OVERLOADED");
+  EXPECT_EQ(BoundOf(refused[0]), "waiting_changes");
   EXPECT_TRUE(Refusal().ok());
 }
 

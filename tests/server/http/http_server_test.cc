@@ -233,6 +233,11 @@ TEST(ErrorReply, HasTheSecondsUntilTheNextAttemptWhereTheyAreKnown) {
   EXPECT_EQ(retry_after(absl::UnavailableError("the server is ending")), "1");
 }
 
+TEST(ErrorReply, NamesTheBoundThatRefused) {
+  EXPECT_THAT(ErrorReply(NoRoom()).body, HasSubstr(R"("bound":"http_bytes")"));
+  EXPECT_THAT(ErrorReply(absl::ResourceExhaustedError("full")).body, testing::Not(HasSubstr("bound")));
+}
+
 TEST_F(HttpServerTest, ATakenPortIsRefused) {
   const auto second =
       HttpServer::Start({absl::StrCat("127.0.0.1:", port())}, std::make_unique<Echo>(&asked_), &clock_, &executor_);

@@ -54,7 +54,7 @@ TEST_F(ReceivingCallsTest, TheConnectionWithTheMostBytesLosesItsOldestCall) {
   EXPECT_EQ(receiving_.Watch(absl::Seconds(2)), 3u) << "they have just begun";
   EXPECT_EQ(receiving_.Watch(absl::Seconds(2)), 2u);
   EXPECT_THAT(cancelled_, ElementsAre(1)) << "the second holds no more than has come since it began";
-  EXPECT_EQ(ReasonOf(receiving_.End(first)), "QUEUE_FULL");
+  EXPECT_EQ(BoundOf(receiving_.End(first)), "receiving_bytes");
   EXPECT_TRUE(receiving_.End(second).ok());
   Begin("many", 3, absl::Seconds(2));
   received_["many"] += 2 * limits::kMiB;

@@ -158,6 +158,7 @@ TEST_F(HeldReplyTest, AnUnreadReplyIsHeldUntilItsCallEndsAndOthersMustWait) {
       for (const absl::Status& refused : {Predict().status(), Infer()}) {
         EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
         EXPECT_EQ(ReasonOf(refused), "QUEUE_FULL");
+        EXPECT_EQ(BoundOf(refused), "prediction_reply_bytes");
       }
       EXPECT_GT(reply_budget_.held_bytes(), held) << "it is still not read";
     }

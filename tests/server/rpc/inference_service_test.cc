@@ -253,7 +253,7 @@ TEST_F(InferenceStreamTest, RefusesMoreStreamsThanTheBoundUntilOneEnds) {
   }
   const auto beyond = Open();
   EXPECT_FALSE(beyond->stream->Read(&response));
-  EXPECT_TRUE(absl::IsResourceExhausted(FromGrpc(beyond->stream->Finish())));
+  EXPECT_EQ(BoundOf(FromGrpc(beyond->stream->Finish())), "inference_streams");
   held.front()->stream->WritesDone();
   EXPECT_FALSE(held.front()->stream->Read(&response));
   EXPECT_TRUE(held.front()->stream->Finish().ok());

@@ -45,6 +45,7 @@ TEST_F(ObjectChecksTest, BeyondTheBoundTheyAreRefusedUntilOneHasRun) {
   const absl::Status refused = Schedule(4);
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
   EXPECT_EQ(ReasonOf(refused), "QUEUE_FULL");
+  EXPECT_EQ(BoundOf(refused), "object_checks");
   EXPECT_THAT(std::string(refused.message()), HasSubstr("repeat with backoff"));
   executor_.RunOne();
   EXPECT_TRUE(Schedule(5).ok());

@@ -267,6 +267,7 @@ TEST(EvaluationOperations, RunAFewAtATimeAndRefuseTooMany) {
   const absl::Status refused = world.Start().status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(ReasonOf(refused), "QUEUE_FULL");
+  EXPECT_EQ(BoundOf(refused), "waiting_evaluations");
   EXPECT_EQ(world.Start("r70")->row.id, ids[70]) << "one that is there is no further one";
   world.port.workers = {{"a", Mood::kAnswers}, {"b", Mood::kAnswers}};
   world.port.AnswerOpen();

@@ -18,8 +18,8 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::SizeIs;
 using testing::Names;
+using ::testing::SizeIs;
 using Mood = testing::FakeShardPort::Mood;
 using World = testing::EvaluationWorld;
 
@@ -399,6 +399,7 @@ TEST(Evaluation, AllTogetherHoldTheRowsOfTheirBoundAlone) {
   EXPECT_FALSE(first.evaluated.has_value()) << "it runs";
   EXPECT_TRUE(absl::IsResourceExhausted(*second.evaluated)) << *second.evaluated;
   EXPECT_EQ(ReasonOf(*second.evaluated), "QUEUE_FULL");
+  EXPECT_EQ(BoundOf(*second.evaluated), "evaluation_bytes");
   EXPECT_TRUE(second.checked->ok()) << "it may wait its turn";
   first.cancel();
   world.executor.RunUntilIdle();

@@ -412,7 +412,7 @@ TEST(Batcher, RefusesInputsOfMoreBytesThanItMayHold) {
   world.Ask(Rows({1}), &answers[2], absl::Seconds(1));
   world.executor.RunFor(Batcher::kRefusalDelay);
   ASSERT_TRUE(answers[1] && !answers[0] && !answers[2]);
-  EXPECT_EQ(ReasonOf(answers[1]->status()), "QUEUE_FULL");
+  EXPECT_EQ(BoundOf(answers[1]->status()), "prediction_input_bytes");
   world.executor.RunFor(absl::Seconds(2));
   world.port.sent.clear();  // which holds what was sent
   world.Ask(Rows({1, 2, 3}), &answers[3]);

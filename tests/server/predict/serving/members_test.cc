@@ -221,6 +221,7 @@ TEST(PredictRouter, BoundsWhatAllCallsKeepTogether) {
     ask();
     ASSERT_THAT(ends, SizeIs(1));
     EXPECT_EQ(ReasonOf(ends[0]), "QUEUE_FULL");
+    EXPECT_EQ(BoundOf(ends[0]), "prediction_kept_bytes");
     cancel();
     for (auto& [worker, mood] : world.port.workers) mood = testing::FakeShardPort::Mood::kAnswers;
     world.executor.RunUntilIdle();

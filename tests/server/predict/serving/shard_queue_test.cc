@@ -417,7 +417,8 @@ TEST(ShardQueue, GivesUpAfterSomeAttemptsWithTheLastWorkersError) {
   world.executor.RunFor(absl::Seconds(10));
   EXPECT_THAT(world.port.sent, SizeIs(limits::kShardAttempts));
   ASSERT_THAT(world.results, SizeIs(1));
-  EXPECT_TRUE(absl::IsResourceExhausted(world.results[0].status()));
+  EXPECT_EQ(BoundOf(world.results[0].status()), "worker_shards");
+  EXPECT_EQ(RetryAfterOf(world.results[0].status()), absl::Seconds(1));
   EXPECT_THAT(std::string(world.results[0].status().message()), HasSubstr("every worker that was asked"));
 }
 

@@ -11,6 +11,7 @@ import zipfile
 
 import fleet as fleets
 import with_postgres
+import with_s3
 
 # Resume points of this dimension are objects.
 JOB = """
@@ -26,6 +27,20 @@ seed: 7
 """
 # Runs while the backup is made.
 LONG = JOB.replace("name: first", "name: long").replace("num_steps: 2500", "num_steps: 50000")
+# Has a data set, and answers predictions.
+NETWORK = """
+name: network
+model: {builtin: mlp, hidden: [32]}
+dataset: {name: fashion}
+prior: {gaussian: {precision: 1}}
+sampler: {sgld: {}}
+step_size: {constant: 1.0e-5}
+batch_size: 50
+num_steps: 100
+chains: 2
+collect: {every_steps: 10}
+seed: 7
+"""
 
 
 class Backup(unittest.TestCase):
@@ -36,16 +51,27 @@ class Backup(unittest.TestCase):
         self.addCleanup(shutil.rmtree, os.path.dirname(self.folder))
 
     def make_fleet(self, state):
-        made = fleets.Fleet(workers=1, environment={"CHAINFLEET_STATE": state})
+        made = fleets.Fleet(workers=1, environment={"CHAINFLEET_STATE": state, **self.blobs()})
         self.addCleanup(made.close)
         return made
 
     def state(self):
         return "sqlite"
 
+    def blobs(self):
+        """The environment that says where the objects of a new fleet are."""
+        return {}
+
     def other_states(self):
         """Engines to restore into."""
         return ["sqlite"]
+
+    def lose(self, name):
+        """Removes an object of the fleet."""
+        os.remove(self.fleet.path("blobs", name))
+
+    def lose_everything(self):
+        shutil.rmtree(self.fleet.folder)
 
     def backup(self, *flags, **options):
         return self.fleet.run("backup", self.folder, *flags, **options)
@@ -69,7 +95,8 @@ class Backup(unittest.TestCase):
         return fleet.run("restore", self.folder, "--data-dir", fleet.folder, **options)
 
     def test_a_fleet_at_work_is_backed_up_and_restored(self):
-        first = self.fleet.submit(JOB)
+        self.fleet.put_fashion("fashion", 100)
+        first = self.fleet.submit(NETWORK)
         self.fleet.run("wait", first, check=True)
         long = self.fleet.submit(LONG)
         self.fleet.wait_for_draws(long, 20)
@@ -81,9 +108,14 @@ class Backup(unittest.TestCase):
         self.assertEqual(self.manifest()["objects"], len(self.objects()))
         self.assertTrue(known & set(self.objects()), "the second backup keeps what the first one has")
         self.assertIn("is whole", self.backup("--verify", check=True).stdout)
-        draws = self.draws(self.fleet, first)
+        rows, authority = (os.path.join(os.path.dirname(self.folder), name) for name in ("rows-idx3-ubyte.gz", "ca.crt"))
+        shutil.copy(self.fleet.path("fashion-images-idx3-ubyte.gz"), rows)
+        shutil.copy(self.fleet.path("authority", "ca.crt"), authority)
+        draws, predicted = self.draws(self.fleet, first), self.fleet.json("predict", first, "--input", rows)
+        self.assertEqual(predicted["draws_used"], "20")
         self.fleet.run("wait", long, "--timeout", "240s", check=True)  # the server served all the time
         self.fleet.run("down", "--data-dir", self.fleet.folder, check=True)
+        self.lose_everything()
 
         for state in self.other_states():
             restored = self.make_fleet(state)
@@ -91,8 +123,13 @@ class Backup(unittest.TestCase):
             self.assertEqual(self.restore(restored).returncode, 1, "its stores are not empty now")
             restored.up()
             self.assertTrue(self.draws(restored, first) == draws)
+            self.assertEqual(restored.json("predict", first, "--input", rows), predicted)
+            restored.run("verify", first, "--authority", authority, check=True)
             restored.run("wait", long, "--timeout", "240s", check=True)
             self.assertEqual(sum(len(r["segment"]["steps"]) for r in restored.json("get", "draws", long)["segments"]), 400)
+            made_here = restored.path("authority", "ca.crt")
+            self.assertIn("another authority", restored.run("verify", long, "--authority", authority).stderr, "it went on here")
+            restored.run("verify", long, "--authority", authority, "--authority", made_here, check=True)
             restored.run("down", "--data-dir", restored.folder, check=True)
 
     def test_a_killed_backup_goes_on(self):
@@ -144,7 +181,7 @@ class Backup(unittest.TestCase):
         job = self.fleet.submit(JOB)
         self.fleet.run("wait", job, check=True)
         lost = self.fleet.json("get", "draws", job)["segments"][0]["segment"]["object"]["name"]
-        os.remove(self.fleet.path("blobs", lost))
+        self.lose(lost)
         done = self.backup()
         self.assertEqual((done.returncode, lost in done.stderr), (1, True), done.stderr)
         self.backup("--verify", check=True)
@@ -171,11 +208,18 @@ class Backup(unittest.TestCase):
 
 class BackupOnPostgres(Backup):
     def setUp(self):
-        self.postgres = with_postgres.Postgres()
-        self.addCleanup(self.postgres.close)
-        self.postgres.start()
         self.databases = 0
+        self.start_engines()
         super().setUp()
+
+    def start_engines(self):
+        """New, empty ones."""
+        self.postgres = self.started(with_postgres.Postgres())
+
+    def started(self, engine):
+        self.addCleanup(lambda: os.path.exists(engine.folder) and engine.close())
+        engine.start()
+        return engine
 
     def state(self):
         """An empty database."""
@@ -186,5 +230,33 @@ class BackupOnPostgres(Backup):
     def other_states(self):
         return ["sqlite", self.state()]
 
+    def lose_everything(self):
+        super().lose_everything()
+        self.postgres.close()
+        self.start_engines()
+
     def test_only_admins_may(self):
         """The engine makes no difference."""
+
+
+class BackupInS3(BackupOnPostgres):
+    """State in PostgreSQL, objects in S3: nothing is in the data directory."""
+
+    def start_engines(self):
+        super().start_engines()
+        self.s3 = self.started(with_s3.S3Server())
+
+    def blobs(self):
+        self.prefix = f"fleet{self.databases}"
+        return {**self.s3.environment, "CHAINFLEET_BLOBS": f"s3://{with_s3.BUCKET}/{self.prefix}"}
+
+    def other_states(self):
+        return [self.state()]
+
+    def lose(self, name):
+        self.assertEqual(self.s3.status_of("DELETE", f"/{self.prefix}/{name}"), 204)
+
+    def lose_everything(self):
+        self.assertFalse(os.path.exists(self.fleet.path("blobs")), "objects went into the data directory")
+        self.s3.close()
+        super().lose_everything()

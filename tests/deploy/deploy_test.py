@@ -84,6 +84,8 @@ class Kubernetes(unittest.TestCase):
         cls.servers = cls.manifests.get("StatefulSet", "chainfleet-server")["spec"]
         cls.server, cls.worker = (spec["template"]["spec"]["containers"][0] for spec in
                                   (cls.servers, cls.manifests.get("Deployment", "chainfleet-worker")["spec"]))
+        claim, = cls.servers["volumeClaimTemplates"]
+        cls.audit, = [mount for mount in cls.server["volumeMounts"] if mount["name"] == claim["metadata"]["name"]]
 
     def test_every_document_fits_its_schema(self):
         import kubernetes_validate
@@ -224,7 +226,26 @@ class Kubernetes(unittest.TestCase):
             self.assertEqual(container["securityContext"], {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
                                                             "capabilities": {"drop": ["ALL"]}})
             written = {mount["mountPath"] for mount in container["volumeMounts"] if not mount.get("readOnly")}
-            self.assertEqual(written, {argument.split("=")[1] for argument in container["args"] if re.match("--(data|cache)-dir=", argument)})
+            folders = {argument.split("=")[1] for argument in container["args"] if re.match("--(data|cache)-dir=", argument)}
+            self.assertEqual(written - {self.audit["mountPath"]}, folders)
+
+    def test_the_audit_log_outlives_a_pod(self):
+        """A server continues the log if only the mounted part of its data directory is left."""
+        import fleet as fleets
+        self.assertIn("subPath", self.audit, "the root of a volume may have lost+found")
+        fleet = fleets.Fleet(workers=0)
+        self.addCleanup(fleet.close)
+        fleet.up()
+        fleet.submit(fleets.walk())
+        fleet.kill("server")
+        kept = os.path.relpath(self.audit["mountPath"], self.manifests.flag(self.server, "--data-dir"))
+        with tempfile.TemporaryDirectory() as volume:
+            shutil.move(fleet.path(kept), volume)
+            shutil.rmtree(fleet.folder)
+            shutil.copytree(os.path.join(volume, kept), fleet.path(kept))
+        fleet.up()
+        fleet.submit(fleets.walk())
+        self.assertIn("lines 1 to 2 are as they were written", fleet.run("audit", "--verify", check=True).stdout)
 
     def test_the_network_policies_let_in_what_the_pods_listen_on_and_workers_reach_the_servers(self):
         for name, pod in zip(("server", "worker"), self.manifests.pods(), strict=True):

@@ -28,6 +28,19 @@ namespace {
 constexpr int kLines = 8;  // an object store takes its time for each object
 constexpr size_t kBatch = size_t{8} * kLines;
 
+// The message that -o prints.
+v1::BackupCopy Describe(const BackupManifest& manifest) {
+  v1::BackupCopy copy;
+  copy.set_server_version(manifest.server_version);
+  copy.set_engine(manifest.engine);
+  copy.set_incarnation(manifest.incarnation);
+  *copy.mutable_state() = ToProto(manifest.state);
+  *copy.mutable_list() = ToProto(manifest.list);
+  copy.set_objects(manifest.objects);
+  copy.set_object_bytes(manifest.object_bytes);
+  return copy;
+}
+
 // Copies what a server holds into the folder.
 class BackupRun {
  public:
@@ -72,10 +85,12 @@ class BackupRun {
   }
 
   // Called after the server has kept all objects until the end of Copy.
-  absl::Status Finish() {
+  absl::Status Finish(const OutputFormat& format) {
     CHAINFLEET_RETURN_IF_ERROR(FinishBackup(folder_, manifest_));
-    std::cout << "backup of " << manifest_.objects << " objects (" << FormatBytes(manifest_.object_bytes) << ") in "
-              << folder_ << ", " << copied_.objects << " of them new (" << FormatBytes(copied_.bytes) << ")\n";
+    PrintOne(std::cout, format, Describe(manifest_), folder_, [&] {
+      return absl::StrCat("backup of ", manifest_.objects, " objects (", FormatBytes(manifest_.object_bytes), ") in ",
+                          folder_, ", ", copied_.objects, " of them new (", FormatBytes(copied_.bytes), ")\n");
+    });
     if (missing_.empty()) return absl::OkStatus();
     for (const auto& [name, bytes] : missing_) std::cerr << "missing or damaged on the server: " << name << "\n";
     return absl::DataLossError(
@@ -152,7 +167,7 @@ class BackupRun {
   BackupManifest manifest_;
 };
 
-absl::Status Verify(const std::string& folder) {
+absl::Status Verify(const std::string& folder, const OutputFormat& format) {
   LiveText text(stderr);
   BackupTotals checked;
   CHAINFLEET_ASSIGN_OR_RETURN(const BackupManifest manifest,
@@ -162,9 +177,11 @@ absl::Status Verify(const std::string& folder) {
                                 return absl::OkStatus();
                               }));
   text.Clear();
-  std::cout << "the backup of " << manifest.created_at << " (" << manifest.engine << ", chainfleet "
-            << manifest.server_version << ") is whole: the state and " << checked.objects << " objects ("
-            << FormatBytes(checked.bytes) << ")\n";
+  PrintOne(std::cout, format, Describe(manifest), folder, [&] {
+    return absl::StrCat("the backup of ", manifest.created_at, " (", manifest.engine, ", chainfleet ",
+                        manifest.server_version, ") is whole: the state and ", checked.objects, " objects (",
+                        FormatBytes(checked.bytes), ")\n");
+  });
   return absl::OkStatus();
 }
 
@@ -184,7 +201,7 @@ absl::Status BackUp(Invocation* run, const std::string& folder) {
   }
   BackupRun backup(std::move(clients), &run->clock, folder);
   CHAINFLEET_RETURN_IF_ERROR(client.Backup([&](const v1::BackupCopy& copy) { return backup.Copy(copy); }));
-  return backup.Finish();
+  return backup.Finish(run->format);
 }
 
 struct RestoreOptions {
@@ -219,10 +236,11 @@ void AddBackup(CLI::App* program, Invocation* run) {
               "  chainfleet backup --verify /srv/backup\n\n"
               "The server keeps serving and deletes nothing meanwhile. The same folder again takes only\n"
               "new objects; so does a command that was interrupted.",
-              [=] { return options->verify ? Verify(options->folder) : BackUp(run, options->folder); });
+              [=] { return options->verify ? Verify(options->folder, run->format) : BackUp(run, options->folder); });
   verb->add_option("FOLDER", options->folder, "Folder of the backup")->required();
   verb->add_flag("--verify", options->verify, "Only check every file of the folder against its SHA-256");
   AddServerOptions(verb, run);
+  AddOutputOption(verb, run);
 }
 
 void AddRestore(CLI::App* program, Invocation* run) {

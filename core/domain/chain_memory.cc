@@ -11,8 +11,8 @@
 namespace chainfleet {
 
 int64_t StateCopies(const SamplerSpec& sampler) {
-  constexpr int64_t kUsual = 3, kMile = 5, kAveraging = 7;
-  if (std::holds_alternative<MileSpec>(sampler.kind)) return kMile;
+  constexpr int64_t kUsual = 3, kMicrocanonical = 5, kAveraging = 7;
+  if (sampler.is_microcanonical()) return kMicrocanonical;
   const auto square = static_cast<int64_t>(sampler.uses_adamw());
   if (std::holds_alternative<SwaSpec>(sampler.kind)) return kAveraging + square;
   const auto* swag = std::get_if<SwagSpec>(&sampler.kind);

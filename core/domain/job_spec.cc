@@ -10,6 +10,7 @@
 #include "core/domain/batch_norm_rules.h"
 #include "core/domain/chain_memory.h"
 #include "core/domain/chain_trace.h"
+#include "core/domain/microcanonical_rules.h"
 #include "core/domain/posthoc_rules.h"
 #include "core/domain/sbc_rules.h"
 #include "core/domain/sweep_points.h"
@@ -220,22 +221,6 @@ bool StepIsALength(const SamplerSpec& sampler) {
       sampler.kind);
 }
 
-void ValidateMile(const JobSpec& spec, Violations* violations) {
-  if (spec.schedule.scale == StepScale::kStepSize) {
-    violations->push_back({"step_size", "mile tunes its step itself: give learning_rate, that of its descent"});
-  } else if (!std::holds_alternative<ConstantSchedule>(spec.schedule.kind)) {
-    violations->push_back({"learning_rate", "mile descends at a constant rate: give a number"});
-  }
-  if (spec.temperature == 0) {
-    violations->push_back({"temperature", "must be above 0: mile samples a density, T = 0 has none"});
-  }
-  const auto* potential = std::get_if<PotentialKind>(&spec.model.kind);
-  if (potential != nullptr && !spec.model.has_data() && NumParameters(ParametersOf(*potential, {})) < 2) {
-    violations->push_back(
-        {"sampler.mile", "turns a velocity of fixed length: needs 2 coordinates, the potential has 1"});
-  }
-}
-
 // Checks the sampler's requirements on the rest of the job.
 void ValidateForSampler(const JobSpec& spec, Violations* violations) {
   if (spec.schedule.scale == StepScale::kLearningRate && StepIsALength(spec.sampler)) {
@@ -251,7 +236,7 @@ void ValidateForSampler(const JobSpec& spec, Violations* violations) {
   if (const auto* sampler = std::get_if<GradientUncertaintySpec>(&spec.sampler.kind)) {
     ValidateGradientUncertainty(spec, *sampler, violations);
   }
-  if (std::holds_alternative<MileSpec>(spec.sampler.kind)) ValidateMile(spec, violations);
+  std::ranges::move(ValidateMicrocanonical(spec), std::back_inserter(*violations));
   if (const auto* bsam = std::get_if<BsamSpec>(&spec.sampler.kind)) {
     if (bsam->parts >= 1 && spec.model.has_data() && spec.batch_size % bsam->parts != 0) {
       violations->push_back(

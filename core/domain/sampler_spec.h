@@ -349,7 +349,7 @@ struct LaplaceSpec {
 // dynamics on all data, first with a tuner of the step and of the length L. The schedule is AdamW's learning rate.
 struct MileSpec {
   static constexpr char kName[] = "mile";
-  static constexpr bool kFullData = true;
+  static constexpr bool kFullData = true, kMicrocanonical = true;
   int64_t optimizer_steps = 1000;
   Optimizer descent = Optimizer::kAdamw;
   double validation_fraction = 0.15;  // share of the data that stops the descent early
@@ -373,10 +373,37 @@ struct MileSpec {
   bool operator==(const MileSpec&) const = default;
 };
 
+// Microcanonical Langevin dynamics on mini-batches (Sommer et al., ICML 2026): a descent, then dynamics that their
+// noise turns, with a tuner of the step and a scale of each parameter from its noise. The schedule is the descent's
+// rate.
+struct SmileSpec {
+  static constexpr char kName[] = "smile";
+  static constexpr bool kMicrocanonical = true;
+  int64_t optimizer_steps = 1000;
+  Optimizer descent = Optimizer::kAdamw;
+  int64_t warm_up_steps = 50'000;  // steps of the tuner
+  double initial_step = 1e-3;
+  double energy_variance_start = 0.5, energy_variance_end = 0.1;  // target per coordinate, over the warm-up
+  bool precondition = true;                                       // scales by the noise of gradients
+  std::optional<double> decoherence_length;                       // L; default: the batches' noise alone
+  int64_t own_burn_in() const { return optimizer_steps + warm_up_steps; }
+  static void Fields(auto& self, auto&& visit) {
+    visit("optimizer_steps", self.optimizer_steps, Between(0, limits::kMaxStepsPerChain));
+    visit("descent", self.descent);
+    visit("warm_up_steps", self.warm_up_steps, Between(0, limits::kMaxStepsPerChain));
+    visit("initial_step", self.initial_step, Above(0));
+    visit("energy_variance_start", self.energy_variance_start, Above(0));
+    visit("energy_variance_end", self.energy_variance_end, Above(0));
+    visit("precondition", self.precondition);
+    visit("decoherence_length", self.decoherence_length, Above(0));
+  }
+  bool operator==(const SmileSpec&) const = default;
+};
+
 using SamplerKind =
     std::variant<SgldSpec, EmcmcSpec, SgdSpec, SghmcSpec, EmcmcGibbsSpec, EntropySgdSpec, EntropySgldSpec, SamSpec,
                  BsamSpec, GradientUncertaintySpec, RandomWalkSpec, MalaSpec, HmcSpec, PenaltyMhSpec, BatchedMhSpec,
-                 TemperedMhSpec, BarkerMhSpec, SwaSpec, SwagSpec, McDropoutSpec, LaplaceSpec, MileSpec>;
+                 TemperedMhSpec, BarkerMhSpec, SwaSpec, SwagSpec, McDropoutSpec, LaplaceSpec, MileSpec, SmileSpec>;
 
 struct SamplerSpec {
   SamplerKind kind;
@@ -409,6 +436,13 @@ struct SamplerSpec {
     return std::visit(
         [](const auto& s) {
           return requires { s.kDataPass; };
+        },
+        kind);
+  }
+  bool is_microcanonical() const {
+    return std::visit(
+        [](const auto& s) {
+          return requires { s.kMicrocanonical; };
         },
         kind);
   }

@@ -36,7 +36,7 @@ Alternative Stepping(const Setting& setting, const std::shared_ptr<const Residen
   plan->spec.model.kind = BuiltinModel{setting.model, {}};
   if (!std::holds_alternative<BsamSpec>(sampler.kind)) plan->spec.prior.kind = GaussianPrior{25};
   plan->spec.sampler = sampler;
-  const bool has_rate = std::holds_alternative<MileSpec>(sampler.kind);
+  const bool has_rate = sampler.is_microcanonical();
   plan->spec.schedule = {has_rate ? StepScale::kLearningRate : StepScale::kStepSize, ConstantSchedule{kStepSize}};
   plan->spec.temperature = kTemperature;
   plan->spec.batch_size = setting.batch_size;

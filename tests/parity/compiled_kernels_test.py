@@ -20,6 +20,7 @@ MOST = {
     "Friction": (64, 3, 2), "HeavyBall": (40, 3, 2), "Kick": (40, 3, 1), "NormalAround": (64, 2, 1), "Perturb": (40, 3, 1),
     "Propose": (64, 3, 1), "Residual": (40, 3, 0), "SampleScaled": (64, 3, 1), "Sharpen": (80, 5, 2),
     "Adamw": (56, 4, 3), "Turn": (80, 5, 2), "Refresh": (64, 2, 1), "Moments": (40, 3, 2), "SquareRatio": (40, 2, 0),
+    "Scale": (40, 3, 1), "GatherNoise": (40, 3, 1), "Invert": (40, 2, 1),
     "AddTilesRowOutcome": (32, 0, 0), "AddTilesPassOutcome": (32, 0, 0), "FillIds": (40, 0, 0),
 }
 

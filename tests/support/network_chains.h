@@ -23,7 +23,7 @@ inline std::shared_ptr<JobPlan> NetworkPlan(const ModelSpec& model, const Sample
   plan->spec.model = model;
   plan->spec.dataset = data.description().name;
   plan->spec.sampler = sampler;
-  const bool has_rate = std::holds_alternative<MileSpec>(sampler.kind);
+  const bool has_rate = sampler.is_microcanonical();
   plan->spec.schedule = {has_rate ? StepScale::kLearningRate : StepScale::kStepSize, ConstantSchedule{1e-5}};
   plan->spec.batch_size = 16;
   plan->spec.num_steps = 5;

@@ -12,7 +12,7 @@ ABOUT = {"samplers": "How chains move: one sampler a job.", "schedules": "Step s
          "priors": "Densities of the parameters before the data.", "likelihoods": "How outputs of the network explain targets.",
          "potentials": "Posteriors of closed form, without a network.", "layers": "Layers of a network of one's own."}
 ACRONYMS = {"sgld": "SGLD", "emcmc": "EMCMC", "sgd": "SGD", "sghmc": "SGHMC", "sam": "SAM", "bsam": "BSAM", "mala": "MALA",
-            "hmc": "HMC", "mile": "MILE", "mh": "MH", "swa": "SWA", "swag": "SWAG", "mc": "MC", "frn": "FRN", "relu": "ReLU",
+            "hmc": "HMC", "mile": "MILE", "smile": "SMILE", "mh": "MH", "swa": "SWA", "swag": "SWAG", "mc": "MC", "frn": "FRN", "relu": "ReLU",
             "gelu": "GELU", "silu": "SiLU"}
 SCALARS = {"double": "float", "int32": "int", "int64": "int", "uint64": "int", "bool": "bool", "string": "str"}
 WIDTH = 118

@@ -195,6 +195,21 @@ TEST(JobSpec, ALengthIsNoLearningRate) {
   }
 }
 
+TEST(JobSpec, SmileTakesTheNoiseOfIndependentBatches) {
+  JobSpec spec = FashionJob();
+  spec.sampler.kind = SmileSpec{.optimizer_steps = 20, .warm_up_steps = 30};
+  spec.schedule = {StepScale::kLearningRate, ConstantSchedule{1e-3}};
+  spec.minibatches = Minibatches::kReshuffle;
+  EXPECT_THAT(InvalidPaths(spec), ::testing::ElementsAre("minibatches"));
+  JobSpec independent = spec;
+  independent.minibatches = Minibatches::kIndependent;
+  EXPECT_THAT(Validate(independent), IsEmpty());
+  independent.temperature = 0;
+  EXPECT_THAT(InvalidPaths(independent), ::testing::ElementsAre("temperature"));
+  std::get<SmileSpec>(spec.sampler.kind).decoherence_length = 3;
+  EXPECT_THAT(Validate(spec), IsEmpty()) << "with a refresh the noise need not turn the velocity";
+}
+
 TEST(JobSpec, MileHasItsOwnBurnInAndTheLearningRateOfItsOptimizer) {
   JobSpec spec = FashionJob();
   spec.num_epochs.reset();

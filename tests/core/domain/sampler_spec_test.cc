@@ -62,6 +62,12 @@ const std::vector<Refusal>& Refusals() {
       {MileSpec{.energy_variance_start = 0}, "energy_variance_start"},
       {MileSpec{.energy_variance_end = kNan}, "energy_variance_end"},
       {MileSpec{.decoherence_length = 0}, "decoherence_length"},
+      {SmileSpec{.optimizer_steps = -1}, "optimizer_steps"},
+      {SmileSpec{.warm_up_steps = -1}, "warm_up_steps"},
+      {SmileSpec{.initial_step = 0}, "initial_step"},
+      {SmileSpec{.energy_variance_start = 0}, "energy_variance_start"},
+      {SmileSpec{.energy_variance_end = kNan}, "energy_variance_end"},
+      {SmileSpec{.decoherence_length = 0}, "decoherence_length"},
       {PenaltyMhSpec{.num_batches = 2}, "num_batches"},  // the variance of two batches is no estimate
       {PenaltyMhSpec{.effective_data_size = 0}, "effective_data_size"},
       {BatchedMhSpec{.num_batches = 0}, "num_batches"},
@@ -100,7 +106,8 @@ TEST(SamplerSpec, HasNoSettingWithoutADomain) {
                                  "penalty_mh.proposal",  "penalty_mh.penalty", "batched_mh.proposal",
                                  "barker_mh.proposal",   "swag.diagonal",      "laplace.structure",
                                  "sgd.optimizer",        "swa.optimizer",      "swag.optimizer",
-                                 "mc_dropout.optimizer", "laplace.optimizer",  "mile.descent"};
+                                 "mc_dropout.optimizer", "laplace.optimizer",  "mile.descent",
+                                 "smile.descent",        "smile.precondition"};
   for (const Refusal& refusal : Refusals()) {
     tried.insert(SamplerSpec{refusal.sampler}.name() + "." + refusal.field);
   }
@@ -117,7 +124,8 @@ TEST(SamplerSpec, TakesTheEdgesThatBelongToTheDomain) {
            EntropySgdSpec{.averaging = 0}, BsamSpec{.beta1 = 0, .rho = 0, .damping = 0}, HmcSpec{.leapfrog_steps = 1},
            PenaltyMhSpec{.num_batches = 3}, BarkerMhSpec{.num_batches = 3}, BatchedMhSpec{.num_batches = 1},
            SwagSpec{.start_epoch = 0, .max_rank = 2, .draws = 1},
-           MileSpec{.optimizer_steps = 0, .validation_fraction = 0, .patience = 1, .warm_up_steps = 0}}) {
+           MileSpec{.optimizer_steps = 0, .validation_fraction = 0, .patience = 1, .warm_up_steps = 0},
+           SmileSpec{.optimizer_steps = 0, .warm_up_steps = 0}}) {
     EXPECT_TRUE(Validate(SamplerSpec{sampler}).empty()) << SamplerSpec{sampler}.name();
   }
 }

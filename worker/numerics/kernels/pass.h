@@ -35,6 +35,9 @@ enum class Pass : int {
   kRefresh,
   kMoments,
   kSquareRatio,
+  kScale,
+  kGatherNoise,
+  kInvert,
 };
 
 inline constexpr int kMaxPassArenas = 5, kMaxPassScalars = 5;

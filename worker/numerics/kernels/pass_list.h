@@ -11,4 +11,5 @@
   X(Baoa)                                                                                                            \
   X(HeavyBall)                                                                                                       \
   X(Blend) X(Accumulate) X(Propose) X(NormalAround) X(Kick) X(Residual) X(Dot) X(Perturb) X(SampleScaled) X(Sharpen) \
-      X(BsamStep) X(Average) X(DiagonalDraw) X(Adamw) X(Turn) X(Refresh) X(Moments) X(SquareRatio)
+      X(BsamStep) X(Average) X(DiagonalDraw) X(Adamw) X(Turn) X(Refresh) X(Moments) X(SquareRatio) X(Scale) \
+      X(GatherNoise) X(Invert)

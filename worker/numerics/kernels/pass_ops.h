@@ -265,4 +265,35 @@ struct SquareRatio {
   CHAINFLEET_OP float Apply(const float*, float* x, float) { return x[1] > 0 ? x[0] * x[0] / x[1] : 0.0f; }
 };
 
+// x = {out, a, b}: out <- a b. Sum: a^2 b.
+struct Scale {
+  static constexpr int kArenas = 3, kWritten = 1;
+  static constexpr int kNoises = 0;
+  CHAINFLEET_OP float Apply(const float*, float* x, float) {
+    x[0] = x[1] * x[2];
+    return x[1] * x[0];
+  }
+};
+
+// x = {noise, a, b}, s = {keep}: noise <- noise + (a - b)^2 / 2, without the old noise if keep is 0. Sum: the noise.
+struct GatherNoise {
+  static constexpr int kArenas = 3, kWritten = 1;
+  static constexpr int kNoises = 0;
+  CHAINFLEET_OP float Apply(const float* s, float* x, float) {
+    const float gap = x[1] - x[2];
+    x[0] = (s[0] != 0 ? x[0] : 0.0f) + 0.5f * (gap * gap);
+    return x[0];
+  }
+};
+
+// x = {out, a}, s = {q, least}: out <- q / a, with at least `least` for a.
+struct Invert {
+  static constexpr int kArenas = 2, kWritten = 1;
+  static constexpr int kNoises = 0;
+  CHAINFLEET_OP float Apply(const float* s, float* x, float) {
+    x[0] = s[0] / (x[1] > s[1] ? x[1] : s[1]);
+    return 0;
+  }
+};
+
 }  // namespace chainfleet::pass

@@ -40,6 +40,7 @@ Kernel Make(const BarkerMhSpec& spec) {
 Kernel Make(const McDropoutSpec& spec) { return McDropout{{spec.momentum, spec.optimizer}, spec.rate}; }
 Kernel Make(const LaplaceSpec& spec) { return Laplace{{spec.momentum, spec.optimizer}, spec.structure}; }
 Kernel Make(const MileSpec& spec) { return Mile{spec}; }
+Kernel Make(const SmileSpec& spec) { return Smile{spec}; }
 
 }  // namespace
 

@@ -31,12 +31,13 @@
 #include "worker/numerics/samplers/sgd.h"
 #include "worker/numerics/samplers/sghmc.h"
 #include "worker/numerics/samplers/sgld.h"
+#include "worker/numerics/samplers/smile.h"
 #include "worker/numerics/samplers/swag.h"
 
 namespace chainfleet {
 
 using Kernel = std::variant<Sgld, Emcmc, EmcmcGibbs, EntropySgd, Sgd, Sghmc, Sam, Bsam, Swag, GradientUncertainty,
-                            RandomWalk, Mala, Hmc, MinibatchMh, McDropout, Laplace, Mile>;
+                            RandomWalk, Mala, Hmc, MinibatchMh, McDropout, Laplace, Mile, Smile>;
 
 // UNIMPLEMENTED, naming the sampler: this build has no kernel for it.
 absl::StatusOr<Kernel> MakeKernel(const SamplerSpec& spec);

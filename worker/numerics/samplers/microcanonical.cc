@@ -14,22 +14,6 @@ namespace {
 constexpr double kOuter = 0.1931833275037836;
 constexpr uint64_t kFirstVelocity = 1;  // label of its noise, which is not that of the same step's refresh
 
-// The velocity after a turn is keep u + force grad U, of length 1.
-struct TurnScalars {
-  double keep = 1, force = 0, kinetic = 0;
-};
-
-// A turn by `way`, where u has `length`.
-TurnScalars TurnBy(double way, double length, double product, double square, double dimension, double temperature) {
-  const double norm = std::sqrt(square);
-  if (norm == 0) return {1 / length};
-  const double along = std::clamp(-product / (norm * length), -1.0, 1.0);
-  const double turned = way * norm / (temperature * (dimension - 1)), rest = std::exp(-turned);
-  const double size = 1 + along + (1 - along) * rest * rest;
-  return {2 * rest / (size * length), -(1 - rest) * (1 + rest + along * (1 - rest)) / (size * norm),
-          (dimension - 1) * (turned - std::numbers::ln2 + std::log(size))};
-}
-
 // `squares`: |grad U|^2 of each row.
 std::vector<TurnScalars> Turns(const StepInputs& inputs, const std::vector<MicrocanonicalRow>& rows, double part,
                                bool is_first, Microcanonical at, const std::vector<double>& squares,
@@ -52,6 +36,22 @@ void SeeFinite(const Late<PassOutcome>& outcomes, std::vector<MicrocanonicalMove
 }
 
 }  // namespace
+
+TurnScalars TurnBy(double way, double length, double product, double square, double dimension, double temperature) {
+  const double norm = std::sqrt(square);
+  if (norm == 0) return {1 / length};
+  const double along = std::clamp(-product / (norm * length), -1.0, 1.0);
+  const double turned = way * norm / (temperature * (dimension - 1)), rest = std::exp(-turned);
+  const double size = 1 + along + (1 - along) * rest * rest;
+  return {2 * rest / (size * length), -(1 - rest) * (1 + rest + along * (1 - rest)) / (size * norm),
+          (dimension - 1) * (turned - std::numbers::ln2 + std::log(size))};
+}
+
+float RefreshNoise(double step, double decoherence_length, double dimension) {
+  // Beyond 60 nothing is left of the old direction, and the noise would soon be infinite.
+  const double lost = std::expm1(std::min(60.0, 2 * step / decoherence_length));
+  return static_cast<float>(std::sqrt(lost / dimension));
+}
 
 std::vector<double> DrawVelocity(const StepInputs& inputs, ThetaArena* velocity) {
   for (int64_t row = 0; row < velocity->rows(); ++row) {
@@ -100,11 +100,9 @@ std::vector<MicrocanonicalMove> MoveMicrocanonically(const StepInputs& inputs,
   const auto refreshed = RunPass(
       Pass::kRefresh, {to.velocity, to.gradient}, inputs.chains,
       [&](int64_t row, float* s) {
-        // Beyond 60 nothing is left of the old direction, and the noise would soon be infinite.
-        const double lost = std::expm1(std::min(60.0, 2 * rows[row].step / rows[row].decoherence_length));
         s[0] = static_cast<float>(turns[row].keep);
         s[1] = static_cast<float>(turns[row].force);
-        s[2] = static_cast<float>(std::sqrt(lost / dimension));
+        s[2] = RefreshNoise(rows[row].step, rows[row].decoherence_length, dimension);
       },
       RngStream::kMomentum);
   SeeFinite(refreshed, &moves);

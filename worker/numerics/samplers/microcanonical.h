@@ -40,6 +40,17 @@ struct MicrocanonicalMove {
   bool finite = true;  // all of the new state
 };
 
+// A turn's new velocity is keep u + force grad U, of length 1.
+struct TurnScalars {
+  double keep = 1, force = 0, kinetic = 0;
+};
+
+// A turn by `way`, where u has `length`, `square` is |grad U|^2 and `product` that of u and grad U.
+TurnScalars TurnBy(double way, double length, double product, double square, double dimension, double temperature);
+
+// nu of a step.
+float RefreshNoise(double step, double decoherence_length, double dimension);
+
 // Draws a velocity for each active row; its length.
 std::vector<double> DrawVelocity(const StepInputs& inputs, ThetaArena* velocity);
 

@@ -6,6 +6,7 @@
 
 #include "worker/numerics/kernels/minibatch_ids.h"
 #include "worker/numerics/samplers/anchored_langevin.h"
+#include "worker/numerics/samplers/energy_tuner.h"
 #include "worker/numerics/samplers/full_data.h"
 #include "worker/numerics/samplers/sgd.h"
 
@@ -54,18 +55,6 @@ Split SplitRows(const StepInputs& inputs, int64_t num_validation) {
 // The steps of the warm-up's parts 1 and 2 together, and where 2 begins.
 int64_t StepsOfTuner(const MileSpec& spec) { return spec.warm_up_steps * 9 / 10; }
 int64_t FirstOfPart2(const MileSpec& spec) { return spec.warm_up_steps * 8 / 10; }
-
-// Takes the new state in the active rows.
-void Take(const std::vector<ChainStep>& chains, Microcanonical moved, Microcanonical state) {
-  const bool all = std::ranges::all_of(chains, &ChainStep::active);
-  for (const auto& [old, fresh] :
-       {std::pair(state.theta, moved.theta), {state.velocity, moved.velocity}, {state.gradient, moved.gradient}}) {
-    if (all) std::swap(*old, *fresh);  // a copy of a large network costs as much as a turn
-    for (size_t row = 0; !all && row < chains.size(); ++row) {
-      if (chains[row].active) old->CopyRow(static_cast<int64_t>(row), *fresh);
-    }
-  }
-}
 
 }  // namespace
 
@@ -198,7 +187,7 @@ void Mile::Move(const StepInputs& inputs, SamplerState* state, std::vector<StepI
     numbers[kSpeed] = moves[row].length;
     numbers[kSquare] = moves[row].square;
   }
-  Take(moved, to, from);
+  TakeRows(moved, {{from.theta, to.theta}, {from.velocity, to.velocity}, {from.gradient, to.gradient}});
   if (spec.decoherence_length) return;
   const StepInputs tuned = ForChains(inputs, moved);
   TakeMoments(tuned, state);
@@ -207,20 +196,14 @@ void Mile::Move(const StepInputs& inputs, SamplerState* state, std::vector<StepI
 
 bool Mile::TuneStep(const MicrocanonicalMove& move, int64_t step, double dimension,
                     std::vector<double>* numbers) const {
-  constexpr double kDecay = 99.0 / 101, kSpread = 9, kBackOff = 0.8;
-  double& eps = (*numbers)[kStep];
+  std::vector<double>& of = *numbers;
+  const TunedStep tuned{of[kStep], of[kMostStep], of[kWeightedError], of[kWeight]};
   if (!move.finite) {
-    eps = (*numbers)[kMostStep] = kBackOff * eps;
+    BackOff(tuned);
     return false;
   }
   const double done = static_cast<double>(step) / static_cast<double>(StepsOfTuner(spec) + 1);
-  const double target = spec.energy_variance_start + (spec.energy_variance_end - spec.energy_variance_start) * done;
-  const double excess = move.energy_error * move.energy_error / (dimension * target) + 1e-8;
-  const double far = std::log(excess) / kSpread, weight = std::exp(-far * far / 2);
-  double &error = (*numbers)[kWeightedError], &weights = (*numbers)[kWeight];
-  error = kDecay * error + weight * excess / std::pow(eps, 6);
-  weights = kDecay * weights + weight;
-  eps = std::min(std::pow(error / weights, -1.0 / 6), (*numbers)[kMostStep]);
+  AdaptStep(move.energy_error, dimension * TargetAt(done, spec.energy_variance_start, spec.energy_variance_end), tuned);
   return true;
 }
 

@@ -5,10 +5,7 @@
 //             have not lowered the loss of that part; then the best theta is kept. Without a validation part: all
 //             steps.
 //   warm-up   microcanonical Langevin dynamics (microcanonical.h) with a tuner, in parts of .8, .1 and .1:
-//             parts 1, 2  L = max(sqrt D, 15). Energy error E of a step eps, target v from the start's to the end's:
-//                         x = E^2 / (D v) + 1e-8, w = exp(-(log(x) / 9)^2 / 2), sums with decay 99 / 101:
-//                         eps <- (sum w x / eps^6 / sum w)^(-1/6)
-//                         A step that is not finite is undone, and bounds all later ones by 0.8 of it.
+//             parts 1, 2  L = max(sqrt D, 15); eps by energy_tuner.h, with a target v from the start's to the end's
 //             part 2      moments of theta, each step weighted by eps; at the end L = sqrt(sum of the variances)
 //             part 3      L = 0.4 eps tau, tau the mean autocorrelation time of the coordinates in steps: from sums S1,
 //                         S2 of theta over b steps each, tau = mean of (S1 - S2)^2 / (2 b variance). Two pairs of sums
@@ -16,8 +13,8 @@
 //                         terms of the mean.
 //   sampling  the dynamics with this eps and L
 //
-// The target, w and the parts are those of the authors' scikit-learn-contrib/bde; it takes tau from effective sample
-// sizes by Fourier transforms of part 3, which need all its states in memory.
+// The target and the parts are those of the authors' scikit-learn-contrib/bde; it takes tau from effective sample sizes
+// by Fourier transforms of part 3, which need all its states in memory.
 #pragma once
 
 #include <vector>

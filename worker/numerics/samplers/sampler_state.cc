@@ -1,6 +1,6 @@
 #include "worker/numerics/samplers/sampler_state.h"
 
-#include <utility>
+#include <algorithm>
 
 namespace chainfleet {
 
@@ -39,6 +39,16 @@ const double* PriorPrecisions(const StepInputs& inputs) {
     precisions[row] = PriorPrecision(inputs, static_cast<int64_t>(row));
   }
   return precisions.data();
+}
+
+void TakeRows(const std::vector<ChainStep>& chains, std::initializer_list<std::pair<ThetaArena*, ThetaArena*>> arenas) {
+  const bool all = std::ranges::all_of(chains, &ChainStep::active);
+  for (const auto& [old, fresh] : arenas) {
+    if (all) std::swap(*old, *fresh);  // a copy of a large network costs as much as a turn
+    for (size_t row = 0; !all && row < chains.size(); ++row) {
+      if (chains[row].active) old->CopyRow(static_cast<int64_t>(row), *fresh);
+    }
+  }
 }
 
 void MatchRows(const ThetaArena& like, ThetaArena* arena) {

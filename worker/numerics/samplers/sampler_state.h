@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -95,6 +96,9 @@ const double* PriorPrecisions(const StepInputs& inputs);
 inline double PriorPrecision(const StepInputs& inputs, int64_t row) {
   return inputs.chains[row].own.prior_precision.value_or(inputs.potential->prior_precision());
 }
+
+// Takes the values of `second` in the active rows of `first`. Leaves anything in `second`.
+void TakeRows(const std::vector<ChainStep>& chains, std::initializer_list<std::pair<ThetaArena*, ThetaArena*>> arenas);
 
 // Adds or removes rows at the end until `arena` has those of `like`.
 void MatchRows(const ThetaArena& like, ThetaArena* arena);

@@ -50,8 +50,7 @@ std::shared_ptr<JobPlan> PlanFor(const Case& of, const ResidentDataset& data) {
   if (!std::holds_alternative<BsamSpec>(sampler.kind)) spec.prior.kind = GaussianPrior{5};
   spec.sampler = sampler;
   spec.schedule = {StepScale::kStepSize, of.schedule.value_or(ConstantSchedule{2e-4})};
-  const bool is_mile = std::holds_alternative<MileSpec>(sampler.kind);
-  if (is_mile) spec.schedule.scale = StepScale::kLearningRate;
+  if (sampler.is_microcanonical()) spec.schedule.scale = StepScale::kLearningRate;
   spec.temperature = 0.5;
   spec.batch_size = 16;
   spec.num_steps = kSteps;
@@ -61,7 +60,7 @@ std::shared_ptr<JobPlan> PlanFor(const Case& of, const ResidentDataset& data) {
     spec.burn_in.steps = 10;
     spec.collect.every_steps = 1;
   }
-  if (!sampler.is_metropolis() && !sampler.passes_over_data() && !is_mile)
+  if (!sampler.is_metropolis() && !sampler.passes_over_data() && !std::holds_alternative<MileSpec>(sampler.kind))
     spec.augmentation = {.crop_padding = 3, .flip = true};
   spec.seed = 11;
   plan->dataset = data.description();
@@ -245,6 +244,7 @@ std::string NameOf(const ::testing::TestParamInfo<Case>& info) {
 constexpr CyclicalSchedule kCyclical{2e-4, 1e-6, 2};
 // All phases in kSteps steps: b, the length of the tuner's sums, is 1.
 const SamplerSpec kShortMile{MileSpec{.optimizer_steps = 3, .validation_fraction = 0.25, .warm_up_steps = 12}};
+const SamplerSpec kShortSmile{SmileSpec{.optimizer_steps = 3, .warm_up_steps = 10}};
 
 INSTANTIATE_TEST_SUITE_P(
     Samplers, KernelConformance,
@@ -267,7 +267,13 @@ INSTANTIATE_TEST_SUITE_P(
         Case{{LaplaceSpec{.structure = CurvatureStructure::kDiagonal, .draws = 4}}},
         Case{{LaplaceSpec{.structure = CurvatureStructure::kFull, .draws = 4}}},
         Case{{MileSpec{.optimizer_steps = 4, .descent = Optimizer::kHeavyBall, .patience = 1, .warm_up_steps = 0}}},
-        Case{kShortMile}, Case{{SgdSpec{.optimizer = Optimizer::kAdamw}}, ConstantSchedule{1e-5}},
+        Case{kShortMile}, Case{kShortSmile},
+        Case{{SmileSpec{.optimizer_steps = 2,
+                        .descent = Optimizer::kHeavyBall,
+                        .warm_up_steps = 0,
+                        .precondition = false,
+                        .decoherence_length = 1}}},
+        Case{{SgdSpec{.optimizer = Optimizer::kAdamw}}, ConstantSchedule{1e-5}},
         Case{{SwagSpec{.start_epoch = 2, .max_rank = 3, .draws = 4, .optimizer = Optimizer::kAdamw}},
              ConstantSchedule{1e-5}},
         Case{{McDropoutSpec{.rate = 0.2, .draws = 4, .optimizer = Optimizer::kAdamw}}, ConstantSchedule{1e-5}},

@@ -32,14 +32,14 @@ std::shared_ptr<JobPlan> PlanFor(const SamplerSpec& sampler, ModelFormat format,
   spec.dataset = data.description().name;
   if (!std::holds_alternative<BsamSpec>(sampler.kind)) spec.prior.kind = GaussianPrior{5};
   spec.sampler = sampler;
-  const bool is_mile = std::holds_alternative<MileSpec>(sampler.kind);
-  spec.schedule = {is_mile ? StepScale::kLearningRate : StepScale::kStepSize, ConstantSchedule{2e-4}};
+  spec.schedule = {sampler.is_microcanonical() ? StepScale::kLearningRate : StepScale::kStepSize,
+                   ConstantSchedule{2e-4}};
   spec.temperature = 0.5;
   spec.batch_size = 16;
   spec.num_steps = 24;
   spec.chains = 8;
   if (sampler.posterior_draws() == 0) spec.collect.every_steps = 3;
-  if (!sampler.is_metropolis() && !sampler.passes_over_data() && !is_mile)
+  if (!sampler.is_metropolis() && !sampler.passes_over_data() && !std::holds_alternative<MileSpec>(sampler.kind))
     spec.augmentation = {.crop_padding = 3, .flip = true};
   spec.seed = 11;
   plan->dataset = data.description();
@@ -148,6 +148,7 @@ const std::vector<SamplerSpec>& Samplers() {
                                    SamplerSpec{MalaSpec{}},
                                    SamplerSpec{HmcSpec{3}},
                                    SamplerSpec{MileSpec{.optimizer_steps = 4, .warm_up_steps = 12}},
+                                   SamplerSpec{SmileSpec{.optimizer_steps = 4, .warm_up_steps = 12}},
                                    SamplerSpec{PenaltyMhSpec{.proposal = Proposal::kLangevin, .num_batches = 5}},
                                    SamplerSpec{BatchedMhSpec{.num_batches = 2}},
                                    SamplerSpec{TemperedMhSpec{48}},

@@ -1,0 +1,39 @@
+#include "core/domain/microcanonical_rules.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace chainfleet {
+
+std::vector<FieldViolation> ValidateMicrocanonical(const JobSpec& spec) {
+  std::vector<FieldViolation> violations;
+  if (!spec.sampler.is_microcanonical()) return violations;
+  const std::string name = spec.sampler.name();
+  if (spec.schedule.scale == StepScale::kStepSize) {
+    violations.push_back({"step_size", name + " tunes its step itself: give learning_rate, that of its descent"});
+  } else if (!std::holds_alternative<ConstantSchedule>(spec.schedule.kind)) {
+    violations.push_back({"learning_rate", name + " descends at a constant rate: give a number"});
+  }
+  if (spec.temperature == 0) {
+    violations.push_back(
+        {"temperature", absl::StrCat("must be above 0: ", name, " samples a density, T = 0 has none")});
+  }
+  const auto* potential = std::get_if<PotentialKind>(&spec.model.kind);
+  const bool has_data = potential == nullptr || spec.model.has_data();
+  if (!has_data && NumParameters(ParametersOf(*potential, {})) < 2) {
+    violations.push_back(
+        {"sampler." + name, "turns a velocity of fixed length: needs 2 coordinates, the potential has 1"});
+  }
+  const auto* smile = std::get_if<SmileSpec>(&spec.sampler.kind);
+  if (smile == nullptr || smile->decoherence_length) return violations;
+  if (!has_data) {
+    violations.push_back({"sampler.smile.decoherence_length",
+                          "give it: nothing else turns the velocity on a potential without mini-batches"});
+  } else if (spec.minibatches == Minibatches::kReshuffle) {
+    violations.push_back({"minibatches",
+                          "give independent, or sampler.smile.decoherence_length: the noise of reshuffled batches "
+                          "cancels in each epoch, and would sample another law"});
+  }
+  return violations;
+}
+
+}  // namespace chainfleet

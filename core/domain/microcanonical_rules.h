@@ -1,0 +1,14 @@
+// The rules of samplers with microcanonical dynamics, `mile` and `smile`.
+#pragma once
+
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/domain/job_spec.h"
+
+namespace chainfleet {
+
+// Checks without data. REQUIRES: `spec.model` has passed Validate. A job of another sampler has no violations.
+std::vector<FieldViolation> ValidateMicrocanonical(const JobSpec& spec);
+
+}  // namespace chainfleet

@@ -24,13 +24,10 @@ std::vector<FieldViolation> ValidateMicrocanonical(const JobSpec& spec) {
         {"sampler." + name, "turns a velocity of fixed length: needs 2 coordinates, the potential has 1"});
   }
   const auto* smile = std::get_if<SmileSpec>(&spec.sampler.kind);
-  if (smile == nullptr || smile->decoherence_length) return violations;
-  if (!has_data) {
-    violations.push_back({"sampler.smile.decoherence_length",
-                          "give it: nothing else turns the velocity on a potential without mini-batches"});
-  } else if (spec.minibatches == Minibatches::kReshuffle) {
+  const bool by_noise = smile != nullptr && !smile->decoherence_length && smile->noise_share > SmileSpec().noise_share;
+  if (by_noise && has_data && spec.minibatches == Minibatches::kReshuffle) {
     violations.push_back({"minibatches",
-                          "give independent, or sampler.smile.decoherence_length: the noise of reshuffled batches "
+                          "give independent, or a smaller sampler.smile.noise_share: the noise of reshuffled batches "
                           "cancels in each epoch, and would sample another law"});
   }
   return violations;

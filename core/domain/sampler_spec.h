@@ -385,7 +385,8 @@ struct SmileSpec {
   double initial_step = 1e-3;
   double energy_variance_start = 0.5, energy_variance_end = 0.1;  // target per coordinate, over the warm-up
   bool precondition = true;                                       // scales by the noise of gradients
-  std::optional<double> decoherence_length;                       // L; default: the batches' noise alone
+  double noise_share = 0.1;                  // how much the noise turns the velocity, as a multiple of the refresh
+  std::optional<double> decoherence_length;  // L; default: tuned to noise_share
   int64_t own_burn_in() const { return optimizer_steps + warm_up_steps; }
   static void Fields(auto& self, auto&& visit) {
     visit("optimizer_steps", self.optimizer_steps, Between(0, limits::kMaxStepsPerChain));
@@ -395,6 +396,7 @@ struct SmileSpec {
     visit("energy_variance_start", self.energy_variance_start, Above(0));
     visit("energy_variance_end", self.energy_variance_end, Above(0));
     visit("precondition", self.precondition);
+    visit("noise_share", self.noise_share, Above(0));
     visit("decoherence_length", self.decoherence_length, Above(0));
   }
   bool operator==(const SmileSpec&) const = default;

@@ -129,6 +129,21 @@ TEST(SmileLaws, WithoutAScaleTheNoiseSetsTheTemperature) {
   }
 }
 
+// A refresh that turns as much as the noise halves its effect; .5624 and 1.4738 are those of this step and dimension.
+TEST(SmileLaws, ARefreshMakesUpForTheNoise) {
+  const Groups groups{.size = 400, .mean_noise = 40, .small = .1, .large = 1.9};
+  NoisyGaussian potential = groups.Potential();
+  SmileSpec spec = Dynamics(0.05 * std::sqrt(400.0));
+  spec.decoherence_length = std::sqrt(400.0);
+  KernelRows rows(Smile{spec}, &potential, 0, 32, 9, 1);
+  const auto found = Temperatures(groups, &rows, 600, 5000);
+  for (size_t group = 0; group < 4; ++group) {
+    const double expected = group < 2 ? .5624 : 1.4738;
+    EXPECT_NEAR(found[group].value, expected, 0.02 * expected) << group;
+    EXPECT_LT(found[group].error, 0.006 * expected) << group;
+  }
+}
+
 // With the scale of its own warm-up all coordinates have the temperature of the job, and the mean is unbiased.
 TEST(SmileLaws, TheScaleGivesAllCoordinatesOneTemperature) {
   const Groups groups{.size = 200, .mean_noise = 20, .small = .1, .large = 1.9};
@@ -137,6 +152,7 @@ TEST(SmileLaws, TheScaleGivesAllCoordinatesOneTemperature) {
     SmileSpec spec = Dynamics(0.05 * std::sqrt(200.0));
     spec.precondition = true;
     spec.warm_up_steps = 7000;
+    spec.noise_share = 1e12;  // no refresh
     KernelRows rows(Smile{spec}, &potential, 0, 24, 7, 1, temperature);
     for (int step = 0; step < spec.warm_up_steps; ++step) rows.Step();
     for (auto& numbers : StateOf(rows).numbers) numbers[kStepNumber] = spec.initial_step;  // not the tuner's

@@ -235,7 +235,8 @@ class Connection:
         """`error` as an exception of ours; the next call goes to the next address if this one did not answer."""
         code, message = error.code().name, error.details() or ""
         trailers = dict(error.trailing_metadata() or ())
-        reason, violations, request_id, retry_after = _details(trailers.get("grpc-status-details-bin", b""))
+        reason, more = _details(trailers.get("grpc-status-details-bin", b""))
+        request_id = more.get("request_id", "")
         from_server = bool(reason or request_id)
         if code == "CANCELLED" and not from_server:
             code, message = "UNAVAILABLE", "the server ended before it answered"
@@ -261,7 +262,6 @@ class Connection:
             words = message if from_server else f"the server at {address} did not answer in time"
             hint, reason = "repeat it with a longer timeout", "TIMED_OUT" if reason in ("", code) else reason
             return DeadlineExceeded(words, reason=reason, request_id=request_id, hint=hint)
-        more = {"violations": violations, "request_id": request_id, "retry_after": retry_after}
         return refusal(code, reason, message, **more)
 
     def _move_on(self, address: str, drop: bool) -> None:
@@ -323,23 +323,24 @@ def _path(method: str) -> str:
     return f"/chainfleet.v1.{method}"
 
 
-def _details(trailer: bytes) -> tuple[str, list[FieldViolation], str, float | None]:
-    """(reason, field violations, request id, seconds until the next attempt) of a google.rpc.Status."""
-    reason, violations, request_id, retry_after = "", [], "", None
+def _details(trailer: bytes) -> tuple[str, dict[str, Any]]:
+    """The reason of a google.rpc.Status, and the further arguments of ChainfleetError that it has."""
+    reason, more = "", dict[str, Any]()
     try:
         for detail in status_pb2.Status.FromString(trailer).details:
             kind = detail.type_url.rpartition(".")[2]
             if kind == "ErrorInfo":
                 info = error_details_pb2.ErrorInfo.FromString(detail.value)
                 reason = info.reason if info.domain == "chainfleet" else reason
+                more["bound"] = info.metadata["bound"]
             elif kind == "BadRequest":
                 wrong = error_details_pb2.BadRequest.FromString(detail.value).field_violations
-                violations = [FieldViolation(v.field, v.description) for v in wrong]
+                more["violations"] = [FieldViolation(v.field, v.description) for v in wrong]
             elif kind == "RequestInfo":
-                request_id = error_details_pb2.RequestInfo.FromString(detail.value).request_id
+                more["request_id"] = error_details_pb2.RequestInfo.FromString(detail.value).request_id
             elif kind == "RetryInfo":
                 delay = error_details_pb2.RetryInfo.FromString(detail.value).retry_delay
-                retry_after = delay.ToTimedelta().total_seconds()
+                more["retry_after"] = delay.ToTimedelta().total_seconds()
     except DecodeError:
         pass
-    return reason, violations, request_id, retry_after
+    return reason, more

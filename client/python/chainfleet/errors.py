@@ -34,6 +34,7 @@ class ChainfleetError(Exception):
     request_id: of the call in the server's log; "" if it did not reach a server.
     hint: what to do; "" if the message says it.
     retry_after: the least seconds until the next attempt, where the server knows them; else None.
+    bound: the name of the bound that refused the call; "" if none did.
     """
 
     code: ClassVar[str] = "UNKNOWN"
@@ -48,10 +49,11 @@ class ChainfleetError(Exception):
         request_id: str = "",
         hint: str = "",
         retry_after: float | None = None,
+        bound: str = "",
     ) -> None:
         super().__init__(message)
         self.message, self.reason, self.request_id = message, reason, request_id
-        self.retry_after = retry_after
+        self.retry_after, self.bound = retry_after, bound
         self.violations = tuple(violations)
         if hint:
             self.hint = hint
@@ -64,8 +66,8 @@ class ChainfleetError(Exception):
         return "\n".join(lines)
 
     def __reduce__(self) -> Any:
-        more = {"violations": self.violations, "request_id": self.request_id, "retry_after": self.retry_after}
-        return _rebuild, (self.code, self.reason, self.message, {**more, "hint": self.hint})
+        names = ("violations", "request_id", "hint", "retry_after", "bound")
+        return _rebuild, (self.code, self.reason, self.message, {name: getattr(self, name) for name in names})
 
 
 class InvalidArgument(ChainfleetError, ValueError):

@@ -486,3 +486,46 @@ class MILE(Sampler):
     energy_variance_end: float | None = None
     decoherence_length: float | None = None
     descent: Literal["heavy_ball", "adamw"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SMILE(Sampler):
+    """Microcanonical Langevin dynamics on mini-batches: a descent on mini-batches from the chain's own start, then
+    the dynamics of mile with a scale s of the parameters from the noise of gradients. alpha is that of the
+    descent.
+
+    Formula: one step on one mini-batch: u turns by e / 2; theta <- theta + e u / s; u turns by e / 2, with the
+      gradient at the new theta; u <- u + z sqrt((exp(2 e / L) - 1) / D), to length 1. A turn is that of mile with
+      grad U / s in place of grad U. s_i^2 is the mean of (g - g')_i^2 / 2 over pairs of gradients g, g' of two
+      mini-batches at the same theta, in the fifth tenth of the warm-up, divided by its mean over i, at least
+      0.01. L = 2 w (D T)^2 / (e |grad U / s|^2). For small e the temperature of theta_i is T (1 + w r_i) / (1 +
+      w), r_i the variance of its noise, divided by s_i^2 and by the mean over i.
+    Source: Sommer et al., arXiv 2602.06500 (2026); the scale from pairs, the refresh and the turns of half a step
+      are our own.
+    Symbols: help(chainfleet.samplers.Sampler).
+
+    optimizer_steps: steps of the descent, each on a mini-batch; allowed: 0 to 1,000,000,000,000,000; default:
+      1,000.
+    warm_up_steps: steps of the dynamics that tune e and s; with the descent's they are the burn-in; allowed:
+      0 to 1,000,000,000,000,000; default: 50,000.
+    initial_step: e at the start of the warm-up, in units of theta; allowed: above 0; default: 0.001.
+    energy_variance_start: aim of the tuner at its start: squared energy error of a step / D; allowed: above
+      0; default: 0.5.
+    energy_variance_end: aim of the tuner at its end; allowed: above 0; default: 0.1.
+    precondition: false: s = 1; default: true.
+    decoherence_length: L, in units of theta s; default: from w; allowed: above 0.
+    descent: adamw as for sgd, or heavy_ball; both with momentum 0.9; allowed: heavy_ball, adamw; default:
+      adamw.
+    noise_share: w: how much the noise turns u, as a multiple of the refresh; allowed: above 0; default: 0.1.
+    """
+
+    choice: ClassVar[str] = "smile"
+    optimizer_steps: int | None = None
+    warm_up_steps: int | None = None
+    initial_step: float | None = None
+    energy_variance_start: float | None = None
+    energy_variance_end: float | None = None
+    precondition: bool | None = None
+    decoherence_length: float | None = None
+    descent: Literal["heavy_ball", "adamw"] | None = None
+    noise_share: float | None = None

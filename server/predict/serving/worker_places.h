@@ -18,8 +18,9 @@ class WorkerPlaces {
   // `evaluations_wait`: also for another worker.
   bool HasRoom(const ServingWorker& worker, const ShardRequest& request, bool evaluations_wait) const {
     constexpr int kPlaces = limits::kMaxShardsInFlightPerWorker;
+    static const Taken kNothing;
     const auto it = taken_.find(worker.id);
-    const Taken taken = it == taken_.end() ? Taken() : it->second;
+    const Taken& taken = it == taken_.end() ? kNothing : it->second;
     if (request.rows) return taken.evaluations < kPlaces - 1 && worker.shards_in_flight < kPlaces;
     const bool kept = evaluations_wait && taken.evaluations == 0;
     const bool new_here = !taken.predictions.contains(request.plan->tenant);
@@ -43,7 +44,7 @@ class WorkerPlaces {
  private:
   struct Taken {
     int evaluations = 0;
-    std::map<std::string, int> predictions;  // by tenant
+    std::map<std::string, int> predictions = {};  // by tenant
   };
   std::map<std::string, Taken> taken_;  // by worker
 };

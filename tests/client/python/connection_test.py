@@ -101,14 +101,15 @@ class Calls(Served):
     def test_a_refusal_says_when_to_try_again(self):
         wait = error_details_pb2.RetryInfo()
         wait.retry_delay.FromMilliseconds(2500)
-        details = (reason("TENANT_LIMIT"), ("RetryInfo", wait)), (reason("TENANT_LIMIT"),)
-        for given, seconds in zip(details, (2.5, None)):
+        bounded = error_details_pb2.ErrorInfo(reason="TENANT_LIMIT", domain="chainfleet", metadata={"bound": "tenant_jobs"})
+        details = (("ErrorInfo", bounded), ("RetryInfo", wait)), (reason("TENANT_LIMIT"),)
+        for given, seconds, bound in zip(details, (2.5, None), ("tenant_jobs", "")):
             server = self.serve(GetJob=lambda request, context, given=given: refuse(
                 context, grpc.StatusCode.RESOURCE_EXHAUSTED, "full", *given))
             with self.assertRaises(cf.reasons.TenantLimit) as caught:
                 self.get(self.connect(server))
             for error in (caught.exception, pickle.loads(pickle.dumps(caught.exception))):
-                self.assertEqual((error.message, error.retry_after), ("full", seconds))
+                self.assertEqual((error.message, error.retry_after, error.bound), ("full", seconds, bound))
             self.assertEqual(len(server.metadata), 1, "it is not repeated")
 
     def test_an_error_without_a_reason_of_its_own_has_its_code_as_reason_and_a_hint(self):

@@ -195,59 +195,6 @@ TEST(JobSpec, ALengthIsNoLearningRate) {
   }
 }
 
-TEST(JobSpec, SmileTakesTheNoiseOfIndependentBatches) {
-  JobSpec spec = FashionJob();
-  spec.sampler.kind = SmileSpec{.optimizer_steps = 20, .warm_up_steps = 30};
-  spec.schedule = {StepScale::kLearningRate, ConstantSchedule{1e-3}};
-  spec.minibatches = Minibatches::kReshuffle;
-  EXPECT_THAT(InvalidPaths(spec), ::testing::ElementsAre("minibatches"));
-  JobSpec independent = spec;
-  independent.minibatches = Minibatches::kIndependent;
-  EXPECT_THAT(Validate(independent), IsEmpty());
-  independent.temperature = 0;
-  EXPECT_THAT(InvalidPaths(independent), ::testing::ElementsAre("temperature"));
-  std::get<SmileSpec>(spec.sampler.kind).decoherence_length = 3;
-  EXPECT_THAT(Validate(spec), IsEmpty()) << "with a refresh the noise need not turn the velocity";
-}
-
-TEST(JobSpec, MileHasItsOwnBurnInAndTheLearningRateOfItsOptimizer) {
-  JobSpec spec = FashionJob();
-  spec.num_epochs.reset();
-  spec.num_steps = 120;
-  spec.burn_in = {};
-  spec.collect = {.every_steps = 10};
-  spec.sampler.kind = MileSpec{.optimizer_steps = 20, .warm_up_steps = 30};
-  spec.schedule = {StepScale::kLearningRate, ConstantSchedule{1e-3}};
-  EXPECT_THAT(Validate(spec), IsEmpty());
-  EXPECT_EQ(PlanSteps(spec, 60000).NumDraws(), 7);
-  spec.burn_in.steps = 10;
-  EXPECT_EQ(PlanSteps(spec, 60000).NumDraws(), 7);
-  spec.burn_in.steps = 90;
-  EXPECT_EQ(PlanSteps(spec, 60000).NumDraws(), 3);
-  spec.num_steps = 50;
-  spec.burn_in = {};
-  EXPECT_THAT(ValidateForData(spec, 60000), ::testing::SizeIs(1)) << "all steps are burn-in";
-  spec.num_steps = 120;
-  JobSpec other = spec;
-  other.schedule.scale = StepScale::kStepSize;
-  EXPECT_THAT(InvalidPaths(other), ::testing::ElementsAre("step_size"));
-  other = spec;
-  other.schedule.kind = LinearSchedule{1e-3, 1e-4};
-  EXPECT_THAT(InvalidPaths(other), ::testing::ElementsAre("learning_rate"));
-  other = spec;
-  other.temperature = 0;
-  EXPECT_THAT(InvalidPaths(other), ::testing::ElementsAre("temperature"));
-  other = spec;
-  other.dataset.clear();
-  other.prior = {};
-  other.augmentation = {};
-  other.standardize = {};
-  other.model = {GaussianPotential{1}};
-  EXPECT_THAT(InvalidPaths(other), ::testing::ElementsAre("sampler.mile"));
-  other.model = {GaussianPotential{2}};
-  EXPECT_THAT(InvalidPaths(other), IsEmpty());
-}
-
 TEST(JobSpec, TheCorrectedNoiseFitsTheLargestStepOfTheRun) {
   JobSpec spec = FashionJob();
   spec.sampler.kind = SgldSpec{.gradient_noise = 10};

@@ -19,8 +19,29 @@ struct Refusal {
   const char* field;
 };
 
-const std::vector<Refusal>& Refusals() {
-  static const auto* const kAll = new std::vector<Refusal>{
+std::vector<Refusal> RefusalsOfMicrocanonicalSamplers() {
+  return {
+      {MileSpec{.optimizer_steps = -1}, "optimizer_steps"},
+      {MileSpec{.validation_fraction = 1}, "validation_fraction"},
+      {MileSpec{.patience = 0}, "patience"},
+      {MileSpec{.warm_up_steps = -1}, "warm_up_steps"},
+      {MileSpec{.initial_step = 0}, "initial_step"},
+      {MileSpec{.energy_variance_start = 0}, "energy_variance_start"},
+      {MileSpec{.energy_variance_end = kNan}, "energy_variance_end"},
+      {MileSpec{.decoherence_length = 0}, "decoherence_length"},
+      {SmileSpec{.optimizer_steps = -1}, "optimizer_steps"},
+      {SmileSpec{.warm_up_steps = -1}, "warm_up_steps"},
+      {SmileSpec{.initial_step = 0}, "initial_step"},
+      {SmileSpec{.energy_variance_start = 0}, "energy_variance_start"},
+      {SmileSpec{.energy_variance_end = kNan}, "energy_variance_end"},
+      {SmileSpec{.noise_share = 0}, "noise_share"},
+      {SmileSpec{.decoherence_length = 0}, "decoherence_length"},
+  };
+}
+
+std::vector<Refusal> Refusals() {
+  std::vector<Refusal> all = RefusalsOfMicrocanonicalSamplers();
+  const std::vector<Refusal> others = {
       {SgdSpec{.momentum = 1}, "momentum"},
       {SgdSpec{.momentum = -0.1}, "momentum"},
       {SgldSpec{.gradient_noise = -1}, "gradient_noise"},
@@ -54,20 +75,6 @@ const std::vector<Refusal>& Refusals() {
       {GradientUncertaintySpec{.quantile = 0}, "quantile"},
       {GradientUncertaintySpec{.quantile = 1}, "quantile"},
       {HmcSpec{.leapfrog_steps = 0}, "leapfrog_steps"},
-      {MileSpec{.optimizer_steps = -1}, "optimizer_steps"},
-      {MileSpec{.validation_fraction = 1}, "validation_fraction"},
-      {MileSpec{.patience = 0}, "patience"},
-      {MileSpec{.warm_up_steps = -1}, "warm_up_steps"},
-      {MileSpec{.initial_step = 0}, "initial_step"},
-      {MileSpec{.energy_variance_start = 0}, "energy_variance_start"},
-      {MileSpec{.energy_variance_end = kNan}, "energy_variance_end"},
-      {MileSpec{.decoherence_length = 0}, "decoherence_length"},
-      {SmileSpec{.optimizer_steps = -1}, "optimizer_steps"},
-      {SmileSpec{.warm_up_steps = -1}, "warm_up_steps"},
-      {SmileSpec{.initial_step = 0}, "initial_step"},
-      {SmileSpec{.energy_variance_start = 0}, "energy_variance_start"},
-      {SmileSpec{.energy_variance_end = kNan}, "energy_variance_end"},
-      {SmileSpec{.decoherence_length = 0}, "decoherence_length"},
       {PenaltyMhSpec{.num_batches = 2}, "num_batches"},  // the variance of two batches is no estimate
       {PenaltyMhSpec{.effective_data_size = 0}, "effective_data_size"},
       {BatchedMhSpec{.num_batches = 0}, "num_batches"},
@@ -87,7 +94,8 @@ const std::vector<Refusal>& Refusals() {
       {LaplaceSpec{.momentum = 1}, "momentum"},
       {LaplaceSpec{.draws = 0}, "draws"},
   };
-  return *kAll;
+  all.insert(all.end(), others.begin(), others.end());
+  return all;
 }
 
 TEST(SamplerSpec, RefusesASettingOutsideItsDomainAtItsPath) {

@@ -22,9 +22,10 @@ enum : size_t {
   kMostStep,
   kWeightedError,
   kWeight,
-  kPairs,     // of part 2
+  kPairs,     // gathered in part 2
   kForce,     // running mean of |grad U / s|^2 / T^2
   kLogSteps,  // sum over the last tenth of the warm-up
+  kLength,    // L
   kNumbersOfSmile
 };
 
@@ -49,6 +50,7 @@ void Smile::InitRow(SamplerState* state, int64_t row) const {
   numbers.assign(kNumbersOfSmile, 0);
   numbers[kMostStep] = std::numeric_limits<double>::infinity();
   numbers[kStep] = spec.initial_step;
+  numbers[kLength] = spec.decoherence_length.value_or(std::numeric_limits<double>::infinity());
 }
 
 bool Smile::InPart2(int64_t t) const {
@@ -157,14 +159,13 @@ std::vector<Smile::Moving> Smile::Propose(const StepInputs& inputs, SamplerState
     s[0] = static_cast<float>(second[row].keep);
     s[1] = static_cast<float>(second[row].force);
   });
-  if (spec.decoherence_length) {
-    RunPass(
-        Pass::kDiagonalDraw, {turned, turned, scale}, inputs.chains,
-        [&](int64_t row, float* s) {
-          s[0] = RefreshNoise(state->numbers[row][kStep], *spec.decoherence_length, dimension);
-        },
-        RngStream::kMomentum);
-  }
+  RunPass(
+      Pass::kDiagonalDraw, {turned, turned, scale}, inputs.chains,
+      [&](int64_t row, float* s) {
+        const std::vector<double>& numbers = state->numbers[row];
+        s[0] = RefreshNoise(numbers[kStep], numbers[kLength], dimension);
+      },
+      RngStream::kMomentum);
   const auto lengths = RunPass(Pass::kSquareRatio, {turned, scale}, inputs.chains, [](int64_t, float*) {});
   for (size_t row = 0; row < moves.size(); ++row) {
     if (!inputs.chains[row].active) continue;
@@ -223,6 +224,9 @@ void Smile::Tune(const Moving& move, int64_t step, double dimension, double temp
   const int64_t first = spec.warm_up_steps * 9 / 10;
   if (step >= first) numbers[kLogSteps] += std::log(eps);
   if (step + 1 == spec.warm_up_steps) eps = std::exp(numbers[kLogSteps] / static_cast<double>(step + 1 - first));
+  if (!spec.decoherence_length && numbers[kForce] > 0) {
+    numbers[kLength] = spec.noise_share * 2 * dimension * dimension / (eps * numbers[kForce]);
+  }
 }
 
 std::vector<double> Smile::GatherNoise(const StepInputs& inputs, SamplerState* state) const {

@@ -188,7 +188,7 @@ class JobSpec(_message.Message):
         ttl_seconds: float
         def __init__(self, keep_last: _Optional[int] = ..., ttl_seconds: _Optional[float] = ...) -> None: ...
     class Sampler(_message.Message):
-        __slots__ = ["barker_mh", "batched_mh", "bsam", "emcmc", "emcmc_gibbs", "entropy_sgd", "entropy_sgld", "gradient_uncertainty", "hmc", "laplace", "mala", "mc_dropout", "mile", "penalty_mh", "random_walk", "sam", "sgd", "sghmc", "sgld", "swa", "swag", "tempered_mh"]
+        __slots__ = ["barker_mh", "batched_mh", "bsam", "emcmc", "emcmc_gibbs", "entropy_sgd", "entropy_sgld", "gradient_uncertainty", "hmc", "laplace", "mala", "mc_dropout", "mile", "penalty_mh", "random_walk", "sam", "sgd", "sghmc", "sgld", "smile", "swa", "swag", "tempered_mh"]
         class BatchedMh(_message.Message):
             __slots__ = ["num_batches", "proposal"]
             NUM_BATCHES_FIELD_NUMBER: _ClassVar[int]
@@ -344,6 +344,27 @@ class JobSpec(_message.Message):
             gradient_noise: float
             noise_free_fraction: float
             def __init__(self, gradient_noise: _Optional[float] = ..., noise_free_fraction: _Optional[float] = ...) -> None: ...
+        class Smile(_message.Message):
+            __slots__ = ["decoherence_length", "descent", "energy_variance_end", "energy_variance_start", "initial_step", "noise_share", "optimizer_steps", "precondition", "warm_up_steps"]
+            DECOHERENCE_LENGTH_FIELD_NUMBER: _ClassVar[int]
+            DESCENT_FIELD_NUMBER: _ClassVar[int]
+            ENERGY_VARIANCE_END_FIELD_NUMBER: _ClassVar[int]
+            ENERGY_VARIANCE_START_FIELD_NUMBER: _ClassVar[int]
+            INITIAL_STEP_FIELD_NUMBER: _ClassVar[int]
+            NOISE_SHARE_FIELD_NUMBER: _ClassVar[int]
+            OPTIMIZER_STEPS_FIELD_NUMBER: _ClassVar[int]
+            PRECONDITION_FIELD_NUMBER: _ClassVar[int]
+            WARM_UP_STEPS_FIELD_NUMBER: _ClassVar[int]
+            decoherence_length: float
+            descent: str
+            energy_variance_end: float
+            energy_variance_start: float
+            initial_step: float
+            noise_share: float
+            optimizer_steps: int
+            precondition: bool
+            warm_up_steps: int
+            def __init__(self, optimizer_steps: _Optional[int] = ..., warm_up_steps: _Optional[int] = ..., initial_step: _Optional[float] = ..., energy_variance_start: _Optional[float] = ..., energy_variance_end: _Optional[float] = ..., precondition: bool = ..., decoherence_length: _Optional[float] = ..., descent: _Optional[str] = ..., noise_share: _Optional[float] = ...) -> None: ...
         class Swa(_message.Message):
             __slots__ = ["momentum", "optimizer", "start_epoch"]
             MOMENTUM_FIELD_NUMBER: _ClassVar[int]
@@ -394,6 +415,7 @@ class JobSpec(_message.Message):
         SGD_FIELD_NUMBER: _ClassVar[int]
         SGHMC_FIELD_NUMBER: _ClassVar[int]
         SGLD_FIELD_NUMBER: _ClassVar[int]
+        SMILE_FIELD_NUMBER: _ClassVar[int]
         SWAG_FIELD_NUMBER: _ClassVar[int]
         SWA_FIELD_NUMBER: _ClassVar[int]
         TEMPERED_MH_FIELD_NUMBER: _ClassVar[int]
@@ -416,10 +438,11 @@ class JobSpec(_message.Message):
         sgd: JobSpec.Sampler.Sgd
         sghmc: JobSpec.Sampler.Sghmc
         sgld: JobSpec.Sampler.Sgld
+        smile: JobSpec.Sampler.Smile
         swa: JobSpec.Sampler.Swa
         swag: JobSpec.Sampler.Swag
         tempered_mh: JobSpec.Sampler.TemperedMh
-        def __init__(self, sgld: _Optional[_Union[JobSpec.Sampler.Sgld, _Mapping]] = ..., emcmc: _Optional[_Union[JobSpec.Sampler.Emcmc, _Mapping]] = ..., sgd: _Optional[_Union[JobSpec.Sampler.Sgd, _Mapping]] = ..., sghmc: _Optional[_Union[JobSpec.Sampler.Sghmc, _Mapping]] = ..., emcmc_gibbs: _Optional[_Union[JobSpec.Sampler.EmcmcGibbs, _Mapping]] = ..., entropy_sgd: _Optional[_Union[JobSpec.Sampler.EntropySgd, _Mapping]] = ..., entropy_sgld: _Optional[_Union[JobSpec.Sampler.EntropySgd, _Mapping]] = ..., sam: _Optional[_Union[JobSpec.Sampler.Sam, _Mapping]] = ..., bsam: _Optional[_Union[JobSpec.Sampler.Bsam, _Mapping]] = ..., gradient_uncertainty: _Optional[_Union[JobSpec.Sampler.GradientUncertainty, _Mapping]] = ..., random_walk: _Optional[_Union[JobSpec.Sampler.RandomWalk, _Mapping]] = ..., mala: _Optional[_Union[JobSpec.Sampler.Mala, _Mapping]] = ..., hmc: _Optional[_Union[JobSpec.Sampler.Hmc, _Mapping]] = ..., penalty_mh: _Optional[_Union[JobSpec.Sampler.PenaltyMh, _Mapping]] = ..., batched_mh: _Optional[_Union[JobSpec.Sampler.BatchedMh, _Mapping]] = ..., tempered_mh: _Optional[_Union[JobSpec.Sampler.TemperedMh, _Mapping]] = ..., barker_mh: _Optional[_Union[JobSpec.Sampler.BatchedMh, _Mapping]] = ..., swa: _Optional[_Union[JobSpec.Sampler.Swa, _Mapping]] = ..., swag: _Optional[_Union[JobSpec.Sampler.Swag, _Mapping]] = ..., mc_dropout: _Optional[_Union[JobSpec.Sampler.McDropout, _Mapping]] = ..., laplace: _Optional[_Union[JobSpec.Sampler.Laplace, _Mapping]] = ..., mile: _Optional[_Union[JobSpec.Sampler.Mile, _Mapping]] = ...) -> None: ...
+        def __init__(self, sgld: _Optional[_Union[JobSpec.Sampler.Sgld, _Mapping]] = ..., emcmc: _Optional[_Union[JobSpec.Sampler.Emcmc, _Mapping]] = ..., sgd: _Optional[_Union[JobSpec.Sampler.Sgd, _Mapping]] = ..., sghmc: _Optional[_Union[JobSpec.Sampler.Sghmc, _Mapping]] = ..., emcmc_gibbs: _Optional[_Union[JobSpec.Sampler.EmcmcGibbs, _Mapping]] = ..., entropy_sgd: _Optional[_Union[JobSpec.Sampler.EntropySgd, _Mapping]] = ..., entropy_sgld: _Optional[_Union[JobSpec.Sampler.EntropySgd, _Mapping]] = ..., sam: _Optional[_Union[JobSpec.Sampler.Sam, _Mapping]] = ..., bsam: _Optional[_Union[JobSpec.Sampler.Bsam, _Mapping]] = ..., gradient_uncertainty: _Optional[_Union[JobSpec.Sampler.GradientUncertainty, _Mapping]] = ..., random_walk: _Optional[_Union[JobSpec.Sampler.RandomWalk, _Mapping]] = ..., mala: _Optional[_Union[JobSpec.Sampler.Mala, _Mapping]] = ..., hmc: _Optional[_Union[JobSpec.Sampler.Hmc, _Mapping]] = ..., penalty_mh: _Optional[_Union[JobSpec.Sampler.PenaltyMh, _Mapping]] = ..., batched_mh: _Optional[_Union[JobSpec.Sampler.BatchedMh, _Mapping]] = ..., tempered_mh: _Optional[_Union[JobSpec.Sampler.TemperedMh, _Mapping]] = ..., barker_mh: _Optional[_Union[JobSpec.Sampler.BatchedMh, _Mapping]] = ..., swa: _Optional[_Union[JobSpec.Sampler.Swa, _Mapping]] = ..., swag: _Optional[_Union[JobSpec.Sampler.Swag, _Mapping]] = ..., mc_dropout: _Optional[_Union[JobSpec.Sampler.McDropout, _Mapping]] = ..., laplace: _Optional[_Union[JobSpec.Sampler.Laplace, _Mapping]] = ..., mile: _Optional[_Union[JobSpec.Sampler.Mile, _Mapping]] = ..., smile: _Optional[_Union[JobSpec.Sampler.Smile, _Mapping]] = ...) -> None: ...
     class Schedule(_message.Message):
         __slots__ = ["constant", "cyclical", "exponential", "linear", "polynomial", "step", "swag"]
         class Cyclical(_message.Message):

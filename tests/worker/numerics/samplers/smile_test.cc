@@ -19,7 +19,7 @@ using testing::NoisyGaussian;
 
 constexpr int kSize = 100, kRows = 8;
 enum : size_t { kScale = 3 };
-enum : size_t { kStepNumber = 2 };
+enum : size_t { kStepNumber = 2, kLengthNumber = 9 };
 
 SmileSpec WarmUp(int64_t steps) { return {.optimizer_steps = 0, .warm_up_steps = steps, .initial_step = 0.01}; }
 
@@ -63,6 +63,8 @@ TEST(SmileWarmUp, BoundsTheAngleOfHalfAStep) {
   for (int step = 0; step < spec.warm_up_steps; ++step) rows.Step();
   for (const auto& numbers : rows.state().numbers) {
     EXPECT_NEAR(numbers[kStepNumber] * 1000 / (2 * std::sqrt(kSize)), Smile::kLargestTurn, 0.01);
+    const double share = numbers[kStepNumber] * numbers[kLengthNumber] * 1e6 / (2 * kSize);
+    EXPECT_NEAR(share, spec.noise_share, 0.1 * spec.noise_share) << "of the turning by noise";
   }
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Samples airfoil or bike sharing with MILE and prints RMSE, NLL and seconds as a table in Markdown, beside a deep ensemble
+# Samples airfoil or bike sharing with MILE and SMILE and prints RMSE, NLL and seconds as a table in Markdown, beside a deep ensemble
 # of the same networks in the same time, the figures that were published, and the authors' package on the same cores.
 # airfoil takes about four minutes a seed on 2 quiet cores, bikesharing 14 times as long; not part of the tests.
 #   tests/bench/mile_tables.sh DATA [SET] [SEEDS] [BIN]
@@ -23,7 +23,7 @@ CHAINFLEET_ADDRESS=127.0.0.1:$(python3 -c 'import json, sys; print(json.load(ope
 export CHAINFLEET_ADDRESS
 for part in train test; do chainfleet dataset put "$table-$part" "$work/$part.csv" --target-type float32 >/dev/null; done
 
-# job SEED INIT CHAINS SAMPLER STEPS EVERY: samples, and prints RMSE, NLL and seconds.
+# job SEED INIT CHAINS SAMPLER STEPS EVERY [BATCH]: samples, and prints RMSE, NLL and seconds.
 job() {
   local id start=$SECONDS
   cat >"$work/job.yaml" <<YAML
@@ -34,7 +34,8 @@ likelihood: {heteroscedastic_gaussian: {deviation: softplus}}
 prior: {gaussian: {precision: 1}}
 sampler: {$4}
 learning_rate: 0.001
-batch_size: $rows
+batch_size: ${7:-$rows}
+minibatches: independent
 num_steps: $5
 chains: $3
 collect: {every_steps: $6}
@@ -62,6 +63,10 @@ for seed in $(seq 0 $((seeds - 1))); do
   done
   read -r rmse nll seconds < <(job "$seed" "weights: [$weights]" 10 "mile: {optimizer_steps: $epochs}" $((epochs + 51000)) 10)
   line "mile, 10 chains, $seed" "$rmse" "$nll" "$seconds"
+  for share in 0.1 1; do
+    read -r rmse nll seconds < <(job "$seed" "weights: [$weights]" 10 "smile: {noise_share: $share}" 105000 100 256)
+    line "smile, noise_share $share, batches of 256, 10 chains, $seed" "$rmse" "$nll" "$seconds"
+  done
   # A deep ensemble: AdamW to the best point of a validation part, and one step of the dynamics that goes nowhere.
   descent="warm_up_steps: 0, initial_step: 1.0e-9, decoherence_length: 1"
   read -r rmse nll seconds < <(job "$seed" "weights: [$weights]" 10 "mile: {optimizer_steps: $epochs, $descent}" $((epochs + 1)) 1)

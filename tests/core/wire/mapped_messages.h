@@ -66,6 +66,7 @@ inline void FixSampler(v1::JobSpec::Sampler* sampler) {
   if (sampler->has_swag()) sampler->mutable_swag()->set_optimizer("adamw");
   if (sampler->has_mc_dropout()) sampler->mutable_mc_dropout()->set_optimizer("adamw");
   if (sampler->has_mile()) sampler->mutable_mile()->set_descent("heavy_ball");
+  if (sampler->has_smile()) sampler->mutable_smile()->set_descent("heavy_ball");
   if (sampler->has_barker_mh()) sampler->mutable_barker_mh()->set_proposal("langevin");
 }
 inline void FixLikelihood(v1::JobSpec::Likelihood* likelihood) {

@@ -355,6 +355,7 @@ TEST_F(ShardServerTest, AnEvaluationGetsAPartBetweenPredictionsHoweverManyThereA
 
 TEST_F(ShardServerTest, AnotherTenantsFewRowsOvertakeManyThatRun) {
   Submit(Request(1, {Chain(0), Chain(1)}, ShardServer::kUnitPasses, "loud"));
+  executor_.RunUntilIdle();
   Submit(Request(2, {Chain(0)}, ShardServer::kUnitPasses, "loud"));
   executor_.RunUntilIdle();
   SlowRun::after_draw = [this] {

@@ -99,6 +99,8 @@ void RunSamplers(benchmark::State& state, const Setting& setting) {
   for (const SamplerSpec& sampler : samplers) {
     alternatives.push_back(Stepping(setting, data, sampler.name(), sampler));
   }
+  const SmileSpec dynamics{.optimizer_steps = 0, .warm_up_steps = 0, .decoherence_length = 1};
+  alternatives.push_back(Stepping(setting, data, "smile", {dynamics}));
   for (const bool anchored : {false, true}) alternatives.push_back(Updating(setting, data->description(), anchored));
   StepInTurn(state, alternatives);
 }

@@ -2,12 +2,16 @@
 # Trains and scores the samplers on real MNIST and prints accuracy, NLL, ECE and the entropy on notMNIST, and the papers'
 # figures (an empty cell: they give none), as a table in Markdown. About twenty minutes on 2 quiet cores; not part of the
 # tests.
-#   tests/bench/mnist_tables.sh DATA [BIN]
+#   tests/bench/mnist_tables.sh DATA [BIN] [mnist|fashion-mnist|scan]
 # DATA holds mnist/ and notmnist/ with the IDX files (train-images-idx3-ubyte.gz, ..., notMNIST_small-images-idx3-ubyte.gz);
-# BIN the binaries (default: build/release/bin).
+# BIN the binaries (default: build/release/bin). fashion-mnist: the same networks on the images of Debian's package
+# dataset-fashion-mnist. scan: gradient uncertainty of the five-layer CNN by prior, threshold and temperature.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
-data=${1:?usage: mnist_tables.sh DATA [BIN]}
+data=${1:?usage: mnist_tables.sh DATA [BIN] [mnist|fashion-mnist|scan]}
+what=${3:-mnist}
+images=$data/mnist title=MNIST paper="98.05 %, 1.355 nats"
+[ "$what" = fashion-mnist ] && images=/usr/share/datasets/fashion-mnist title=Fashion-MNIST paper=""
 bin=$(cd "${2:-$here/build/release/bin}" && pwd)
 work=$(mktemp -d)
 export PATH=$bin:$PATH
@@ -67,6 +71,11 @@ seed: 3
 YAML
 }
 
+# ensemble: as many networks from starts of their own, with as many gradients.
+ensemble() {
+  network "sgd: {momentum: 0.9}" lenet5 | sed 's/0.1, cycles: 2/0.02/; s/num_epochs: 6/num_epochs: 3/; s/chains: 4/chains: 8/'
+}
+
 # uncertainty MODEL: gradient uncertainty keeps theta where GU is low, 15 draws a chain after burn-in.
 uncertainty() {
   cat <<YAML
@@ -109,6 +118,12 @@ uncertainty_of_two() {
   uncertainty softmax_regression | sed 's/name: mnist}/name: seven-nine}/; s/precision: 30/precision: 12/; s/num_epochs: 6/num_epochs: 24/; s/epochs: 3}/epochs: 10}/'
 }
 
+# scan PRECISION QUANTILE TEMPERATURE: the same of the five-layer CNN, two chains of three epochs.
+scan() {
+  uncertainty cnn5 | sed "s/precision: 30/precision: $1/; s/uncertainty: {}/uncertainty: {quantile: $2}/; s/1.0e-4/$3/; s/chains: 4/chains: 2/; s/epochs: 6/epochs: 3/; s/epochs: 3}/epochs: 2}/" |
+    row "precision $1, quantile $2, T = $3" mnist notmnist ""
+}
+
 # penalty MODEL STEP: penalised random walks on 20 batches; the likelihood counts as 500 examples, so that the noise of
 # 2,000 is one the penalty can correct.
 penalty() {
@@ -132,16 +147,24 @@ for stem in train t10k; do seven_or_nine "$stem"; done
 chainfleet up --data-dir "$work/fleet" --workers 2 --threads 1 --listen 127.0.0.1:0 --metrics-listen off >/dev/null
 CHAINFLEET_ADDRESS=127.0.0.1:$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["grpc"])' "$work/fleet/run/ports.json")
 export CHAINFLEET_ADDRESS
-put mnist "$data/mnist/train"; put mnist-test "$data/mnist/t10k"; put notmnist "$data/notmnist/notMNIST_small"
+put mnist "$images/train"; put mnist-test "$images/t10k"; put notmnist "$data/notmnist/notMNIST_small"
 put seven-nine "$work/train"; put seven-nine-test "$work/t10k"
 
 echo "| what | networks | accuracy % | NLL | ECE % | notMNIST entropy, nats | the papers |"
 echo "| --- | --- | --- | --- | --- | --- | --- |"
-network "sgld: {}" lenet5 | row "lenet5, MNIST, SGLD" mnist notmnist ""
-network "emcmc: {}" lenet5 | row "lenet5, MNIST, EMCMC" mnist notmnist ""
-network "entropy_sgld: {}" lenet5 | row "lenet5, MNIST, Entropy-SGLD" mnist notmnist ""
-uncertainty lenet5 | row "lenet5, MNIST, gradient uncertainty" mnist notmnist ""
-uncertainty cnn5 | row "five-layer CNN, MNIST, gradient uncertainty" mnist notmnist "98.05 %, 1.355 nats"
+if [ "$what" = scan ]; then
+  for precision in 300 3000; do scan "$precision" 0.5 1.0e-4; done
+  for quantile in 0.1 0.9; do scan 300 "$quantile" 1.0e-4; done
+  for temperature in 0.01 0.1 1; do scan 30 0.5 "$temperature"; done
+  exit
+fi
+network "sgld: {}" lenet5 | row "lenet5, $title, SGLD" mnist notmnist ""
+network "emcmc: {}" lenet5 | row "lenet5, $title, EMCMC" mnist notmnist ""
+network "entropy_sgld: {}" lenet5 | row "lenet5, $title, Entropy-SGLD" mnist notmnist ""
+ensemble | row "lenet5, $title, deep ensemble" mnist notmnist ""
+uncertainty lenet5 | row "lenet5, $title, gradient uncertainty" mnist notmnist ""
+uncertainty cnn5 | row "five-layer CNN, $title, gradient uncertainty" mnist notmnist "$paper"
+[ "$what" = mnist ] || exit 0
 regression "sgld: {}" | row "softmax regression, 7 or 9, SGLD, T = 1" seven-nine "" ""
 regression "emcmc: {}" | row "softmax regression, 7 or 9, EMCMC, T = 1" seven-nine "" ""
 regression "entropy_sgld: {}" | row "softmax regression, 7 or 9, Entropy-SGLD, T = 1" seven-nine "" ""

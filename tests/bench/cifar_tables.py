@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Samples CIFAR-10 with the network of the HMC reference of Izmailov et al. (ICML 2021), and prints accuracy, NLL, ECE,
 agreement and total variation against that reference as a table in Markdown. Not part of the tests.
 
@@ -6,7 +6,7 @@ agreement and total variation against that reference as a table in Markdown. Not
 
 DATA holds cifar10/*.bin.xz and hmc-cifar10/probs_official_order.npy; BIN the binaries (default: build/release/bin).
 Every method gets the same number of gradients of one image, because seconds do not compare on a shared machine. small
-takes about two minutes of 2 quiet cores for each method; full needs a worker on a GPU. Only methods whose name has TEXT.
+takes about two minutes of 2 quiet cores for each method; full needs a GPU. --only: methods whose name has TEXT.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import numpy as np
 
 BUDGETS = {  # files and images of the training data, test images, passes of a chain, chains, networks, cycles, workers
     "small": (1, 5_000, 2_000, 4, 2, 4, 1, ["--workers", "2", "--threads", "1"]),
-    "full": (5, 50_000, 10_000, 200, 4, 32, 4, ["--device", "cuda:0"]),
+    "full": (5, 50_000, 10_000, 200, 4, 32, 4, ["--device", "cuda:0"]),  # passes and cycles of the EMCMC paper
 }
 
 
@@ -44,7 +44,7 @@ LAYERS += [{"global_avg_pool": {}}, {"linear": {}}]
 
 
 def methods(passes, chains, networks, cycles):
-    """Yields the name and the settings of each method. Rates have the same product with the momentum's 1 / (1 - 0.9)."""
+    """Yields the name and the settings of each method. Rates with momentum 0.9 are a tenth of those without."""
     draws = networks // chains // cycles
 
     def cyclical(sampler, rate, last=draws, **settings):
@@ -59,7 +59,8 @@ def methods(passes, chains, networks, cycles):
     yield "SGLD", cyclical({"sgld": {}}, 0.2)
     yield "SGHMC", cyclical({"sghmc": {}}, 0.02)
     yield "EMCMC", cyclical({"emcmc": {}}, 0.2, draws // 2)  # two networks for each draw
-    yield "SWAG", {"sampler": {"swag": {"start_epoch": passes // 2, "draws": networks // chains, "max_rank": max(2, passes // 10)}},
+    swag = {"start_epoch": passes // 2, "draws": networks // chains, "max_rank": max(2, passes // 10)}
+    yield "SWAG", {"sampler": {"swag": swag},
                    "learning_rate": {"swag": {"initial": 0.02, "final": 0.005, "start_epoch": passes // 2}}}
     yield f"deep ensemble, {chains} networks", ensemble(chains)
     yield "SGLD, T = 1", cyclical({"sgld": {}}, 0.2, temperature=1)
@@ -67,13 +68,23 @@ def methods(passes, chains, networks, cycles):
     members = max(1, passes * chains // 200)
     descent = passes * chains // members // 2
     steps, kept = descent // 2, max(1, networks // members)
-    yield "MILE", {"sampler": {"mile": {"optimizer_steps": descent, "warm_up_steps": max(0, steps - kept)}}, "temperature": 1,
-                   "learning_rate": 0.003, "chains": members, "num_steps": descent + steps, "num_epochs": None}
+    mile = {"optimizer_steps": descent, "warm_up_steps": max(0, steps - kept)}
+    yield "MILE", {"sampler": {"mile": mile}, "temperature": 1, "learning_rate": 0.003, "chains": members,
+                   "num_steps": descent + steps}
 
 
-def chainfleet(*arguments):
-    done = subprocess.run(["chainfleet", *map(str, arguments)], check=True, stdout=subprocess.PIPE, text=True)
-    return done.stdout.strip()
+def chainfleet(*arguments, stderr=None):
+    command = ["chainfleet", *map(str, arguments)]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=stderr, text=True).stdout.strip()
+
+
+def cpu_seconds(fleet):
+    """What the fleet's workers have used; they write their ids to files."""
+    used = 0
+    for file in (fleet / "run").glob("worker-*.pid"):
+        fields = pathlib.Path(f"/proc/{file.read_text().strip()}/stat").read_text().rpartition(")")[2].split()
+        used += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return used
 
 
 def scores(p, labels, reference):
@@ -103,8 +114,9 @@ def main():
     train = np.concatenate([records(f"data_batch_{i + 1}") for i in range(files)])[:images]
     test = records("test_batch")[:tests]
     reference = np.load(options.data / "hmc-cifar10/probs_official_order.npy")[:tests]
-    print("| method | networks | accuracy % | NLL | ECE % | agreement % | total variation | seconds |\n" + "| --- " * 8 + "|")
-    print(f"| the HMC reference | | {scores(reference, test[:, 0], reference)} | |", flush=True)
+    print("| method | networks | accuracy % | NLL | ECE % | agreement % | total variation | seconds | CPU seconds |\n" +
+          "| --- " * 9 + "|")
+    print(f"| the HMC reference | | {scores(reference, test[:, 0], reference)} | | |", flush=True)
 
     with tempfile.TemporaryDirectory() as work:
         work = pathlib.Path(work)
@@ -113,24 +125,29 @@ def main():
         fleet = ["--data-dir", work / "fleet"]
         chainfleet("up", *fleet, "--listen", "127.0.0.1:0", "--metrics-listen", "off", "--http-listen", "off", *workers)
         try:
-            os.environ["CHAINFLEET_ADDRESS"] = f"127.0.0.1:{json.loads((work / 'fleet/run/ports.json').read_text())['grpc']}"
+            ports = json.loads((work / "fleet/run/ports.json").read_text())
+            os.environ["CHAINFLEET_ADDRESS"] = f"127.0.0.1:{ports['grpc']}"
             chainfleet("dataset", "put", "train", work / "train.bin")
             for name, settings in methods(passes, chains, networks, cycles):
                 if options.only not in name:
                     continue
                 # The paper's table 3: a prior variance of 1/5 for the HMC chains.
-                job = {"name": "table", "model": {"layers": LAYERS}, "dataset": {"name": "train"}, "batch_size": 50,
-                       "prior": {"gaussian": {"precision": 5}}, "temperature": 1e-4, "num_epochs": passes, "chains": chains,
-                       "seed": 3} | settings
-                (work / "job.json").write_text(json.dumps({key: value for key, value in job.items() if value is not None}))
+                job = {"name": "table", "model": {"layers": LAYERS}, "dataset": {"name": "train"}, "seed": 3,
+                       "batch_size": 50, "prior": {"gaussian": {"precision": 5}}, "temperature": 1e-4,
+                       "num_epochs": passes, "chains": chains} | settings
+                if "num_steps" in job:
+                    del job["num_epochs"]
+                (work / "job.json").write_text(json.dumps(job))
                 print(f"{time.strftime('%T')} cifar_tables: {name}", file=sys.stderr, flush=True)
-                begun = time.monotonic()
+                begun, used = time.monotonic(), cpu_seconds(work / "fleet")
                 id_ = chainfleet("submit", "-f", work / "job.json", "-o", "name")
                 chainfleet("wait", id_, "--timeout", "86400s")
-                seconds = time.monotonic() - begun
-                count = re.search(r"average of (\d+)", chainfleet("predict", id_, "--input", work / "test.npy", "--output", work / "p.npz"))
+                times = f"{time.monotonic() - begun:.0f} | {cpu_seconds(work / 'fleet') - used:.0f}"
+                said = chainfleet("predict", id_, "--input", work / "test.npy", "--output", work / "p.npz",
+                                  "--timeout", "3600s", stderr=subprocess.STDOUT)
+                count = re.search(r"average of (\d+)", said)[1]
                 p = np.load(work / "p.npz")["mean_probability"]
-                print(f"| {name} | {count[1] if count else ''} | {scores(p, test[:, 0], reference)} | {seconds:.0f} |", flush=True)
+                print(f"| {name} | {count} | {scores(p, test[:, 0], reference)} | {times} |", flush=True)
         finally:
             chainfleet("down", *fleet)
 

@@ -24,6 +24,11 @@ class TenantTurns {
     next = begin + work;
     return {begin, next};
   }
+  // The tenant does not need its turn after all. No effect if it has taken another one since.
+  void GiveBack(const std::string& tenant, const TenantTurn& turn) {
+    const auto it = next_.find(tenant);
+    if (it != next_.end() && it->second == turn.end) it->second = turn.begin;
+  }
   // Called with the `begin` of a turn that is served.
   void Served(uint64_t begin) { now_ = std::max(now_, begin); }
   // Forgets the tenants: nobody waits.

@@ -24,8 +24,11 @@ std::vector<FieldViolation> ValidateMicrocanonical(const JobSpec& spec) {
         {"sampler." + name, "turns a velocity of fixed length: needs 2 coordinates, the potential has 1"});
   }
   const auto* smile = std::get_if<SmileSpec>(&spec.sampler.kind);
-  const bool by_noise = smile != nullptr && !smile->decoherence_length && smile->noise_share > SmileSpec().noise_share;
-  if (by_noise && has_data && spec.minibatches == Minibatches::kReshuffle) {
+  if (smile == nullptr || smile->decoherence_length) return violations;
+  if (smile->warm_up_steps == 0) {
+    violations.push_back({"sampler.smile.decoherence_length", "give it: without a warm-up nothing tunes it"});
+  }
+  if (smile->noise_share > SmileSpec().noise_share && has_data && spec.minibatches == Minibatches::kReshuffle) {
     violations.push_back({"minibatches",
                           "give independent, or a smaller sampler.smile.noise_share: the noise of reshuffled batches "
                           "cancels in each epoch, and would sample another law"});

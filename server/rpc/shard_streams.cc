@@ -99,8 +99,9 @@ class ShardStreams::Session {
     MutexLock lock(&mutex_);
     if (reactor_ == nullptr) return Answer(std::move(done), StreamEnded(worker_));
     if (static_cast<int>(shards_.size()) >= kMostShardsPerWorker) {
-      return Answer(std::move(done), absl::ResourceExhaustedError(
-                                         absl::StrCat("worker ", worker_, " has ", shards_.size(), " shards already")));
+      return Answer(std::move(done), WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                                                    "worker ", worker_, " has ", shards_.size(), " shards already")),
+                                                "QUEUE_FULL"));
     }
     shards_[request.shard_id] = {std::move(done), ObjectsOf(request), ""};
     Queue(std::move(order));

@@ -137,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(
                       SamplerSpec{McDropoutSpec{.draws = 1}}, SamplerSpec{LaplaceSpec{.draws = 1}},
                       SamplerSpec{LaplaceSpec{CurvatureStructure::kDiagonal, 0.9, 1}}, SamplerSpec{SgdSpec{.optimizer = Optimizer::kAdamw}},
                       SamplerSpec{MileSpec{.optimizer_steps = 2, .warm_up_steps = 2}},
-                      SamplerSpec{SmileSpec{.optimizer_steps = 0, .warm_up_steps = 8}}),
+                      SamplerSpec{SmileSpec{.optimizer_steps = 0, .warm_up_steps = 4}}),
     [](const auto& info) { return info.param.name() + "_" + std::to_string(info.index); });
 
 }  // namespace

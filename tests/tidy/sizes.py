@@ -17,7 +17,7 @@ LONG_CLASSES = {
     ("server/predict/evaluation/evaluation_operations.cc", "EvaluationOperations::State"): 179,
     ("server/predict/serving/batcher.cc", "Batcher::State"): 244,
     ("server/predict/serving/predict_router.cc", "PredictCall"): 212,
-    ("server/predict/serving/shard_queue.cc", "ShardQueue::State"): 302,
+    ("server/predict/serving/shard_queue.cc", "ShardQueue::State"): 304,
     ("server/rpc/front_door.cc", "FrontDoor::Connections"): 234,
     ("tests/server/control/garbage_orders_test.cc", "World"): 155,
     ("tests/server/predict/fake_serving.h", "FakeShardPort"): 188,

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
 #include "core/base/log.h"
 #include "worker/numerics/tensors/torch_errors.h"
@@ -62,7 +63,7 @@ absl::Status CheckAsked(const ShardRequest& request) {
 
 }  // namespace
 
-// `mutex_` guards loading. A shard in `ready_` belongs to the device loop, except `cancelled`.
+// `mutex_` guards loading. A shard in `ready_` belongs to the device loop, except `cancelled` and `begun`.
 struct ShardServer::Shard {
   ShardRequest request;
   Done<ShardResult> done;
@@ -81,7 +82,7 @@ struct ShardServer::Shard {
   absl::Status load_status;
   std::shared_ptr<const ResidentDataset> dataset;
   std::shared_ptr<const ModelFile> module;
-  bool cancelled = false;
+  bool cancelled = false, begun = false;
 
   ShardResult result;
   size_t next_unit = 0;  // counts (chain, kind) pairs, or chains for a flatness
@@ -151,9 +152,9 @@ void ShardServer::Submit(ShardRequest request, Done<ShardResult> done) {
       // counts the inputs (or nothing), so that the shard is not ready before all loads have started
       shard->loading = 1;
     } else {
-      refused =
-          absl::ResourceExhaustedError("shard " + std::to_string(id) + ": " + std::to_string(limits::kMaxQueuedShards) +
-                                       " shards wait already; ask another worker");
+      refused = WithReason(absl::ResourceExhaustedError(absl::StrCat("shard ", id, ": ", limits::kMaxQueuedShards,
+                                                                     " shards wait already; ask another worker")),
+                           "QUEUE_FULL");
     }
   }
   if (!refused.ok()) {
@@ -247,7 +248,7 @@ void ShardServer::Cancel(uint64_t shard_id) {
     if (it == shards_.end()) return;
     shard = it->second;
     shard->cancelled = true;
-    std::erase(ready_, shard);
+    if (std::erase(ready_, shard) > 0 && !shard->begun) turns_.GiveBack(shard->request.plan->tenant, shard->turn);
     SeeWhoWaits();
   }
   Finish(shard, absl::CancelledError("shard " + std::to_string(shard_id) + " was cancelled"));
@@ -279,6 +280,7 @@ std::optional<ShardServer::Kind> ShardServer::ServeOne(const std::function<bool(
     const auto first = std::ranges::find_if(ready_, [&may](const auto& ready) { return may(ready->kind()); });
     if (first == ready_.end()) return std::nullopt;
     shard = *first;
+    shard->begun = true;
     turns_.Served(shard->turn.begin);
   }
   const absl::Duration began = clock_->Monotonic();

@@ -29,8 +29,13 @@ bool IsLost(const absl::Status& status) {
 // Do not show worker, object or device details to the caller. They are in the log.
 absl::Status NoWorkerCould(const absl::Status& last) {
   if (absl::IsResourceExhausted(last)) {
-    const std::string message = "every worker that was asked is full: retry with backoff";
-    return WithRetryAfter(BoundReached("worker_shards", message, ReasonOf(last)), absl::Seconds(1));
+    if (ReasonOf(last) == "QUEUE_FULL") {
+      const std::string message = "every worker that was asked is full: retry with backoff";
+      return WithRetryAfter(BoundReached("worker_shards", message, "QUEUE_FULL"), absl::Seconds(1));
+    }
+    return WithReason(absl::ResourceExhaustedError("every worker that was asked is full or has too little memory for "
+                                                   "this: ask for fewer rows, or retry with backoff"),
+                      ReasonOf(last));
   }
   return WithReason(
       absl::UnavailableError("every worker that was asked is full, went away or could not read its draws: "
@@ -74,8 +79,8 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   struct Attempt {
     uint64_t id = 0;
     std::string worker;
-    absl::Duration patience;   // time after which the worker is slow
-    absl::Duration look_next;  // monotonic
+    absl::Duration patience;                   // time after which the worker is slow
+    absl::Duration sent = {}, look_next = {};  // monotonic
     bool late = false;
   };
   struct Shard {
@@ -200,7 +205,7 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
   void Send(uint64_t ticket, Shard* shard, const std::string& worker) {
     const uint64_t id = next_id++;
     shard->request.shard_id = id;
-    shard->under_way.push_back({.id = id, .worker = worker});
+    shard->under_way.push_back({.id = id, .worker = worker, .sent = clock->Monotonic()});
     BeginPatience(*shard, &shard->under_way.back());
     in_flight.Take(worker, shard->request);
     LookAt(shard->under_way.back().look_next);
@@ -220,12 +225,14 @@ struct ShardQueue::State : std::enable_shared_from_this<ShardQueue::State> {
     attempt->look_next = now + attempt->patience;
   }
 
-  // `worker` has answered attempt `id` of `tenant`: restarts the timers of attempts queued behind it.
+  // `worker` has answered attempt `id` of `tenant`: restarts the timers of attempts queued behind it. Others' answers
+  // restart that of a prediction for twice its length at most, because its worker may hang while it answers others.
   void RenewPatience(const std::string& worker, uint64_t id, const std::string& tenant) {
+    const absl::Duration now = clock->Monotonic();
     for (auto& [ticket, shard] : shards) {
-      const bool let_go_first = shard.evaluation() || shard.tenant() != tenant;
       for (Attempt& attempt : shard.under_way) {
-        const bool stood_behind = attempt.worker == worker && (attempt.id > id || let_go_first);
+        const bool overtaken = shard.tenant() != tenant && now - attempt.sent < 2 * attempt.patience;
+        const bool stood_behind = attempt.worker == worker && (attempt.id > id || shard.evaluation() || overtaken);
         if (stood_behind && !attempt.late) BeginPatience(shard, &attempt);
       }
     }

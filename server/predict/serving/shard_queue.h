@@ -29,10 +29,10 @@ absl::Status NoServingWorker();
 // A worker is slow if it has a shard for longer than a third of the time that was left, within the two bounds, until it
 // answers. Time that a shard spends queued behind earlier shards does not count as slowness. Its timer restarts, with a
 // third of the time then left, when the worker answers an earlier shard. It also restarts when the worker answers one
-// that may overtake it: another tenant's, or any if it is an evaluation. A slow worker gets no other shard while there
-// are workers that are not slow, and a second worker that has room after the waiting shards gets the shard, too. The
-// first answer counts; either answer is the same up to rounding, and the other attempt is cancelled. A worker whose
-// slow attempt was cancelled is used again after ten times its timer, at most kSlowFor.
+// that may overtake it: another tenant's, for twice its length, or any if it is an evaluation. A slow worker gets no
+// other shard while there are workers that are not slow, and a second worker that has room after the waiting shards
+// gets the shard, too. The first answer counts; either answer is the same up to rounding, and the other attempt is
+// cancelled. A worker whose slow attempt was cancelled is used again after ten times its timer, at most kSlowFor.
 //
 // A worker has lost the shard if CheckShardResult rejects its answer, if it gives none, or if its device or program
 // fails. Another worker gets the shard at once. This worker never gets it again, and gets no other shard for

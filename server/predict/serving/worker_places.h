@@ -12,7 +12,7 @@ namespace chainfleet {
 
 // A worker has limits::kMaxShardsInFlightPerWorker places. One is not for evaluations, so that a new prediction finds
 // it free; one is not for predictions while evaluations wait, so that these never starve. A tenant without a
-// prediction at a worker gets a place beyond them, up to kMostShardsPerWorker.
+// prediction at a worker, and the first evaluation there, get a place beyond them, up to kMostShardsPerWorker.
 class WorkerPlaces {
  public:
   // `evaluations_wait`: also for another worker.
@@ -21,7 +21,10 @@ class WorkerPlaces {
     static const Taken kNothing;
     const auto it = taken_.find(worker.id);
     const Taken& taken = it == taken_.end() ? kNothing : it->second;
-    if (request.rows) return taken.evaluations < kPlaces - 1 && worker.shards_in_flight < kPlaces;
+    if (request.rows) {
+      const int places = taken.evaluations == 0 ? kMostShardsPerWorker : kPlaces;
+      return taken.evaluations < kPlaces - 1 && worker.shards_in_flight < places;
+    }
     const bool kept = evaluations_wait && taken.evaluations == 0;
     const bool new_here = !taken.predictions.contains(request.plan->tenant);
     return worker.shards_in_flight + (kept ? 1 : 0) < (new_here ? kMostShardsPerWorker : kPlaces);

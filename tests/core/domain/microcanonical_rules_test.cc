@@ -34,6 +34,8 @@ TEST(MicrocanonicalRules, SmileTakesNoMoreNoiseOfReshuffledBatchesThanTheRefresh
   smile.noise_share = 0.2;
   EXPECT_THAT(with(Minibatches::kReshuffle), ::testing::ElementsAre("minibatches"));
   EXPECT_THAT(with(Minibatches::kIndependent), IsEmpty());
+  smile.warm_up_steps = 0;
+  EXPECT_THAT(with(Minibatches::kIndependent), ::testing::ElementsAre("sampler.smile.decoherence_length"));
   smile.decoherence_length = 3;
   EXPECT_THAT(with(Minibatches::kReshuffle), IsEmpty());
   spec.temperature = 0;

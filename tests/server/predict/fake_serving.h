@@ -213,7 +213,8 @@ class FakeShardPort final : public ShardPort {
       case Mood::kLosesShards:
         return executor_->Schedule([this, id] { End(id, absl::UnavailableError("the stream ended")); });
       case Mood::kIsFull:
-        return executor_->Schedule([this, id] { End(id, absl::ResourceExhaustedError("16 shards wait here")); });
+        return executor_->Schedule(
+            [this, id] { End(id, WithReason(absl::ResourceExhaustedError("16 shards wait here"), "QUEUE_FULL")); });
       case Mood::kRefuses:
         return executor_->Schedule([this, id] { End(id, absl::InvalidArgumentError("rows of another width")); });
       case Mood::kIsBroken:

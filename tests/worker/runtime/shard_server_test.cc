@@ -383,6 +383,20 @@ TEST_F(ShardServerTest, ATenantsOwnFewRowsWaitForItsManyThatRun) {
   EXPECT_THAT(Served(), ElementsAre(1u, 2u));
 }
 
+TEST_F(ShardServerTest, ATenantDoesNotPayForShardsThatWereCancelledBeforeTheyBegan) {
+  Submit(Request(1, {Chain(0)}, ShardServer::kUnitPasses, "loud"));
+  executor_.RunUntilIdle();
+  for (uint64_t id = 2; id < 9; ++id) {
+    Submit(Request(id, {Chain(2)}, ShardServer::kUnitPasses, "late"));
+    executor_.RunUntilIdle();
+    shards_.Cancel(id);
+  }
+  Submit(Request(9, {Chain(2)}, 1, "late"));
+  RunAll();
+  ASSERT_THAT(results_, SizeIs(9));
+  EXPECT_EQ(results_[7]->shard_id, 9u) << "before the loud one, which has more rows";
+}
+
 TEST_F(ShardServerTest, ATenantIsOvertakenByAsManyRowsAsItHas) {
   Submit(Request(1, {Chain(0)}, ShardServer::kUnitPasses, "loud"));
   executor_.RunUntilIdle();

@@ -22,10 +22,10 @@ enum : size_t {
   kMostStep,
   kWeightedError,
   kWeight,
-  kPairs,     // gathered in part 2
-  kForce,     // running mean of |grad U / s|^2 / T^2
-  kLogSteps,  // sum over the last tenth of the warm-up
-  kLength,    // L
+  kForce,      // running mean of |grad U / s|^2 / T^2
+  kLogSteps,   // sum over the last tenth of the warm-up
+  kLength,     // L
+  kMeanNoise,  // mean over the coordinates of the sums of part 2
   kNumbersOfSmile
 };
 
@@ -182,8 +182,9 @@ void Smile::Move(const StepInputs& inputs, SamplerState* state, std::vector<Step
   StepScratch& scratch = *inputs.scratch;
   Begin(inputs, state);
   const std::vector<Moving> moves = Propose(inputs, state);
-  const std::vector<double> noise = GatherNoise(inputs, state);
   auto moved = inputs.chains, undone = inputs.chains;
+  for (size_t row = 0; row < moves.size(); ++row) moved[row].active = moved[row].active && moves[row].finite;
+  GatherNoise(ForChains(inputs, moved), state);
   const auto dimension = static_cast<double>(state->theta().layout().num_parameters());
   for (size_t row = 0; row < moves.size(); ++row) {
     if (!inputs.chains[row].active) continue;
@@ -193,7 +194,6 @@ void Smile::Move(const StepInputs& inputs, SamplerState* state, std::vector<Step
     info.step_size = numbers[kStep];
     const int64_t step = inputs.chains[row].t - spec.optimizer_steps;
     const bool warms_up = step < spec.warm_up_steps;
-    moved[row].active = moves[row].finite;
     undone[row].active = !moves[row].finite && warms_up;
     info.finite = std::isfinite(info.energy) && (moves[row].finite || warms_up);
     if (moves[row].finite) numbers[kSpeed] = moves[row].length;
@@ -203,7 +203,7 @@ void Smile::Move(const StepInputs& inputs, SamplerState* state, std::vector<Step
                    {&state->arenas[kVelocity], &scratch.Arena(1, state->theta())},
                    {&state->arenas[kGradient], &scratch.gradient}});
   DrawDirection(ForChains(inputs, undone), kAfterUndoing, state);
-  Rescale(inputs, noise, state);
+  Rescale(inputs, state);
 }
 
 void Smile::Tune(const Moving& move, int64_t step, double dimension, double temperature,
@@ -219,48 +219,47 @@ void Smile::Tune(const Moving& move, int64_t step, double dimension, double temp
     const double done = static_cast<double>(step) / static_cast<double>(spec.warm_up_steps + 1);
     AdaptStep(move.energy_error, dimension * TargetAt(done, spec.energy_variance_start, spec.energy_variance_end),
               tuned);
-    if (numbers[kForce] > 0) eps = std::min(eps, 2 * kLargestTurn * (dimension - 1) / std::sqrt(numbers[kForce]));
   }
   const int64_t first = spec.warm_up_steps * 9 / 10;
   if (step >= first) numbers[kLogSteps] += std::log(eps);
   if (step + 1 == spec.warm_up_steps) eps = std::exp(numbers[kLogSteps] / static_cast<double>(step + 1 - first));
-  if (!spec.decoherence_length && numbers[kForce] > 0) {
+  eps = std::min(eps, numbers[kMostStep]);
+  if (numbers[kForce] == 0) return;
+  eps = std::min(eps, 2 * kLargestTurn * (dimension - 1) / std::sqrt(numbers[kForce]));
+  if (!spec.decoherence_length) {
     numbers[kLength] = spec.noise_share * 2 * dimension * dimension / (eps * numbers[kForce]);
   }
 }
 
-std::vector<double> Smile::GatherNoise(const StepInputs& inputs, SamplerState* state) const {
-  std::vector<double> means(inputs.chains.size());
+void Smile::GatherNoise(const StepInputs& inputs, SamplerState* state) const {
   const auto due = OnlyActive(inputs.chains, [&](const ChainStep& chain) { return InPart2(chain.t); });
-  if (!Any(due)) return means;
+  if (!Any(due)) return;
   const auto sums =
       RunPass(Pass::kGatherNoise,
               {&state->arenas[kNoise], &inputs.scratch->Arena(3, state->theta()), &state->arenas[kGradient]}, due,
-              [&](int64_t row, float* s) { s[0] = state->numbers[row][kPairs] > 0 ? 1.0f : 0.0f; });
+              [&](int64_t row, float* s) { s[0] = state->numbers[row][kMeanNoise] > 0 ? 1.0f : 0.0f; });
   const auto dimension = static_cast<double>(state->theta().layout().num_parameters());
   for (size_t row = 0; row < due.size(); ++row) {
-    if (!due[row].active) continue;
-    ++state->numbers[row][kPairs];
-    means[row] = sums[row].sum / dimension;
+    if (due[row].active) state->numbers[row][kMeanNoise] = sums[row].sum / dimension;
   }
-  return means;
 }
 
-void Smile::Rescale(const StepInputs& inputs, const std::vector<double>& means, SamplerState* state) const {
+void Smile::Rescale(const StepInputs& inputs, SamplerState* state) const {
   auto ending = inputs.chains;
   for (size_t row = 0; row < ending.size(); ++row) {
+    std::vector<double>& numbers = state->numbers[row];
     const bool is_last = ending[row].t + 1 - spec.optimizer_steps == FirstOfPart3(spec);
     // Without noise there is nothing to scale by.
-    ending[row].active = ending[row].active && is_last && means[row] > 0 && std::isfinite(means[row]);
+    ending[row].active = ending[row].active && is_last && numbers[kMeanNoise] > 0 && std::isfinite(numbers[kMeanNoise]);
     if (!ending[row].active) continue;
-    std::vector<double>& numbers = state->numbers[row];
     numbers[kWeightedError] = numbers[kWeight] = numbers[kForce] = 0;
     numbers[kMostStep] = std::numeric_limits<double>::infinity();
   }
   if (!Any(ending)) return;
   RunPass(Pass::kInvert, {&state->arenas[kScale], &state->arenas[kNoise]}, ending, [&](int64_t row, float* s) {
-    s[0] = static_cast<float>(means[row]);
-    s[1] = static_cast<float>(kLeastScale * means[row]);
+    const double mean = state->numbers[row][kMeanNoise];
+    s[0] = static_cast<float>(mean);
+    s[1] = static_cast<float>(kLeastScale * mean);
   });
   DrawDirection(ForChains(inputs, ending), kAfterScaling, state);
 }

@@ -24,8 +24,8 @@
 //   sampling  the dynamics with this eps, s and L
 //
 // A step of the warm-up that is not finite is undone, u is drawn anew, and eps is reduced. The authors' own code
-// differs: it has no refresh, its s is a running average that also holds the drift of the gradients, and neither s nor
-// eps ever freezes, so that its law has no closed form; ours has.
+// (github.com/EmanuelSommer/SMILE) differs: it has no refresh, its s is a running average that also holds the drift of
+// the gradients, and neither s nor eps ever freezes, so that its law has no closed form; ours has.
 #pragma once
 
 #include <vector>
@@ -61,10 +61,10 @@ struct Smile {
   std::vector<Moving> Propose(const StepInputs& inputs, SamplerState* state) const;
   void Move(const StepInputs& inputs, SamplerState* state, std::vector<StepInfo>* infos) const;
   void Tune(const Moving& move, int64_t step, double dimension, double temperature, std::vector<double>* numbers) const;
-  // Adds the pairs of part 2; the mean of the sums over the coordinates.
-  std::vector<double> GatherNoise(const StepInputs& inputs, SamplerState* state) const;
+  // Adds the pairs of part 2.
+  void GatherNoise(const StepInputs& inputs, SamplerState* state) const;
   // Sets the scale at the end of part 2.
-  void Rescale(const StepInputs& inputs, const std::vector<double>& means, SamplerState* state) const;
+  void Rescale(const StepInputs& inputs, SamplerState* state) const;
   bool InPart2(int64_t t) const;
 };
 

@@ -19,7 +19,7 @@ using testing::NoisyGaussian;
 
 constexpr int kSize = 100, kRows = 8;
 enum : size_t { kScale = 3 };
-enum : size_t { kStepNumber = 2, kLengthNumber = 9 };
+enum : size_t { kStepNumber = 2, kLengthNumber = 8 };
 
 SmileSpec WarmUp(int64_t steps) { return {.optimizer_steps = 0, .warm_up_steps = steps, .initial_step = 0.01}; }
 

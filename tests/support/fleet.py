@@ -5,6 +5,7 @@ Waiting is done by the product's own blocking verbs (`up`, `watch`, `wait`), eac
 import gzip
 import json
 import os
+import select
 import random
 import shutil
 import signal
@@ -63,7 +64,15 @@ class Fleet:
             return int(f.read())
 
     def kill(self, name):
-        os.kill(self.pid(name), signal.SIGKILL)
+        """Returns when the process is gone: `up` would take it for a running one until then."""
+        pid = self.pid(name)
+        process = os.pidfd_open(pid)
+        try:
+            os.kill(pid, signal.SIGKILL)
+            if not select.select([process], [], [], 30)[0]:
+                raise AssertionError(f"{name} does not end")
+        finally:
+            os.close(process)
 
     def run(self, *arguments, check=False, timeout=300, env=None, stdin=None):
         """The finished command; `check` fails the test with what it printed."""

@@ -228,9 +228,9 @@ TEST_F(ShardStreamsTest, BoundsTheShardsInFlightOfAWorker) {
   Serving worker(workers_.get(), "w1");
   std::vector<Waited<Result>> results;
   results.push_back(SendWhenServing("w1", 1));
-  for (int i = 1; i < limits::kMaxShardsInFlightPerWorker; ++i) results.push_back(SendNow("w1", 1 + i));
+  for (int i = 1; i < kMostShardsPerWorker; ++i) results.push_back(SendNow("w1", 1 + i));
   EXPECT_EQ(SendNow("w1", 99).Get()->status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(shards_.Workers().at(0).shards_in_flight, limits::kMaxShardsInFlightPerWorker);
+  EXPECT_EQ(shards_.Workers().at(0).shards_in_flight, kMostShardsPerWorker);
 }
 
 TEST_F(ShardStreamsTest, RefusesResultsThatDoNotParse) {

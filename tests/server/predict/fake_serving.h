@@ -213,8 +213,7 @@ class FakeShardPort final : public ShardPort {
       case Mood::kLosesShards:
         return executor_->Schedule([this, id] { End(id, absl::UnavailableError("the stream ended")); });
       case Mood::kIsFull:
-        return executor_->Schedule(
-            [this, id] { End(id, WithReason(absl::ResourceExhaustedError("16 shards wait here"), "QUEUE_FULL")); });
+        return executor_->Schedule([this, id] { End(id, BoundReached("", "16 shards wait here", "QUEUE_FULL")); });
       case Mood::kRefuses:
         return executor_->Schedule([this, id] { End(id, absl::InvalidArgumentError("rows of another width")); });
       case Mood::kIsBroken:

@@ -373,9 +373,9 @@ struct MileSpec {
   bool operator==(const MileSpec&) const = default;
 };
 
-// Microcanonical Langevin dynamics on mini-batches (Sommer et al., ICML 2026): a descent, then dynamics that their
-// noise turns, with a tuner of the step and a scale of each parameter from its noise. The schedule is the descent's
-// rate.
+// Microcanonical Langevin dynamics on mini-batches (Sommer et al., arXiv 2602.06500): a descent, then the dynamics of
+// mile, with a tuner of the step and a scale of each parameter from the noise of its gradients. The schedule is the
+// descent's rate.
 struct SmileSpec {
   static constexpr char kName[] = "smile";
   static constexpr bool kMicrocanonical = true;

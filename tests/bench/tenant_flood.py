@@ -3,8 +3,8 @@
 
   CHAINFLEET_BIN=build/release/bin /usr/bin/python3 -B tests/bench/tenant_flood.py [--model lenet5] [--rows-per-second N]
 
-The quiet tenant predicts one row at a time, the flood 64 calls of 16 rows at once, from a program of the lowest priority
-that takes turns with the quiet one's. Without --rows-per-second (the server's --tenant-rows-per-second) the flood has no
+The quiet tenant predicts one row at a time, the flood 64 calls of 16 rows at once, from a program that runs only on
+processors that nobody else uses. Without --rows-per-second (the server's --tenant-rows-per-second) the flood has no
 bound but the turns of tenants. One worker with one thread serves both.
 """
 import argparse

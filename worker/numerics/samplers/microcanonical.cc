@@ -65,12 +65,16 @@ std::vector<double> DrawVelocity(const StepInputs& inputs, ThetaArena* velocity)
   return lengths;
 }
 
+Late<PassOutcome> AddPrior(const StepInputs& inputs, ThetaArena* theta, ThetaArena* gradient) {
+  return RunPass(Pass::kBlend, {gradient, theta}, inputs.chains, [&](int64_t row, float* s) {
+    s[0] = 1;
+    s[1] = static_cast<float>(PriorPrecision(inputs, row));
+  });
+}
+
 EnergyAndSquare WholeGradient(const StepInputs& inputs, ThetaArena* theta, ThetaArena* gradient) {
   Late<double> energy = GradientOverAllData(inputs, *theta, gradient);
-  return {std::move(energy), RunPass(Pass::kBlend, {gradient, theta}, inputs.chains, [&](int64_t row, float* s) {
-            s[0] = 1;
-            s[1] = static_cast<float>(PriorPrecision(inputs, row));
-          })};
+  return {std::move(energy), AddPrior(inputs, theta, gradient)};
 }
 
 std::vector<MicrocanonicalMove> MoveMicrocanonically(const StepInputs& inputs,

@@ -35,14 +35,6 @@ constexpr uint64_t kFirst = 1, kAfterScaling = 2, kAfterUndoing = 3;
 int64_t FirstOfPart2(const SmileSpec& spec) { return spec.warm_up_steps * 4 / 10; }
 int64_t FirstOfPart3(const SmileSpec& spec) { return spec.warm_up_steps * 5 / 10; }
 
-// Adds the prior's gradient to that of the scratch.
-void AddPrior(const StepInputs& inputs, ThetaArena* theta) {
-  RunPass(Pass::kBlend, {&inputs.scratch->gradient, theta}, inputs.chains, [&](int64_t row, float* s) {
-    s[0] = 1;
-    s[1] = static_cast<float>(PriorPrecision(inputs, row));
-  });
-}
-
 }  // namespace
 
 void Smile::InitRow(SamplerState* state, int64_t row) const {
@@ -139,7 +131,7 @@ std::vector<Smile::Moving> Smile::Propose(const StepInputs& inputs, SamplerState
   };
   EvaluateBatches(inputs, *theta);
   const std::vector<double> before = scratch.energy.get();
-  AddPrior(inputs, theta);
+  AddPrior(inputs, theta, &scratch.gradient);
   const auto first = turns_of(velocity, true);
   const auto drifted =
       RunPass(Pass::kTurn, {to, turned, theta, velocity, scaled}, inputs.chains, [&](int64_t row, float* s) {
@@ -153,7 +145,7 @@ std::vector<Smile::Moving> Smile::Propose(const StepInputs& inputs, SamplerState
   std::swap(scratch.gradient, scratch.Arena(3, *theta));
   EvaluateBatches(inputs, *to);
   const std::vector<double> after = scratch.energy.get();
-  AddPrior(inputs, to);
+  AddPrior(inputs, to, &scratch.gradient);
   const auto second = turns_of(turned, false);
   RunPass(Pass::kBlend, {turned, scaled}, inputs.chains, [&](int64_t row, float* s) {
     s[0] = static_cast<float>(second[row].keep);

@@ -98,7 +98,7 @@ Worker::Worker(const WorkerOptions& options)
             client_.SignUpload(chain, lease_epoch, ref, std::move(done));
           },
           &s3_, puts_.get()),
-      held_(&clock_),
+      held_(&clock_, options.device == "cpu" ? limits::kHungCpuStepFloor : limits::kHungGpuStepFloor),
       fetcher_(&client_, pool_.get(), Fold(jitter_, 0), Disk(options)),
       inputs_(&fetcher_, pool_.get(), {checks_.get(), CheckModelFile}),
       draws_(&fetcher_, pool_.get(), options.draw_cache_mib * limits::kMiB),

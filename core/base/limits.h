@@ -44,7 +44,10 @@ inline constexpr absl::Duration kMaxAttemptDelay = absl::Seconds(30);
 // A worker pauses between two chains that run alone on it. A chain that is granted during the pause has time to make
 // its first resume point, see kResumePointInterval.
 inline constexpr absl::Duration kSoloRest = absl::Seconds(30);
-inline constexpr absl::Duration kHungStepFloor = absl::Minutes(5);
+// A device whose step takes at least this long, and 20 times as long as usual, does not answer. On the CPU a step of a
+// large network takes minutes, and only the code of a module fails to end.
+inline constexpr absl::Duration kHungGpuStepFloor = absl::Minutes(5);
+inline constexpr absl::Duration kHungCpuStepFloor = absl::Hours(1);
 inline constexpr int kHungStepFactor = 20;
 
 // Server.

@@ -202,6 +202,16 @@ TEST_F(WorkerSessionTest, GivesUpAChainTheDeviceNoLongerVisits) {
   EXPECT_EQ(server_.requests.back().devices[0].chain_slots, 4);
 }
 
+TEST_F(WorkerSessionTest, AChainHangsAfterTheBoundOfItsDevice) {
+  HeldChains on_cpu(&clock_, limits::kHungCpuStepFloor);
+  on_cpu.Add({{chain_, 1, AnalyticPlan("job-a", 1), {}}, "store"}, LeaseDeadline());
+  on_cpu.TakeNew();
+  clock_.Advance(absl::Minutes(59));
+  EXPECT_THAT(on_cpu.ReleaseHung(), IsEmpty()) << "a step of a large network may take this long";
+  clock_.Advance(absl::Minutes(2));
+  EXPECT_THAT(on_cpu.ReleaseHung(), SizeIs(1));
+}
+
 TEST_F(WorkerSessionTest, EndsWithinTwoSecondsOnceAModuleThatDoesNotEndIsCancelled) {
   auto plan = std::make_shared<JobPlan>(*AnalyticPlan("job-b", 1));
   plan->module = StoredModel{.name = "endless"};

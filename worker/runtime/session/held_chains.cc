@@ -11,10 +11,6 @@ namespace {
 constexpr absl::Duration kCancelledStepFloor = absl::Seconds(1);
 constexpr int kCancelledStepFactor = 2;
 
-absl::Duration HungAfter(absl::Duration usual_step) {
-  return std::max<absl::Duration>(limits::kHungStepFloor, limits::kHungStepFactor * usual_step);
-}
-
 absl::Duration CancelledAfter(absl::Duration usual_step) {
   return std::max(kCancelledStepFloor, kCancelledStepFactor * usual_step);
 }
@@ -103,6 +99,10 @@ void HeldChains::Acknowledge(uint64_t number) {
   std::erase_if(ended_, [number](const auto& entry) { return entry.second.report < number; });
 }
 
+absl::Duration HeldChains::HungAfter(const Record& record) const {
+  return std::max<absl::Duration>(hung_step_floor_, limits::kHungStepFactor * record.usual_step);
+}
+
 std::vector<LeaseRef> HeldChains::ReleaseHung() {
   std::vector<LeaseRef> hung;
   const absl::Duration now = clock_->Monotonic();
@@ -110,7 +110,7 @@ std::vector<LeaseRef> HeldChains::ReleaseHung() {
   const bool unwanted = !lost_.empty() || (loop_due_ && now >= *loop_due_);
   hung_ = hung_ || unwanted;
   for (const auto& [chain, record] : records_) {
-    if (record.phase != Phase::kEnding && (unwanted || now - record.visited_at > HungAfter(record.usual_step))) {
+    if (record.phase != Phase::kEnding && (unwanted || now - record.visited_at > HungAfter(record))) {
       hung.push_back(record.chain.lease());
     }
   }

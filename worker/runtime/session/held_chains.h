@@ -12,6 +12,7 @@
 
 #include "absl/time/time.h"
 #include "core/base/clock.h"
+#include "core/base/limits.h"
 #include "core/base/mutex.h"
 #include "core/domain/worker_protocol.h"
 #include "worker/runtime/session/lease_deadline.h"
@@ -44,7 +45,9 @@ struct Standing {
 // kept until the coordinator has certainly seen the end, so that a grant that was sent before is not accepted again.
 class HeldChains {
  public:
-  explicit HeldChains(const Clock* clock) : clock_(clock) {}
+  // `hung_step_floor`: the least time without a step after which a chain counts as hung.
+  explicit HeldChains(const Clock* clock, absl::Duration hung_step_floor = limits::kHungGpuStepFloor)
+      : clock_(clock), hung_step_floor_(hung_step_floor) {}
 
   // `on_device_work`: a chain arrived, left, was renewed or must be handed back. `on_change`: the coordinator should
   // hear of a release or a free slot soon. Both set once, before any other call.
@@ -92,7 +95,7 @@ class HeldChains {
 
   std::vector<LeasedChain> TakeNew();
   // Returns one standing per lease, and marks each chain as alive: a chain not seen for 20 times the `usual_step`, and
-  // for at least 5 minutes, counts as hung.
+  // for at least `hung_step_floor`, counts as hung.
   std::vector<Standing> Visit(const std::vector<LeaseRef>& leases, absl::Duration usual_step);
   void Stepped(const LeaseRef& lease, int64_t step, const ChainStats& stats);
   // The uploader has the chain's last bytes: the device loop visits it no more.
@@ -130,12 +133,14 @@ class HeldChains {
     uint64_t report = 0;
   };
 
+  absl::Duration HungAfter(const Record& record) const;
   Record* Find(const LeaseRef& lease) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Erase(const LeaseRef& lease) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EraseReleased(const LeaseRef& lease, ReleasedChain::Why why, const std::string& reason)
       CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock* const clock_;
+  const absl::Duration hung_step_floor_;
   std::function<void()> on_device_work_ = [] {};
   std::function<void()> on_change_ = [] {};
   mutable Mutex mutex_;

@@ -31,8 +31,9 @@ class DeviceFaults : public ::testing::TestWithParam<SamplerSpec> {
     auto plan = NetworkPlan({BuiltinModel{"mlp", {3}}}, GetParam(), *data_);
     if (GetParam().name() != "bsam") plan->spec.prior.kind = GaussianPrior{5};
     plan->spec.schedule = {StepScale::kStepSize, ConstantSchedule{1e-4}};
+    if (GetParam().is_microcanonical()) plan->spec.schedule.scale = StepScale::kLearningRate;
     plan->spec.batch_size = 8;
-    plan->spec.num_steps = 3;
+    plan->spec.num_steps = 3 + GetParam().own_burn_in();
     plan->spec.chains = kChains;
     return plan;
   }
@@ -117,7 +118,9 @@ INSTANTIATE_TEST_SUITE_P(Samplers, DeviceFaults,
                                            SamplerSpec{BsamSpec{.parts = 4}}, SamplerSpec{RandomWalkSpec{}},
                                            SamplerSpec{MalaSpec{}}, SamplerSpec{HmcSpec{.leapfrog_steps = 2}},
                                            SamplerSpec{SwagSpec{.draws = 1}},
-                                           SamplerSpec{LaplaceSpec{CurvatureStructure::kDiagonal, 0.9, 1}}),
+                                           SamplerSpec{LaplaceSpec{CurvatureStructure::kDiagonal, 0.9, 1}},
+                                           SamplerSpec{MileSpec{.optimizer_steps = 2, .warm_up_steps = 2}},
+                                           SamplerSpec{SmileSpec{.optimizer_steps = 1, .warm_up_steps = 4}}),
                          [](const auto& info) { return info.param.name() + "_" + std::to_string(info.index); });
 
 }  // namespace

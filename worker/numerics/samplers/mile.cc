@@ -76,11 +76,10 @@ std::vector<StepInfo> Mile::Step(const StepInputs& inputs, SamplerState* state) 
   if (Any(moving)) Move(ForChains(inputs, moving), state, &infos);
   if (!Any(descending)) return infos;
   const std::vector<ChainStep>& training = at.training;
-  RememberBest(at, state);
+  KeepBest(at, state);
   Late<PassOutcome> updated;
-  if (Any(training)) {
-    updated = Descend(ForChains(inputs, training), state);
-  }
+  if (Any(training)) updated = Descend(ForChains(inputs, training), state);  // its first pass may run out of memory, too
+  CountWaits(at, state);
   for (size_t row = 0; row < infos.size(); ++row) {
     if (!descending[row].active) continue;
     infos[row].energy = state->numbers[row][kEnergy];
@@ -114,7 +113,14 @@ Late<PassOutcome> Mile::Descend(const StepInputs& inputs, SamplerState* state) c
   return UpdateAdamw(inputs, kMomentum, theta, {first, second}, gradient);
 }
 
-void Mile::RememberBest(const Descending& at, SamplerState* state) const {
+void Mile::KeepBest(const Descending& at, SamplerState* state) const {
+  for (size_t row = 0; row < at.losses.size(); ++row) {
+    if (!at.training[row].active || at.losses[row] >= state->numbers[row][kBestLoss]) continue;
+    state->arenas[kVelocity].CopyRow(static_cast<int64_t>(row), state->theta());
+  }
+}
+
+void Mile::CountWaits(const Descending& at, SamplerState* state) const {
   for (size_t row = 0; row < at.training.size(); ++row) {
     if (!at.training[row].active) continue;
     std::vector<double>& numbers = state->numbers[row];
@@ -124,7 +130,6 @@ void Mile::RememberBest(const Descending& at, SamplerState* state) const {
     if (at.losses[row] >= numbers[kBestLoss]) continue;
     numbers[kBestLoss] = at.losses[row];
     numbers[kWaited] = 0;
-    state->arenas[kVelocity].CopyRow(static_cast<int64_t>(row), state->theta());
   }
 }
 

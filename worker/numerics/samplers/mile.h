@@ -43,7 +43,10 @@ struct Mile {
   Descending EvaluateDescent(const StepInputs& inputs, const SamplerState& state) const;
   // Moves theta by these gradients.
   Late<PassOutcome> Descend(const StepInputs& inputs, SamplerState* state) const;
-  void RememberBest(const Descending& at, SamplerState* state) const;
+  // Keeps theta where its loss is the lowest so far, before theta moves.
+  void KeepBest(const Descending& at, SamplerState* state) const;
+  // Notes that loss, or that another step has not reached it.
+  void CountWaits(const Descending& at, SamplerState* state) const;
   void Begin(const StepInputs& inputs, SamplerState* state) const;
   void Move(const StepInputs& inputs, SamplerState* state, std::vector<StepInfo>* infos) const;
   // Tunes eps after a step of the warm-up's parts 1 and 2. False: the step must be undone.

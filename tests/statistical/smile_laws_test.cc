@@ -144,6 +144,54 @@ TEST(SmileLaws, ARefreshMakesUpForTheNoise) {
   }
 }
 
+// Coordinates with the density w N(m, 1) + (1 - w) N(-m, 1).
+class NoisyTwoModes final : public NoisyGaussian {
+ public:
+  static constexpr double kWeight = 0.75, kMode = 1.3;
+  NoisyTwoModes(int size, double noise)
+      : NoisyGaussian(std::vector<double>(size, 1), std::vector<double>(size, std::sqrt(noise))) {}
+
+  void Evaluate(const ThetaArena& theta, const BatchRows& batch, ThetaArena* gradient, double* energy) override {
+    NoisyGaussian::Evaluate(theta, batch, gradient, energy);
+    for (int64_t row = 0; row < theta.rows(); ++row) {
+      for (int64_t i = 0; i < theta.layout().num_parameters(); ++i) {
+        const double up = kWeight * std::exp(kMode * theta.row(row)[i]);
+        const double down = (1 - kWeight) * std::exp(-kMode * theta.row(row)[i]);
+        gradient->row(row)[i] -= static_cast<float>(kMode * (up - down) / (up + down));
+        energy[row] -= std::log(up + down);
+      }
+    }
+  }
+};
+
+// Noise that is the same for all coordinates biases no law: neither alone nor beside a refresh.
+TEST(SmileLaws, TwoModesHaveTheirWeights) {
+  constexpr int kSize = 200, kRows = 16, kBurnIn = 1000, kSteps = 6000;
+  NoisyTwoModes potential(kSize, 20);
+  for (const double length : {0.0, 20.0}) {
+    SmileSpec spec = Dynamics(0.03 * std::sqrt(kSize));
+    if (length > 0) spec.decoherence_length = length;
+    KernelRows rows(Smile{spec}, &potential, 0, kRows, 11, 1);
+    for (int step = 0; step < kBurnIn; ++step) rows.Step();
+    std::vector<double> means(kRows), squares(kRows);
+    for (int step = 0; step < kSteps; ++step) {
+      rows.Step();
+      for (int row = 0; row < kRows; ++row) {
+        const float* x = rows.state().theta().row(row);
+        for (int i = 0; i < kSize; ++i) {
+          means[row] += x[i] / (1.0 * kSize * kSteps);
+          squares[row] += x[i] * x[i] / (1.0 * kSize * kSteps);
+        }
+      }
+    }
+    const testing::Estimate mean = testing::EstimateOf(means), square = testing::EstimateOf(squares);
+    EXPECT_NEAR(mean.value, 0.5 * NoisyTwoModes::kMode, 0.013) << length;
+    EXPECT_NEAR(square.value, 1 + NoisyTwoModes::kMode * NoisyTwoModes::kMode, 0.04) << length;
+    EXPECT_LT(mean.error, 0.006) << length;
+    EXPECT_LT(square.error, 0.01) << length;
+  }
+}
+
 // With the scale of its own warm-up all coordinates have the temperature of the job, and the mean is unbiased.
 TEST(SmileLaws, TheScaleGivesAllCoordinatesOneTemperature) {
   const Groups groups{.size = 200, .mean_noise = 20, .small = .1, .large = 1.9};

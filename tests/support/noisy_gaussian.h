@@ -12,7 +12,7 @@
 namespace chainfleet::testing {
 
 // U_batch(x) = sum_i lambda_i x_i^2 / 2 + xi_i x_i, xi_i = shift_i + sigma_i z_i: one z for each chain and step.
-class NoisyGaussian final : public Potential {
+class NoisyGaussian : public Potential {
  public:
   NoisyGaussian(std::vector<double> precision, std::vector<double> deviation, std::vector<double> shift = {})
       : precision_(std::move(precision)),

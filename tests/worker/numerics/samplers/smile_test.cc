@@ -18,7 +18,7 @@ using testing::KernelRows;
 using testing::NoisyGaussian;
 
 constexpr int kSize = 100, kRows = 8;
-enum : size_t { kScale = 3 };
+enum : size_t { kVelocity = 1, kScale = 3 };
 enum : size_t { kStepNumber = 2, kLengthNumber = 8 };
 
 SmileSpec WarmUp(int64_t steps) { return {.optimizer_steps = 0, .warm_up_steps = steps, .initial_step = 0.01}; }
@@ -54,17 +54,67 @@ TEST(SmileWarmUp, MeasuresTheNoiseThenFreezes) {
   EXPECT_EQ(rows.state().arenas[kScale].row(0)[0], scale_after);
 }
 
-// Noise so strong that it sets the step: its mean square is 1e6 in s theta.
+// Noise so strong that it sets the step: its mean square is 1e6.
 TEST(SmileWarmUp, BoundsTheAngleOfHalfAStep) {
   NoisyGaussian potential(std::vector<double>(kSize, 1), std::vector<double>(kSize, 1000));
   SmileSpec spec = WarmUp(2000);
+  spec.precondition = false;
   spec.energy_variance_start = spec.energy_variance_end = 1e6;  // without the bound, longer and longer steps
+  constexpr int kRows = 64;
   KernelRows rows(Smile{spec}, &potential, 0, kRows, 3, 1e-3);
   for (int step = 0; step < spec.warm_up_steps; ++step) rows.Step();
+  double share = 0;
   for (const auto& numbers : rows.state().numbers) {
     EXPECT_NEAR(numbers[kStepNumber] * 1000 / (2 * std::sqrt(kSize)), Smile::kLargestTurn, 0.01);
-    const double share = numbers[kStepNumber] * numbers[kLengthNumber] * 1e6 / (2 * kSize);
-    EXPECT_NEAR(share, spec.noise_share, 0.1 * spec.noise_share) << "of the turning by noise";
+    share += numbers[kStepNumber] * numbers[kLengthNumber] * 1e6 / (2 * kSize) / kRows;
+  }
+  EXPECT_NEAR(share, spec.noise_share, 0.015 * spec.noise_share) << "of the turning by noise";
+}
+
+// The kinetic energy that half a step of a direction u adds, by its formula in microcanonical.h.
+double TurnsBy(double eps, const float* u, const float* gradient) {
+  double square = 0, product = 0, length = 0;
+  for (int i = 0; i < kSize; ++i) {
+    square += double{gradient[i]} * gradient[i];
+    product -= double{gradient[i]} * u[i];
+    length += double{u[i]} * u[i];
+  }
+  const double cosine = product / std::sqrt(square * length), way = eps / 2 * std::sqrt(square) / (kSize - 1);
+  return (kSize - 1) * (way - std::log(2) + std::log(1 + cosine + (1 - cosine) * std::exp(-2 * way)));
+}
+
+// From the states before and after steps of the law, each with the gradients of its own batch.
+TEST(SmileTuner, ReachesItsEnergyVariance) {
+  constexpr int kSteps = 500;
+  NoisyGaussian potential(std::vector<double>(kSize, 1), std::vector<double>(kSize, 2));
+  for (const double target : {1e-5, 4e-5}) {  // below what kLargestTurn bounds
+    SmileSpec spec = WarmUp(2000);
+    spec.precondition = false;
+    spec.energy_variance_start = spec.energy_variance_end = target;
+    KernelRows rows(Smile{spec}, &potential, 0, kRows, 3, 1e-3);
+    for (int step = 0; step < spec.warm_up_steps; ++step) rows.Step();
+    ThetaArena gradients = rows.state().theta().Clone(), gradients_after = gradients.Clone();
+    std::vector<double> energies(kRows), energies_after(kRows);
+    double variance = 0;
+    for (int step = 0; step < kSteps; ++step) {
+      std::vector<StepKey> keys;
+      for (int row = 0; row < kRows; ++row) keys.push_back({rows.chain(row).key, uint64_t(rows.chain(row).t)});
+      const BatchRows batch{.keys = keys.data()};
+      const ThetaArena before = rows.state().theta().Clone(), velocity = rows.state().arenas[kVelocity].Clone();
+      potential.Evaluate(before, batch, &gradients, energies.data());
+      rows.Step();
+      const ThetaArena& after = rows.state().theta();
+      potential.Evaluate(after, batch, &gradients_after, energies_after.data());
+      for (int row = 0; row < kRows; ++row) {
+        const double eps = rows.state().numbers[row][kStepNumber];
+        std::vector<float> way(kSize);  // that of the drift
+        for (int i = 0; i < kSize; ++i) way[i] = after.row(row)[i] - before.row(row)[i];
+        const double error = energies_after[row] - energies[row] + TurnsBy(eps, velocity.row(row), gradients.row(row)) +
+                             TurnsBy(eps, way.data(), gradients_after.row(row));
+        variance += error * error / kSize / (kSteps * kRows);
+      }
+    }
+    EXPECT_NEAR(variance / target, 1, 0.25) << "step " << rows.state().numbers[0][kStepNumber];
   }
 }
 

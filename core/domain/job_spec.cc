@@ -486,6 +486,7 @@ absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset, const
   if (parameters.empty()) return absl::OkStatus();
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForLayers(spec.prior, parameters)));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidatePostHocSize(spec.sampler, parameters)));
+  CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateMicrocanonicalSize(spec.sampler, parameters)));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateForSize(spec.init, NumParameters(parameters))));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateWeights(weights, parameters)));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateVariances(spec, weights)));

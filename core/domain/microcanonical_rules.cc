@@ -19,10 +19,6 @@ std::vector<FieldViolation> ValidateMicrocanonical(const JobSpec& spec) {
   }
   const auto* potential = std::get_if<PotentialKind>(&spec.model.kind);
   const bool has_data = potential == nullptr || spec.model.has_data();
-  if (!has_data && NumParameters(ParametersOf(*potential, {})) < 2) {
-    violations.push_back(
-        {"sampler." + name, "turns a velocity of fixed length: needs 2 coordinates, the potential has 1"});
-  }
   const auto* smile = std::get_if<SmileSpec>(&spec.sampler.kind);
   if (smile == nullptr || smile->decoherence_length) return violations;
   if (smile->warm_up_steps == 0) {
@@ -34,6 +30,12 @@ std::vector<FieldViolation> ValidateMicrocanonical(const JobSpec& spec) {
                           "cancels in each epoch, and would sample another law"});
   }
   return violations;
+}
+
+std::vector<FieldViolation> ValidateMicrocanonicalSize(const SamplerSpec& sampler,
+                                                       const std::vector<ParameterShape>& parameters) {
+  if (!sampler.is_microcanonical() || NumParameters(parameters) >= 2) return {};
+  return {{"sampler." + sampler.name(), "turns a velocity of fixed length: needs 2 parameters, the model has 1"}};
 }
 
 }  // namespace chainfleet

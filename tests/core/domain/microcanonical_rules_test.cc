@@ -74,10 +74,21 @@ TEST(MicrocanonicalRules, MileHasItsOwnBurnInAndTheLearningRateOfItsOptimizer) {
   other.prior = {};
   other.augmentation = {};
   other.standardize = {};
-  other.model = {GaussianPotential{1}};
-  EXPECT_THAT(InvalidPaths(other), ::testing::ElementsAre("sampler.mile"));
   other.model = {GaussianPotential{2}};
   EXPECT_THAT(InvalidPaths(other), IsEmpty());
+}
+
+TEST(MicrocanonicalRules, AVelocityNeedsTwoParametersToTurn) {
+  JobSpec spec = ShortJob();
+  spec.sampler.kind = SmileSpec{.optimizer_steps = 20, .warm_up_steps = 30};
+  spec.schedule = {StepScale::kLearningRate, ConstantSchedule{1e-3}};
+  spec.prior.kind = GaussianPrior{1};
+  spec.model = {LogisticRegressionPotential{.intercept = false}};
+  for (const int64_t features : {1, 2}) {
+    Dataset data{.name = spec.dataset, .input_shape = {features}, .num_rows = 60000, .targets = Classes{2}};
+    const auto violations = FieldViolationsOf(CheckAgainstData(spec, &data));
+    EXPECT_EQ(violations.empty() ? "" : violations[0].path, features == 1 ? "sampler.smile" : "");
+  }
 }
 
 }  // namespace

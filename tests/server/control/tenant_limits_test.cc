@@ -57,7 +57,9 @@ TEST_F(TenantLimitsTest, BoundsTheJobsAndUnfinishedChainsOfATenantAndOfNoOther) 
   EXPECT_THAT(std::string(jobs.message()), AllOf(HasSubstr("vision has 2 of 2 jobs"), HasSubstr("--tenant-jobs")));
   const absl::Status chains = Check({.chains = 7}, {"vision", "", 1, 5});
   EXPECT_THAT(std::string(chains.message()),
-              AllOf(HasSubstr("has 3 of 7 chains and asks for 5 more"), HasSubstr("--tenant-chains")));
+              AllOf(HasSubstr("has 3 of 7 chains and asks for 5 more: wait until a job ends, or cancel one"),
+                    HasSubstr("--tenant-chains")));
+  EXPECT_GT(RetryAfterOf(chains), RetryAfterOf(jobs)) << "only chains end by themselves";
   EXPECT_TRUE(Check({.jobs = 1, .chains = 7}, {"vision", "", 0, 4}).ok()) << "chains for a job that is there";
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Samples airfoil or bike sharing with MILE and SMILE and prints RMSE, NLL and seconds as a table in Markdown, beside a deep ensemble
-# of the same networks in the same time, the figures that were published, and the authors' package on the same cores.
-# airfoil takes about four minutes a seed on 2 quiet cores, bikesharing 14 times as long; not part of the tests.
+# Samples airfoil or bike sharing with MILE and SMILE and prints RMSE, NLL, seconds and CPU seconds as a table in
+# Markdown, beside a deep ensemble of the same networks in the same time, the figures that were published, and the
+# authors' package on the same cores. airfoil takes about four minutes a seed on 2 quiet cores, bikesharing 14 times as
+# long; not part of the tests.
 #   tests/bench/mile_tables.sh DATA [SET] [SEEDS] [BIN]
 # DATA holds SET/data.csv and SET/test_indices.txt; SET: airfoil (default) or bikesharing; SEEDS: default 1; BIN: the
 # binaries (default: build/release/bin). PYTHON_BDE: a Python with sklearn-contrib-bde 1.0.2; without it no rival runs.
@@ -23,9 +24,17 @@ CHAINFLEET_ADDRESS=127.0.0.1:$(python3 -c 'import json, sys; print(json.load(ope
 export CHAINFLEET_ADDRESS
 for part in train test; do chainfleet dataset put "$table-$part" "$work/$part.csv" --target-type float32 >/dev/null; done
 
-# job SEED INIT CHAINS SAMPLER STEPS EVERY [BATCH]: samples, and prints RMSE, NLL and seconds.
+# cpu_seconds: those of the workers so far.
+cpu_seconds() {
+  local file
+  for file in "$work"/fleet/run/worker-*.pid; do cat "/proc/$(cat "$file")/stat"; done |
+    awk -v ticks="$(getconf CLK_TCK)" '{used += $14 + $15} END {print used / ticks}'
+}
+
+# job SEED INIT CHAINS SAMPLER STEPS EVERY [BATCH]: samples, and prints RMSE, NLL, seconds and CPU seconds.
 job() {
-  local id start=$SECONDS
+  local id start=$SECONDS used
+  used=$(cpu_seconds)
   cat >"$work/job.yaml" <<YAML
 name: table
 model: {builtin: mlp, hidden: [16, 16, 16, 16]}
@@ -45,15 +54,21 @@ YAML
   id=$(chainfleet submit -f "$work/job.yaml" -o name)
   chainfleet wait "$id" --timeout 86400s >/dev/null 2>&1
   local seconds=$((SECONDS - start))
+  used="$(cpu_seconds) - $used"
   chainfleet evaluate "$id" --dataset "$table-test" -o json |
     python3 -c 'import json, sys
 row = next(row for row in json.load(sys.stdin)["scores"] if row["what"] == "all")
-print(row["rmse"], row["nll"], sys.argv[1])' "$seconds"
+print(row["rmse"], row["nll"], *sys.argv[1:])' "$seconds" "$(awk "BEGIN {print $used}")"
 }
 
-echo "| $table, seed | RMSE | NLL | seconds |"
-echo "| --- | --- | --- | --- |"
-line() { printf '| %s | %.4f | %.4f | %.0f |\n' "$@"; }
+echo "| $table, seed | RMSE | NLL | seconds | CPU seconds |"
+echo "| --- | --- | --- | --- | --- |"
+# line LABEL: the row of the numbers on standard input.
+line() {
+  local numbers
+  read -r -a numbers
+  printf '| %s | %.4f | %.4f | %.0f | %.0f |\n' "$1" "${numbers[@]}"
+}
 for seed in $(seq 0 $((seeds - 1))); do
   weights=""
   for chain in $(seq 0 9); do
@@ -61,21 +76,21 @@ for seed in $(seq 0 $((seeds - 1))); do
     chainfleet model put "start-$seed-$chain" "$work/start.safetensors" >/dev/null
     weights+=${weights:+, }start-$seed-$chain
   done
-  read -r rmse nll seconds < <(job "$seed" "weights: [$weights]" 10 "mile: {optimizer_steps: $epochs}" $((epochs + 51000)) 10)
-  line "mile, 10 chains, $seed" "$rmse" "$nll" "$seconds"
+  job "$seed" "weights: [$weights]" 10 "mile: {optimizer_steps: $epochs}" $((epochs + 51000)) 10 |
+    line "mile, 10 chains, $seed"
   for share in 0.1 1; do
-    read -r rmse nll seconds < <(job "$seed" "weights: [$weights]" 10 "smile: {noise_share: $share}" 105000 100 256)
-    line "smile, noise_share $share, batches of 256, 10 chains, $seed" "$rmse" "$nll" "$seconds"
+    job "$seed" "weights: [$weights]" 10 "smile: {noise_share: $share}" 105000 100 256 |
+      line "smile, noise_share $share, batches of 256, 10 chains, $seed"
   done
   # A deep ensemble: AdamW to the best point of a validation part, and one step of the dynamics that goes nowhere.
   descent="warm_up_steps: 0, initial_step: 1.0e-9, decoherence_length: 1"
-  read -r rmse nll seconds < <(job "$seed" "weights: [$weights]" 10 "mile: {optimizer_steps: $epochs, $descent}" $((epochs + 1)) 1)
-  line "deep ensemble, 10 networks, as mile starts, $seed" "$rmse" "$nll" "$seconds"
-  read -r rmse nll seconds < <(job "$seed" "" 200 "mile: {optimizer_steps: 5000, patience: 100, $descent}" 5001 1)
-  line "deep ensemble, 200 networks, as many gradients, $seed" "$rmse" "$nll" "$seconds"
+  job "$seed" "weights: [$weights]" 10 "mile: {optimizer_steps: $epochs, $descent}" $((epochs + 1)) 1 |
+    line "deep ensemble, 10 networks, as mile starts, $seed"
+  job "$seed" "" 200 "mile: {optimizer_steps: 5000, patience: 100, $descent}" 5001 1 |
+    line "deep ensemble, 200 networks, as many gradients, $seed"
   if [ -n "${PYTHON_BDE:-}" ]; then
-    read -r rmse nll seconds < <("$PYTHON_BDE" "$here/tests/bench/mile_tables.py" rival "$work" "$seed" "$epochs" 2>/dev/null)
-    line "sklearn-contrib-bde, $seed" "$rmse" "$nll" "$seconds"
+    "$PYTHON_BDE" "$here/tests/bench/mile_tables.py" rival "$work" "$seed" "$epochs" 2>/dev/null |
+      line "sklearn-contrib-bde, $seed"
   fi
 done
 tables published "$table"

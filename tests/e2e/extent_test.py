@@ -23,6 +23,20 @@ seed: 1
 """
 
 
+FOUR_CHAINS = JOB.format(name="kept", more="trace_every: 5\ninit: {theta: [0, 0, 2, 1]}").replace("chains: 2", "chains: 4")
+STORED_TRACES = "SELECT count(*) FROM findings WHERE part = 'traces while running' AND length(body) > 40000"
+
+
+def check_diagnostics(test, fleet, job, by):
+    """A server that heard of no new step has what another one before it found of FOUR_CHAINS."""
+    fleet.wait_until(by, lambda _: fleet.json("get", "jobs", job).get("diagnostics"))
+    found = fleet.json("get", "jobs", job)["diagnostics"][0]
+    test.assertEqual(found["quantity"], "energy")
+    test.assertGreaterEqual(int(found["values"]), 4)
+    test.assertGreaterEqual(found["nested_rhat"], 1)
+    test.assertRegex(fleet.run("describe", job, check=True).stdout, r"(?m)^QUANTITY .* NESTED R-HAT$")
+
+
 def draws_of(state):
     return [int(chain.get("num_draws", 0)) for chain in state["chains"]]
 
@@ -86,7 +100,7 @@ class StopRules(Served):
 class Restart(unittest.TestCase):
     def most_traces_are_stored(self):
         with contextlib.closing(sqlite3.connect(f"file:{self.fleet.data(0)}/state.db?mode=ro", uri=True)) as state:
-            return state.execute("SELECT count(*) FROM findings WHERE part = 'traces while running' AND length(body) > 40000").fetchone() == (1,)
+            return state.execute(STORED_TRACES).fetchone() == (1,)
 
     def test_a_killed_server_goes_on_with_the_diagnostics_of_a_running_job(self):
         self.fleet = started_fleet.StartedFleet()
@@ -94,18 +108,13 @@ class Restart(unittest.TestCase):
         self.fleet.start_server()
         self.fleet.start_worker(0)
         self.fleet.wait_until_served()
-        job = self.fleet.submit(JOB.format(name="kept", more="trace_every: 5\ninit: {theta: [0, 0, 2, 1]}").replace("chains: 2", "chains: 4"))
+        job = self.fleet.submit(FOUR_CHAINS)
         next(state for state in self.fleet.watch(job) if self.most_traces_are_stored())
         self.fleet.kill("worker-0")
         self.fleet.kill("server-0")
         self.fleet.start_server()
         self.fleet.wait_until_served()
-        self.fleet.wait_until(0, lambda _: self.fleet.json("get", "jobs", job).get("diagnostics"))
-        found = self.fleet.json("get", "jobs", job)["diagnostics"][0]
-        self.assertEqual(found["quantity"], "energy")
-        self.assertGreaterEqual(int(found["values"]), 4)
-        self.assertGreaterEqual(found["nested_rhat"], 1)
-        self.assertRegex(self.fleet.run("describe", job, check=True).stdout, r"(?m)^QUANTITY .* NESTED R-HAT$")
+        check_diagnostics(self, self.fleet, job, by=0)
 
 
 class AddedChains(Served):

@@ -9,6 +9,7 @@ import unittest
 import urllib.request
 
 import fleet as fleets
+from extent_test import FOUR_CHAINS, STORED_TRACES, check_diagnostics
 from journeys_test import JOB, check_draws
 from started_fleet import StartedFleet
 from with_postgres import Postgres
@@ -18,10 +19,10 @@ PASSWORD = "a-password-that-nobody-may-read"
 
 class Failover(unittest.TestCase):
     def setUp(self):
-        postgres = Postgres()
-        self.addCleanup(postgres.close)
-        postgres.start()
-        uri = postgres.uri.replace("chainfleet@", f"chainfleet:{PASSWORD}@") + "/postgres"
+        self.postgres = Postgres()
+        self.addCleanup(self.postgres.close)
+        self.postgres.start()
+        uri = self.postgres.uri.replace("chainfleet@", f"chainfleet:{PASSWORD}@") + "/postgres"
         self.fleet = StartedFleet(servers=2, environment={"CHAINFLEET_STATE": uri})
         self.addCleanup(self.fleet.close)
         self.fleet.log_everything()
@@ -69,6 +70,16 @@ class Failover(unittest.TestCase):
         self.fleet.run("wait", job, "--timeout", "240s", check=True)
         check_draws(self, self.fleet, job, per_chain=30)
         self.assert_no_log_has_the_password()
+
+    def test_the_next_leader_has_the_diagnostics_of_a_running_job(self):
+        self.fleet.start_server(1)
+        job = self.fleet.submit(FOUR_CHAINS)
+        next(state for state in self.fleet.watch(job) if self.postgres.answer(STORED_TRACES) == "1")
+        for worker in range(2):
+            self.fleet.kill(f"worker-{worker}")
+        self.fleet.kill("server-0")
+        self.fleet.wait_until_served(by=1)
+        check_diagnostics(self, self.fleet, job, by=1)
 
 
 class WrongState(unittest.TestCase):

@@ -59,6 +59,10 @@ class Postgres(RealServer):
                 return
         raise RuntimeError("PostgreSQL did not start:\n" + "".join(log))
 
+    def answer(self, query):
+        return subprocess.run([f"{self.binaries}/psql", "-XAt", f"{self.uri}/postgres", "-c", query],
+                              capture_output=True, text=True, timeout=30, check=True).stdout.strip()
+
     def kill(self):
         """SIGKILL to all its processes, none of which sees another one die first."""
         pid = self.process.pid

@@ -83,13 +83,14 @@ class Worker final : private RuntimeObserver {
   WorkerMetrics counters_;
   const absl::StatusOr<std::string> metrics_address_;  // address at which others reach it; empty: not served
   std::unique_ptr<GpuProbe> gpus_;
-  const std::string id_, incarnation_;
+  const std::string id_;
+  WorkerCredentials credentials_;
+  const std::string& incarnation_;
   const RngKey jitter_;
   std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<ThreadPool> puts_;
   std::unique_ptr<ThreadPool> checks_;
   CurlTransport s3_;
-  WorkerCredentials credentials_;
   CoordinatorClient client_;
   DirectUploads uploads_;
   HeldChains held_;

@@ -1,6 +1,7 @@
 #include "core/tls/worker_certificate.h"
 
 #include <openssl/pem.h>
+#include <openssl/sha.h>
 #include <openssl/x509v3.h>
 
 #include <utility>
@@ -16,7 +17,7 @@ namespace chainfleet {
 namespace {
 
 constexpr char kScheme[] = "chainfleet:";  // URI in subjectAltName: chainfleet:WORKER/INCARNATION/TENANT/TOKEN
-constexpr size_t kKeyBytes = 32, kSignatureBytes = 64;
+constexpr size_t kKeyBytes = 32, kSignatureBytes = 64, kIncarnationBytes = 16;
 
 using DigestHandle = std::unique_ptr<EVP_MD_CTX, FreeWith<EVP_MD_CTX_free>>;
 using NamesHandle = std::unique_ptr<GENERAL_NAMES, FreeWith<GENERAL_NAMES_free>>;
@@ -67,6 +68,12 @@ std::string SigningKey::Sign(const std::string& text) const {
   EVP_DigestSignInit(context.get(), nullptr, nullptr, nullptr, key_.get());
   EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(signature.data()), &size, BytesOf(text), text.size());
   return signature;
+}
+
+std::string IncarnationOf(const std::string& public_key) {
+  std::string digest(SHA256_DIGEST_LENGTH, '\0');
+  SHA256(BytesOf(public_key), public_key.size(), reinterpret_cast<unsigned char*>(digest.data()));
+  return absl::BytesToHexString(digest.substr(0, kIncarnationBytes));
 }
 
 bool IsSignedBy(const std::string& public_key, const std::string& text, const std::string& signature) {

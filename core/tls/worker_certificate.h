@@ -12,7 +12,7 @@ namespace chainfleet {
 
 // The facts that the server vouches for. None of them has a "/".
 struct WorkerClaims {
-  std::string worker, incarnation;  // the process
+  std::string worker, incarnation;  // the process; its incarnation is IncarnationOf its key
   std::string tenant;               // the only tenant whose chains it may hold; kEveryTenant: any
   std::string token;                // id of the token by which it joined; empty on a server without tokens
   bool operator==(const WorkerClaims&) const = default;
@@ -27,6 +27,10 @@ class SigningKey {
  private:
   KeyHandle key_;
 };
+
+// The name of the process that has this key: 128 bits of the key's SHA-256 in hex. So nobody without the key can be
+// this process, although everybody may know its name.
+std::string IncarnationOf(const std::string& public_key);
 
 // Returns true if the owner of `public_key` signed the text.
 bool IsSignedBy(const std::string& public_key, const std::string& text, const std::string& signature);

@@ -32,6 +32,11 @@ absl::StatusOr<v1::JoinReply> WorkerAdmission::Admit(const v1::JoinRequest& requ
                           absl::StrCat("worker ", request.worker(), " did not sign its request with the key it names")),
                       "BAD_SIGNATURE");
   }
+  if (request.incarnation() != IncarnationOf(request.public_key())) {
+    return WithReason(absl::PermissionDeniedError(absl::StrCat("worker ", request.worker(),
+                                                               " named an incarnation that is not that of its key")),
+                      "BAD_SIGNATURE");
+  }
   const absl::Time now = clock_->Wall();
   const Validity validity{now - absl::Minutes(5), now + kCertificateLife};
   CHAINFLEET_ASSIGN_OR_RETURN(

@@ -27,7 +27,7 @@ class WorkerAdmission {
   WorkerAdmission(Signer authority, const Clock* clock) : authority_(std::move(authority)), clock_(clock) {}
 
   // Issues a certificate to the process that asks. INVALID_ARGUMENT: its names or its key; PERMISSION_DENIED /
-  // BAD_SIGNATURE: the request was not signed by the key.
+  // BAD_SIGNATURE: the request was not signed by the key, or its incarnation is that of another key.
   absl::StatusOr<v1::JoinReply> Admit(const v1::JoinRequest& request, const std::string& tenant,
                                       const std::string& token) const;
 

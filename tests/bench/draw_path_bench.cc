@@ -111,7 +111,7 @@ class Loopback {
   std::string folder_, store_;
   std::unique_ptr<Server> server_;
   const SystemClock clock_;
-  WorkerCredentials credentials_{"", "bench", "1", &clock_};
+  WorkerCredentials credentials_{"", "bench", &clock_};
   std::unique_ptr<CoordinatorClient> client_;
   std::vector<Grant> grants_;
 };

@@ -13,13 +13,12 @@ constexpr absl::Duration kProofLife = absl::Minutes(10), kProofSent = absl::Minu
 
 }  // namespace
 
-WorkerCredentials::WorkerCredentials(std::string token, const std::string& worker, const std::string& incarnation,
-                                     const Clock* clock)
+WorkerCredentials::WorkerCredentials(std::string token, const std::string& worker, const Clock* clock)
     : token_(std::move(token)), clock_(clock) {
   request_.set_worker(worker);
-  request_.set_incarnation(incarnation);
   request_.set_public_key(key_.public_key());
-  request_.set_signature(key_.Sign(JoinText(worker, incarnation)));
+  request_.set_incarnation(IncarnationOf(request_.public_key()));
+  request_.set_signature(key_.Sign(JoinText(worker, incarnation())));
 }
 
 bool WorkerCredentials::joined() {

@@ -18,8 +18,10 @@ namespace chainfleet {
 class WorkerCredentials {
  public:
   // `token` is empty on a server without tokens. `clock` outlives the object.
-  WorkerCredentials(std::string token, const std::string& worker, const std::string& incarnation, const Clock* clock);
+  WorkerCredentials(std::string token, const std::string& worker, const Clock* clock);
 
+  // Names this process, by its key.
+  const std::string& incarnation() const { return request_.incarnation(); }
   // False until the worker may call.
   bool joined();
   // True until the worker has joined, and again from half of the certificate's life on.

@@ -13,13 +13,18 @@ class AdmissionTest : public OneWorker {
  protected:
   AdmissionTest()
       : OneWorker(
-            {{"vision", "vision"}, {"join", kEveryTenant, Role::kWorker}, {"other join", "vision", Role::kWorker}}) {}
+            {{"vision", "vision"}, {"join", kEveryTenant, Role::kWorker}, {"other join", "vision", Role::kWorker}}) {
+    incarnation_ = own_.incarnation;
+  }
 
   // A process that asks to join.
   struct Process {
-    std::string worker, incarnation;
-    SigningKey key = {};
-    std::string proof = {};
+    explicit Process(std::string name, const std::string& proof_of_another = "")
+        : worker(std::move(name)), proof(proof_of_another) {}
+    std::string worker;
+    SigningKey key;
+    std::string incarnation = IncarnationOf(key.public_key());
+    std::string proof;
   };
   absl::Status Join(Process* process, const std::string& token) {
     v1::JoinRequest request;
@@ -66,11 +71,11 @@ class AdmissionTest : public OneWorker {
     return Call(*workers_, &v1::WorkerService::Stub::CommitProgress, request).status();
   }
 
-  Process own_{"w1", "life"};  // the process of OneWorker
+  Process own_{"w1"};  // the process of OneWorker
 };
 
 TEST_F(AdmissionTest, AProcessSpeaksForItselfOnly) {
-  Process other{"w1", "another-life"}, third{"w2", "life"};
+  Process other{"w1"}, third{"w2"};
   ASSERT_TRUE(Join(&own_, "join").ok());
   ASSERT_TRUE(Synchronize().ok());
   for (Process* process : {&other, &third}) {
@@ -85,7 +90,7 @@ TEST_F(AdmissionTest, AProcessSpeaksForItselfOnly) {
   const ProgressCommit commit = CommitOf(grant, ref);
   v1::WorkerSession session;
   session.set_worker("w1");
-  session.set_incarnation("life");
+  session.set_incarnation(own_.incarnation);
   Speak(third);
   EXPECT_EQ(ReasonOf(Put(grant.chain, grant.lease_epoch, ref, "draws", session)), "LEASE_FENCED");
   EXPECT_EQ(ReasonOf(CommitSigned(commit, third.key)), "NOT_YOUR_SESSION");
@@ -118,9 +123,23 @@ TEST_F(AdmissionTest, ACommitIsSignedAndItsRecordHasTheSignature) {
   EXPECT_EQ(segments->segments(0).certificate(), absl::Base64Escape(proof.certificate()));
 }
 
+// Everybody who reads a draw sees the certificate of its worker, and so the name of the process.
+TEST_F(AdmissionTest, TheNameOfAProcessIsNoUseWithoutItsKey) {
+  ASSERT_TRUE(Join(&own_, "join").ok());
+  ASSERT_TRUE(Synchronize().ok());
+  Process thief{"w1"};
+  thief.incarnation = own_.incarnation;
+  EXPECT_EQ(ReasonOf(Join(&thief, "other join")), "BAD_SIGNATURE");
+  Process spare{"w1"};
+  spare.incarnation = own_.incarnation;
+  EXPECT_EQ(ReasonOf(Join(&spare, "join")), "BAD_SIGNATURE") << "also with the token of the process";
+  Speak(own_);
+  EXPECT_TRUE(Synchronize().ok());
+}
+
 // The takeover of a review: another tenant's worker under the id of one that runs.
 TEST_F(AdmissionTest, AnIdBelongsToTheTokenThatLetItInWhileItsWorkerIsThere) {
-  Process thief{"w1", "another-life"}, next{"w1", "next-life"};
+  Process thief{"w1"}, next{"w1"};
   ASSERT_TRUE(Join(&own_, "join").ok());
   ASSERT_TRUE(Synchronize().ok());
   ASSERT_TRUE(Join(&thief, "other join").ok());
@@ -136,8 +155,8 @@ TEST_F(AdmissionTest, AProofRenewsACertificateWithItsClaims) {
   ASSERT_TRUE(Join(&own_, "").ok());
   ASSERT_TRUE(Join(&own_, "join").ok()) << "the proof counts, and not the token";
   EXPECT_EQ(admission_.Verify(own_.proof)->claims(),
-            (WorkerClaims{"w1", "life", "vision", TokenId(Sha256Hex("other join"))}));
-  Process other{.worker = "w2", .incarnation = "life", .proof = own_.proof};
+            (WorkerClaims{"w1", own_.incarnation, "vision", TokenId(Sha256Hex("other join"))}));
+  Process other{"w2", own_.proof};
   EXPECT_EQ(ReasonOf(Join(&other, "")), "NOT_YOUR_SESSION");
 }
 
@@ -149,7 +168,7 @@ TEST_F(AdmissionTest, OnlyTheKeyAndAFreshProofMakeAProcess) {
     proof_ = changed.SerializeAsString();
     return absl::IsUnauthenticated(Synchronize().status());
   };
-  EXPECT_TRUE(refused(ProofUntil({"w1", "life"}, proof, absl::Minutes(5)))) << "a certificate without its key";
+  EXPECT_TRUE(refused(ProofUntil(Process("w1"), proof, absl::Minutes(5)))) << "a certificate without its key";
   EXPECT_TRUE(refused(ProofUntil(own_, proof, absl::Minutes(-1))));
   EXPECT_TRUE(refused(ProofUntil(own_, proof, absl::Hours(1)))) << "it would last for long";
   v1::WorkerProof later = proof;
@@ -162,9 +181,9 @@ TEST_F(AdmissionTest, OnlyTheKeyAndAFreshProofMakeAProcess) {
 TEST_F(AdmissionTest, OnlyTheHolderOfAKeyGetsACertificateForIt) {
   v1::JoinRequest request;
   request.set_worker("w1");
-  request.set_incarnation("life");
+  request.set_incarnation(own_.incarnation);
   request.set_public_key(own_.key.public_key());
-  request.set_signature(SigningKey().Sign(JoinText("w1", "life")));
+  request.set_signature(SigningKey().Sign(JoinText("w1", own_.incarnation)));
   token_ = "join";
   EXPECT_EQ(ReasonOf(Call(*workers_, &v1::WorkerService::Stub::Join, request).status()), "BAD_SIGNATURE");
   request.set_worker("w1/life/vision");
@@ -180,7 +199,7 @@ TEST_F(AdmissionTest, ATokenLetsInAsManyWorkersAsItSaysAndItsRevocationEndsThem)
   Waited<absl::StatusOr<AccessToken>> added;
   coordinator_.tokens().Add(token, added.Take());
   ASSERT_TRUE(added.Get()->ok()) << added.Get()->status();
-  Process second{"w2", "life"}, third{"w3", "life"};
+  Process second{"w2"}, third{"w3"};
   ASSERT_TRUE(Join(&own_, "two uses").ok());
   own_.proof.clear();
   ASSERT_TRUE(Join(&own_, "two uses").ok()) << "a repeated call counts once";

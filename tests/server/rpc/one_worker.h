@@ -21,7 +21,7 @@ class OneWorker : public RunningServer {
     SynchronizeRequest request;
     request.protocol_version = protocol_version;
     request.worker = "w1";
-    request.incarnation = "life";
+    request.incarnation = incarnation_;
     request.seq = ++seq_;
     request.devices = {{"cpu", int64_t{1} << 30, 4}};
     const auto reply = Call(*workers_, &v1::WorkerService::Stub::Synchronize, ToProto(request));
@@ -59,10 +59,10 @@ class OneWorker : public RunningServer {
     return {SegmentObjectName("store", grant.chain, grant.lease_epoch, digest), static_cast<int64_t>(bytes.size()),
             digest};
   }
-  static ProgressCommit CommitOf(const Grant& grant, const BlobRef& object) {
+  ProgressCommit CommitOf(const Grant& grant, const BlobRef& object) const {
     ProgressCommit commit;
     commit.author.worker = "w1";
-    commit.incarnation = "life";
+    commit.incarnation = incarnation_;
     commit.author.host = "host";
     commit.author.device_kind = "cpu";
     commit.author.numerics_version = 1;
@@ -83,6 +83,7 @@ class OneWorker : public RunningServer {
   }
 
   uint64_t seq_ = 0;
+  std::string incarnation_ = "life";
 };
 
 }  // namespace chainfleet

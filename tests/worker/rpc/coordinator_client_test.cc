@@ -18,7 +18,8 @@ class FakeService final : public v1::WorkerService::Service {
     ++joins_;
     token_ = Metadata(*context, "authorization");
     if (!knows_join_) return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "");
-    if (!IsSignedBy(request->public_key(), JoinText("w0", "life"), request->signature()) || token_ != "Bearer secret") {
+    const std::string text = JoinText("w0", IncarnationOf(request->public_key()));
+    if (!IsSignedBy(request->public_key(), text, request->signature()) || token_ != "Bearer secret") {
       return ToGrpc(absl::UnauthenticatedError("unknown token"));
     }
     key_ = request->public_key();
@@ -122,7 +123,7 @@ class CoordinatorClientTest : public ::testing::Test {
   FakeService service_;
   LoopbackServer server_{&service_};
   FakeClock clock_;
-  WorkerCredentials credentials_{"secret", "w0", "life", &clock_};
+  WorkerCredentials credentials_{"secret", "w0", &clock_};
   CoordinatorClient client_{{server_.address(), "w0", "life", {}, &credentials_}};
 
   absl::StatusOr<SynchronizeReply> Synchronize(CoordinatorClient* client, const std::string& worker,
@@ -174,7 +175,7 @@ TEST_F(CoordinatorClientTest, JoinsAgainWhereItsCertificateIsNotKnownAndEndsWher
   EXPECT_TRUE(absl::IsUnavailable(Synchronize(&client_, "w0").status()));
   EXPECT_TRUE(Synchronize(&client_, "w0").ok());
   EXPECT_EQ(service_.joins_, 2);
-  WorkerCredentials unknown("guessed", "w0", "life", &clock_);
+  WorkerCredentials unknown("guessed", "w0", &clock_);
   CoordinatorClient client({.address = server_.address(), .credentials = &unknown});
   EXPECT_TRUE(absl::IsUnauthenticated(Synchronize(&client, "w0").status()));
 }

@@ -238,6 +238,11 @@ bool Authenticator::IsKnown(const std::string& token_id) const {
   return (fixed != fixed_.end() && fixed->second.id == token_id) || stored_->Find(token_id);
 }
 
+absl::Status Authenticator::CheckStillKnown(const Principal& caller) const {
+  if (!wants_tokens_ || IsKnown(caller.id)) return absl::OkStatus();
+  return absl::UnauthenticatedError(absl::StrCat("token ", caller.id, " was revoked"));
+}
+
 // A worker stays when its token expires, but not when the token is revoked.
 std::optional<Principal> Authenticator::FindWorker(const CallMetadata& metadata) const {
   const auto proof = metadata.find(kWorkerProofHeader);

@@ -101,6 +101,9 @@ class Authenticator {
   absl::StatusOr<std::string> TenantOf(const grpc::CallbackServerContext& context) const;
   absl::Status Check(const grpc::CallbackServerContext& context) const { return CallerOf(context).status(); }
 
+  // UNAUTHENTICATED: the token by which `caller` came was revoked since.
+  absl::Status CheckStillKnown(const Principal& caller) const;
+
   // Refuses every later call except health checks as UNAVAILABLE: the server is shutting down.
   void RefuseAll() { ending_ = true; }
 

@@ -55,8 +55,9 @@ std::vector<std::string> ObjectsOf(const ShardRequest& request) {
 class ShardStreams::Session {
  public:
   using Reactor = grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>;
-
-  Session(Reactor* reactor, Executor* executor) : executor_(executor), reactor_(reactor) {}
+  Session(Reactor* reactor, Executor* executor, Still s)
+      : still(std::move(s)), executor_(executor), reactor_(reactor) {}
+  const Still still;
 
   // Called before the session is registered.
   void SetWorker(const WorkerIdentity& session, Admission admission) {
@@ -204,8 +205,10 @@ class ShardStreams::Session {
 
 class ShardStreams::Stream final : public Session::Reactor {
  public:
-  Stream(ShardStreams* streams, const absl::Status& admitted, Admit admit)
-      : streams_(streams), admit_(std::move(admit)), session_(std::make_shared<Session>(this, streams->executor_)) {
+  Stream(ShardStreams* streams, const absl::Status& admitted, Admit admit, Still still)
+      : streams_(streams),
+        admit_(std::move(admit)),
+        session_(std::make_shared<Session>(this, streams->executor_, std::move(still))) {
     if (admitted.ok()) {
       StartRead(&update_);
     } else {
@@ -227,6 +230,7 @@ class ShardStreams::Stream final : public Session::Reactor {
     const bool greeted = !session_->worker().empty();
     if (greeted == update_.has_hello())
       return absl::InvalidArgumentError("hello must be the first update of ServeShards, and only the first");
+    CHAINFLEET_RETURN_IF_ERROR(session_->still());
     switch (update_.update_case()) {
       case v1::ShardUpdate::kHello: {
         CHAINFLEET_RETURN_IF_ERROR(CheckHello(update_.hello()));
@@ -262,9 +266,9 @@ class ShardStreams::Stream final : public Session::Reactor {
 ShardStreams::ShardStreams(Executor* executor) : executor_(executor) {}
 ShardStreams::~ShardStreams() = default;
 
-grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* ShardStreams::Open(const absl::Status& admitted,
-                                                                             Admit admit) {
-  return new Stream(this, admitted, std::move(admit));
+grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* ShardStreams::Open(const absl::Status& admitted, Admit admit,
+                                                                             Still still) {
+  return new Stream(this, admitted, std::move(admit), std::move(still));
 }
 
 bool ShardStreams::NeedsObject(const WorkerIdentity& session, const std::string& object) {
@@ -313,7 +317,12 @@ std::vector<ServingWorker> ShardStreams::Workers() {
 
 void ShardStreams::Send(const std::string& worker, const ShardRequest& request,
                         std::function<void(absl::StatusOr<ShardResult>)> done) {
-  if (const std::shared_ptr<Session> session = Find(worker)) return session->Send(request, std::move(done));
+  if (const std::shared_ptr<Session> session = Find(worker)) {
+    const absl::Status still = session->still();
+    if (still.ok()) return session->Send(request, std::move(done));
+    Forget(worker, session.get());
+    session->End(still);
+  }
   executor_->Schedule([done = std::move(done), worker] { done(StreamEnded(worker)); });
 }
 

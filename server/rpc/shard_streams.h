@@ -24,9 +24,12 @@ class ShardStreams final : public ShardPort {
   ~ShardStreams() override;
 
   // Opens a stream. It is registered when its hello arrives and `admit` accepts the session that the hello names; it
-  // then replaces an older stream of the same worker. `admit` returns how the worker was let in.
+  // then replaces an older stream of the same worker. `admit` returns how the worker was let in. The stream ends with
+  // the error of `still`, which is asked before each shard that is sent and with each update.
   using Admit = std::function<absl::StatusOr<Admission>(const WorkerIdentity& session)>;
-  grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* Open(const absl::Status& admitted, Admit admit);
+  using Still = std::function<absl::Status()>;
+  grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* Open(const absl::Status& admitted, Admit admit,
+                                                                 Still still);
 
   // True if a shard that the session has not answered yet reads the object.
   bool NeedsObject(const WorkerIdentity& session, const std::string& object);

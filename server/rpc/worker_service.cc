@@ -163,7 +163,8 @@ grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* WorkerService::ServeSh
                                                           " has not called Synchronize in this incarnation yet")),
                       "NOT_HELD");
   };
-  return shards_->Open(caller.status(), admit);
+  const auto still = [auth = parts_.auth, caller] { return auth->CheckStillKnown(*caller); };
+  return shards_->Open(caller.status(), admit, still);
 }
 
 }  // namespace chainfleet

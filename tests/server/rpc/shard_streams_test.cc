@@ -1,5 +1,6 @@
 #include "server/rpc/shard_streams.h"
 
+#include <atomic>
 #include <string>
 #include <thread>
 #include <utility>
@@ -169,18 +170,30 @@ class DrivenStream final : public grpc::ServerCallbackReaderWriter<v1::ShardUpda
 
 TEST_F(ShardStreamsTest, AStreamThatIsCutWhileItsHelloIsTakenLeavesNoWorkerBehind) {
   {
-    DrivenStream stream(shards_.Open(absl::OkStatus(), AnySession));
+    DrivenStream stream(shards_.Open(absl::OkStatus(), AnySession, &absl::OkStatus));
     stream.Cut();
     stream.SayHello("w1");
     EXPECT_THAT(shards_.Workers(), testing::IsEmpty()) << "nobody would ever end it";
   }
   for (int i = 0; i < 200; ++i) {
-    DrivenStream stream(shards_.Open(absl::OkStatus(), AnySession));
+    DrivenStream stream(shards_.Open(absl::OkStatus(), AnySession, &absl::OkStatus));
     std::thread cut([&] { stream.Cut(); });
     stream.SayHello("w1");
     cut.join();
     EXPECT_THAT(shards_.Workers(), testing::IsEmpty()) << i;
   }
+}
+
+TEST_F(ShardStreamsTest, AStreamEndsWithTheTokenThatLetItsWorkerIn) {
+  std::atomic<bool> is_known = true;
+  const auto still = [&] { return is_known ? absl::OkStatus() : absl::UnauthenticatedError("revoked"); };
+  DrivenStream stream(shards_.Open(absl::OkStatus(), AnySession, still));
+  stream.SayHello("w1");
+  ASSERT_THAT(shards_.Workers(), testing::SizeIs(1));
+  is_known = false;
+  EXPECT_TRUE(absl::IsUnavailable(SendNow("w1", 1).Get()->status())) << "others may answer this";
+  EXPECT_THAT(shards_.Workers(), testing::IsEmpty());
+  stream.Cut();
 }
 
 TEST_F(ShardStreamsTest, ANewStreamOfAWorkerTakesThePlaceOfTheOld) {

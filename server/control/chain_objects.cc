@@ -42,7 +42,10 @@ absl::Status ChainObjects::Put(const BlobRef& ref, const std::string& bytes) con
 }
 
 bool ChainObjects::MustLookFor(const ProgressCommit& commit) const {
-  return (commit.segment || commit.resume_point.object) && CheckObjectNames(commit, state_->incarnation()).ok();
+  return (commit.segment || commit.resume_point.object) && CheckObjectNames(commit, state_->incarnation()).ok() &&
+         sessions_
+             .CheckLease(commit.chain, commit.lease_epoch, WorkerIdentity{commit.author.worker, commit.incarnation})
+             .ok();
 }
 
 absl::Status ChainObjects::CheckPresent(const ProgressCommit& commit) const {

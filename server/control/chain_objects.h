@@ -29,8 +29,8 @@ class ChainObjects {
   // BlobStore::Put.
   absl::Status Put(const BlobRef& ref, const std::string& bytes) const;
 
-  // True if objects must be checked with CheckPresent before the commit. False for names that are not the chain's own:
-  // the dispatcher rejects these. Does not block.
+  // True if objects must be checked with CheckPresent before the commit. False for names that are not the chain's own
+  // and without its lease: the dispatcher writes nothing for these. Does not block.
   bool MustLookFor(const ProgressCommit& commit) const;
 
   // Checks that the objects of a commit exist with their sizes. Blocks. FAILED_PRECONDITION / BLOB_MISSING.

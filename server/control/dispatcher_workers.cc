@@ -354,8 +354,9 @@ void Dispatcher::Core::Commit(ProgressCommit commit, const absl::Status& content
                                              "LEASE_FENCED"));
   }
   if (chain->in_flight) {
+    // Those that can only be replays or strangers' leave places to the holder.
     auto& queue = waiting[id];
-    if (queue.size() >= kMaxWaitingCommits) {
+    if (queue.size() >= (HasItsLease(commit, chain->row) ? kMaxWaitingCommits : kMaxWaitingCommits / 2)) {
       return Say<CommitReply>(done,
                               BoundReached("waiting_commits", "too many commits of one chain wait", "OVERLOADED"));
     }
@@ -384,6 +385,7 @@ void Dispatcher::Core::Commit(ProgressCommit commit, const absl::Status& content
 std::vector<WorkerView> Dispatcher::Core::Workers(const std::optional<std::string>& tenant) const {
   std::vector<WorkerView> views;
   for (const auto& [id, worker] : fleet.workers()) {
+    if (tenant && !worker.admission.Admits(*tenant)) continue;
     views.push_back({id, worker.host, worker.device, worker.chain_slots, leases.NumOfWorker(id, tenant),
                      now - worker.last_sync, worker.draining, worker.metrics_address});
   }

@@ -169,12 +169,15 @@ TEST_F(CommitCheckTest, InlineBytesThatWereDamagedAreSentAgain) {
 TEST_F(CommitCheckTest, OnlyCorrectlyNamedObjectsAreLookedUp) {
   MemoryBlobStore blobs;
   const ChainObjects objects(store_.get(), &blobs, writer_, *dispatcher_);
-  EXPECT_TRUE(objects.MustLookFor(Next()));
-  for (const ProgressCommit& commit : Misnamed()) EXPECT_FALSE(objects.MustLookFor(commit));
-  ProgressCommit inline_only = worker_.NextCommit(chain_);
+  EXPECT_TRUE(objects.MustLookFor(worker_.Made(Next())));
+  for (const ProgressCommit& commit : Misnamed()) EXPECT_FALSE(objects.MustLookFor(worker_.Made(commit)));
+  ProgressCommit inline_only = worker_.Made(worker_.NextCommit(chain_));
   EXPECT_TRUE(objects.MustLookFor(inline_only)) << "its segment";
   inline_only.segment.reset();
   EXPECT_FALSE(objects.MustLookFor(inline_only));
+  ProgressCommit stranger = worker_.Made(Next());
+  stranger.incarnation = "another";
+  EXPECT_FALSE(objects.MustLookFor(stranger)) << "it writes nothing";
 }
 
 }  // namespace

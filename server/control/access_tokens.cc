@@ -69,17 +69,21 @@ void AccessTokens::Use(const std::string& id, const std::string& process, const 
   const std::optional<AccessToken> token = Find(id);
   if (!token || token->max_uses == 0) return Send<bool>(executor_, done, true);
   const std::string& sha256 = token->sha256;
-  bool is_new = false;
+  bool is_new = false, is_stored = false;
   {
     MutexLock lock(&table_->mutex);
-    is_new = table_->counted[sha256].insert(process).second;
+    const auto [use, inserted] = table_->counted[sha256].try_emplace(process, false);
+    is_new = inserted;
+    is_stored = use->second;
   }
-  if (!is_new) return Send<bool>(executor_, done, true);
+  if (is_stored) return Send<bool>(executor_, done, true);
+  if (!is_new) return Send<bool>(executor_, done, absl::UnavailableError("the worker's join is being counted"));
   writer_->Write(change::UseToken{sha256},
                  [executor = executor_, table = table_, sha256, process, done](const ApplyResult& result) {
                    {
                      MutexLock lock(&table->mutex);
                      const auto found = table->by_sha256.find(sha256);
+                     if (result.status.ok()) table->counted[sha256][process] = true;
                      if (!result.status.ok()) table->counted[sha256].erase(process);
                      if (result.token && found != table->by_sha256.end()) found->second = *result.token;
                    }

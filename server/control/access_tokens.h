@@ -43,8 +43,9 @@ class AccessTokens {
   struct Table {
     mutable Mutex mutex;
     std::map<std::string, AccessToken> by_sha256 CHAINFLEET_GUARDED_BY(mutex);
-    // By SHA-256, the processes that were counted since this server started: a repeated call counts once.
-    std::map<std::string, std::set<std::string>> counted CHAINFLEET_GUARDED_BY(mutex);
+    // By SHA-256, the processes that were counted since this server started, because a repeated call counts once; false
+    // until the count is stored.
+    std::map<std::string, std::map<std::string, bool>> counted CHAINFLEET_GUARDED_BY(mutex);
   };
 
   Executor* const executor_;

@@ -33,7 +33,7 @@ using grpc::experimental::InterceptionHookPoints;
 
 // Changes that users make, and workers that join. Workers change something with every other call.
 bool ChangesSomething(const MethodDescriptor* method) {
-  constexpr std::array kReads = {"Get", "List", "Watch", "Read", "Predict", "Evaluate"};
+  constexpr std::array kReads = {"Get", "List", "Watch", "Read", "Predict"};
   if (method == nullptr || method->file()->package() != "chainfleet.v1") return false;
   if (method->service()->name() == "WorkerService") return method->name() == "Join";
   return std::ranges::none_of(kReads, [&](const char* verb) { return method->name().starts_with(verb); });

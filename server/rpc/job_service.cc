@@ -307,7 +307,7 @@ grpc::ServerUnaryReactor* JobService::ReadRows(Context* context, const v1::ReadR
     if (!dataset.ok()) return answer->Fail(dataset.status());
     row_reads_.Schedule([answer, blobs = parts_.blobs, dataset = *dataset,
                          rows = std::vector<int64_t>(request->rows().begin(), request->rows().end())] {
-      answer->Answer(chainfleet::ReadRows(*blobs, dataset, rows), RenderRows);
+      if (answer->waits()) answer->Answer(chainfleet::ReadRows(*blobs, dataset, rows), RenderRows);
     });
   });
 }

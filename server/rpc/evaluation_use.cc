@@ -74,11 +74,12 @@ absl::StatusOr<std::string> EvaluationNamed(const v1::PredictRequest& request) {
 
 absl::Status Conformal::AddTo(Prediction* prediction) const {
   if (thresholds.empty()) return absl::OkStatus();
-  if (prediction->draws_used != draws_used) {
-    return WithReason(
-        absl::FailedPreconditionError(absl::StrCat("conformal: ", prediction->draws_used, " draws are left of the ",
-                                                   draws_used, " that the evaluation averaged: evaluate again")),
-        "TOO_FEW_DRAWS");
+  if (prediction->draws_used != draws_used || prediction->draws_in_version != draws_in_version) {
+    return WithReason(absl::FailedPreconditionError(absl::StrCat(
+                          "conformal: this averages ", prediction->draws_used, " of ", prediction->draws_in_version,
+                          " draws, and the evaluation averaged ", draws_used, " of ", draws_in_version,
+                          ", because a chain failed since, or draws were deleted: evaluate again")),
+                      "TOO_FEW_DRAWS");
   }
   const double threshold = ConformalThreshold(thresholds, level);
   if (const auto* classes = std::get_if<ClassScores>(&prediction->scores.of)) {
@@ -128,7 +129,8 @@ absl::StatusOr<Conformal> UseEvaluation(const v1::EvaluationOperation& evaluatio
   CHAINFLEET_ASSIGN_OR_RETURN(query->kinds, KindsOf(evaluation.request().selection()));
   return Conformal{{found.conformal_thresholds().begin(), found.conformal_thresholds().end()},
                    request.conformal_level() == 0 ? kDefaultLevel : request.conformal_level(),
-                   found.draws_used()};
+                   found.draws_used(),
+                   found.draws_in_version()};
 }
 
 void PrepareQuery(EvaluationOperations* evaluations, const std::string& id, const v1::PredictRequest& request,

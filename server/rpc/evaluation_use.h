@@ -21,7 +21,8 @@ absl::StatusOr<std::string> EvaluationNamed(const v1::PredictRequest& request);
 struct Conformal {
   std::vector<double> thresholds;  // as Evaluation::conformal_thresholds; empty: none asked
   double level = 0;
-  int64_t draws_used = 0;  // by the evaluation
+  // Counts of the evaluation. Both are compared: max_draws takes more draws of other chains where one has failed.
+  int64_t draws_used = 0, draws_in_version = 0;
 
   // FAILED_PRECONDITION / TOO_FEW_DRAWS unless the prediction averages the draws of the evaluation: a chain may have
   // failed since, and draws may have been deleted.

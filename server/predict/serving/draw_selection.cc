@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -117,6 +118,17 @@ void TakeSegments(const std::vector<Segment>& segments, ChainDraws* chain) {
   }
 }
 
+absl::Status CheckShares(const std::string& job, const std::set<int32_t>& with_draws, const ChainShares& shares) {
+  for (const auto& [index, share] : shares) {
+    if (with_draws.contains(index)) continue;
+    return WithReason(
+        absl::FailedPreconditionError(absl::StrCat("chain ", index, " of job ", job, " has weight ", share,
+                                                   " and no readable draws: evaluate again, or choose other chains")),
+        "TOO_FEW_DRAWS");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<DrawKind>> ChooseKinds(const PinnedDraws& draws, const std::vector<DrawKind>& asked) {
@@ -205,15 +217,18 @@ absl::Status CheckEnough(const PinnedDraws& draws, int64_t readable, int64_t nee
 }
 
 absl::Status CheckShares(const PinnedDraws& draws, const ChainShares& shares) {
-  for (const auto& [index, share] : shares) {
-    const auto is_it = [index = index](const ChainDraws& chain) { return chain.chain.index == index; };
-    if (std::ranges::any_of(draws.chains, is_it)) continue;
-    return WithReason(
-        absl::FailedPreconditionError(absl::StrCat("chain ", index, " of job ", draws.plan->job, " has weight ", share,
-                                                   " and no readable draws: evaluate again, or choose other chains")),
-        "TOO_FEW_DRAWS");
+  std::set<int32_t> with_draws;
+  for (const ChainDraws& chain : draws.chains) with_draws.insert(chain.chain.index);
+  return CheckShares(draws.plan->job, with_draws, shares);
+}
+
+absl::Status CheckShares(const std::string& job, const std::vector<PartialPrediction>& sums,
+                         const ChainShares& shares) {
+  std::set<int32_t> with_draws;
+  for (const PartialPrediction& partial : sums) {
+    if (partial.num_draws > 0) with_draws.insert(partial.chain.index);
   }
-  return absl::OkStatus();
+  return CheckShares(job, with_draws, shares);
 }
 
 int64_t NumDraws(const PinnedDraws& draws) { return NumDraws(draws.chains); }

@@ -47,8 +47,9 @@ int64_t NumDraws(const PinnedDraws& draws);
 // arguments. A negative number in `query` counts as 0, which selects all; a number above the draws there are also does.
 std::vector<ChainDraws> SelectDraws(const DrawQuery& query, const std::vector<const ChainDraws*>& readable);
 
-// FAILED_PRECONDITION / TOO_FEW_DRAWS if a chain of `shares` has no readable draws.
+// FAILED_PRECONDITION / TOO_FEW_DRAWS if a chain of `shares` has no readable draws, or no draws in `sums` of job `job`.
 absl::Status CheckShares(const PinnedDraws& draws, const ChainShares& shares);
+absl::Status CheckShares(const std::string& job, const std::vector<PartialPrediction>& sums, const ChainShares& shares);
 
 // Returns the averaged draws [first, first + count) of each chain, counted back from its newest.
 std::vector<ChainDraws> DrawsOfWave(const std::vector<ChainDraws>& chains, int64_t first, int64_t count);

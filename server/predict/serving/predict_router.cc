@@ -38,6 +38,13 @@ absl::StatusOr<int64_t> KeptBytes(const PredictQuery& query, const PinnedDraws& 
   return bytes + sums;
 }
 
+absl::Status TooManyKept(int64_t bytes) {
+  const std::string message =
+      absl::StrCat("running predictions hold too many bytes of single-draw outputs and sums: this one needs ",
+                   bytes / limits::kMiB, " MiB more; retry with backoff, or ask for fewer rows");
+  return BoundReached("prediction_kept_bytes", message, "QUEUE_FULL");
+}
+
 // A plain call is one wave over all its draws. An anytime call is several waves over ever older draws.
 class PredictCall final : public PinnedCall<Prediction> {
  public:
@@ -83,13 +90,7 @@ class PredictCall final : public PinnedCall<Prediction> {
   }
 
   // Reserves memory that the call keeps until it ends.
-  absl::Status Hold(int64_t bytes) {
-    if (held_.Add(bytes)) return absl::OkStatus();
-    const std::string message =
-        absl::StrCat("running predictions hold too many bytes of single-draw outputs and sums: this one needs ",
-                     bytes / limits::kMiB, " MiB more; retry with backoff, or ask for fewer rows");
-    return BoundReached("prediction_kept_bytes", message, "QUEUE_FULL");
-  }
+  absl::Status Hold(int64_t bytes) { return held_.Add(bytes) ? absl::OkStatus() : TooManyKept(bytes); }
 
   int64_t num_rows() const { return inputs_->shape.front(); }
   bool first_wave() const { return !pace_ || pace_->done() == 0; }
@@ -169,7 +170,11 @@ class PredictCall final : public PinnedCall<Prediction> {
 
   Prediction AverageBlock(BlockSums sums) {
     const absl::Duration before = clock_->Monotonic();
-    if (!query_.draws.shares.empty()) sums.whole = Weighed(std::move(sums.whole), query_.draws.shares);
+    if (!query_.draws.shares.empty()) {
+      // A worker may have found a chain's draws damaged, and min_draws permits lost ones.
+      shares_.Update(CheckShares(draws().plan->job, sums.whole, query_.draws.shares));
+      sums.whole = Weighed(std::move(sums.whole), query_.draws.shares);
+    }
     const std::vector<const PartialPrediction*> pointers = PointersTo(sums.whole);
     Prediction block = Average(pointers, query_.with_errors);
     if (!sums.parts.empty()) block.errors = BatchMeansErrors(sums.parts);
@@ -219,6 +224,7 @@ class PredictCall final : public PinnedCall<Prediction> {
     }
     if (absl::Status enough = CheckEnough(draws(), used, query_.min_draws); !enough.ok())
       return Finish(std::move(enough));
+    if (!shares_.ok()) return Finish(shares_);
     whole.job = draws().plan->job;
     whole.version = draws().version;
     whole.point = draws().point;
@@ -241,6 +247,7 @@ class PredictCall final : public PinnedCall<Prediction> {
   const absl::Duration end_;  // monotonic
   std::vector<DrawKind> kinds_;
   std::map<int64_t, Prediction> blocks_;  // by first row
+  absl::Status shares_;                   // whether all blocks have draws of each chain with a weight
   // For the errors of a single chain, which is summed in parts: the number of parts, and the cuts of a wave.
   int64_t num_parts_ = 0;
   std::vector<int64_t> runs_;

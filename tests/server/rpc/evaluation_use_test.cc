@@ -30,6 +30,7 @@ v1::EvaluationOperation Found() {
   evaluation->set_version(7);
   evaluation->set_point("b=2");
   evaluation->set_draws_used(12);
+  evaluation->set_draws_in_version(12);
   for (int32_t chain = 0; chain < 3; ++chain) {
     v1::ChainWeight* weight = evaluation->add_weights();
     weight->mutable_chain()->set_index(chain);
@@ -112,7 +113,7 @@ TEST(Conformal, TakesTheSelectionOfTheEvaluation) {
   EXPECT_EQ(query.draws.version, 7);
   EXPECT_THAT(query.kinds, ElementsAre(DrawKind::kThetaA));
   EXPECT_TRUE(query.with_errors);
-  Prediction prediction{.draws_used = 12, .targets = Classes{3}};
+  Prediction prediction{.draws_used = 12, .draws_in_version = 12, .targets = Classes{3}};
   prediction.scores.of = ClassScores{.mean_probability = {0.8, 0.1, 0.1, 0.3, 0.3, 0.4}};
   ASSERT_TRUE(conformal->AddTo(&prediction).ok());  // the threshold is 0.25
   EXPECT_THAT(prediction.prediction_set, ElementsAre(1, 0, 0, 0, 0, 0));
@@ -122,7 +123,7 @@ TEST(Conformal, GivesNumbersIntervals) {
   PredictQuery query = Asked();
   const auto conformal = UseEvaluation(Found(), Covered(), &query);  // 0.9
   ASSERT_TRUE(conformal.ok()) << conformal.status();
-  Prediction prediction{.draws_used = 12, .targets = Numbers()};
+  Prediction prediction{.draws_used = 12, .draws_in_version = 12, .targets = Numbers()};
   prediction.scores.of = NumberScores{{1, 5}, {3, 0}, {1, 0}};
   ASSERT_TRUE(conformal->AddTo(&prediction).ok());
   EXPECT_THAT(prediction.interval, ElementsAre(1 - 0.9 * 2, 1 + 0.9 * 2, 5, 5));
@@ -133,11 +134,18 @@ TEST(Conformal, RefusesOtherDraws) {
   PredictQuery query = Asked();
   const auto conformal = UseEvaluation(Found(), Covered(), &query);
   ASSERT_TRUE(conformal.ok()) << conformal.status();
-  Prediction prediction{.draws_used = 11, .targets = Numbers()};
+  Prediction prediction{.draws_used = 12, .draws_in_version = 12, .targets = Numbers()};
   prediction.scores.of = NumberScores{{1}, {3}, {1}};
-  const absl::Status refused = conformal->AddTo(&prediction);
-  EXPECT_EQ(ReasonOf(refused), "TOO_FEW_DRAWS");
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("11 draws are left of the 12"));
+  EXPECT_TRUE(conformal->AddTo(&prediction).ok());
+  for (const auto& [used, in_version] : {std::pair{11, 12}, {12, 9}}) {
+    prediction.draws_used = used;
+    prediction.draws_in_version = in_version;
+    const absl::Status refused = conformal->AddTo(&prediction);
+    EXPECT_EQ(ReasonOf(refused), "TOO_FEW_DRAWS");
+    EXPECT_THAT(
+        std::string(refused.message()),
+        HasSubstr(absl::StrCat("averages ", used, " of ", in_version, " draws, and the evaluation averaged 12 of 12")));
+  }
 }
 
 }  // namespace

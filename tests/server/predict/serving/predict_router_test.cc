@@ -321,6 +321,22 @@ TEST(PredictRouter, AnswersAtTheDeadlineWithAtLeastMinDraws) {
   }
 }
 
+TEST(PredictRouter, AChainWithAWeightMayNotBeMissing) {
+  for (const int64_t min_draws : {0, 1}) {
+    World world;
+    world.port.workers["a"] = Mood::kHangs;
+    PredictQuery query{.draws = {.job = "job", .shares = {{0, 0.1}, {1, 0.1}, {2, 0.1}, {3, 0.7}}},
+                       .min_draws = min_draws};
+    world.router.Predict(std::move(query), testing::NumberedRows(5), world.timeout,
+                         [&](absl::StatusOr<Prediction> r) { world.result = std::move(r); });
+    world.executor.RunUntilIdle();
+    if (min_draws > 0) world.port.workers["b"] = Mood::kHangs;  // from its first answer on
+    world.executor.RunFor(world.timeout);
+    ASSERT_TRUE(world.result);
+    EXPECT_EQ(ReasonOf(world.result->status()), min_draws > 0 ? "TOO_FEW_DRAWS" : "") << world.result->status();
+  }
+}
+
 TEST(PredictRouter, RefusesMinDrawsAboveTheVersionAtOnce) {
   World world;
   const absl::Status status = world.Predict(5, 9).status();

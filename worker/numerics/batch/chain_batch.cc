@@ -53,6 +53,21 @@ std::vector<Point> PointsOf(const JobSpec& spec, const StepPlan& steps, int64_t 
   return points;
 }
 
+// Gives row `row` the numbers of a resume point. False if they are not those of its kernel.
+bool RestoreNumbers(const Kernel& kernel, int64_t row, const Checkpoint& checkpoint, std::optional<HoldingTime>* held,
+                    SamplerState* state) {
+  std::visit([&](const auto& k) { k.InitRow(state, row); }, kernel);
+  std::vector<double>& numbers = state->numbers[row];
+  const size_t fewest = numbers.size();  // some kernels gather more
+  numbers = checkpoint.numbers;
+  if (*held) {
+    const auto of_held = numbers.end() - std::min<int64_t>(HoldingTime::kNumbers, numbers.size());
+    (*held)->Restore(row, checkpoint.arenas.back(), {of_held, numbers.end()});
+    numbers.erase(of_held, numbers.end());
+  }
+  return numbers.size() >= fewest;
+}
+
 class KernelBatch final : public ChainBatch {
  public:
   KernelBatch(std::shared_ptr<const JobPlan> plan, std::unique_ptr<Potential> potential, Kernel kernel, Device device,
@@ -109,7 +124,8 @@ class KernelBatch final : public ChainBatch {
       const int64_t r = std::ssize(rows_);
       if (held_) held_->AddRow();
       if (checkpoint) {
-        Restore(r, std::move(*checkpoint));
+        if (!RestoreNumbers(kernel_, r, *checkpoint, &held_, &state_)) return HoldsAnotherState(who);
+        for (size_t i = 0; i < names_.size(); ++i) state_.arenas[i].WriteRow(r, checkpoint->arenas[i]);
       } else {
         CHAINFLEET_ASSIGN_OR_RETURN(
             const auto start, StartOfChain(layout(), plan_->spec.init, index, KeyOf(index), weights, module_.get()));
@@ -261,16 +277,6 @@ class KernelBatch final : public ChainBatch {
     std::vector<std::string> names = names_;
     if (held_) names.push_back("held");
     return names;
-  }
-
-  void Restore(int64_t row, Checkpoint checkpoint) {
-    for (size_t i = 0; i < names_.size(); ++i) state_.arenas[i].WriteRow(row, checkpoint.arenas[i]);
-    state_.numbers[row] = std::move(checkpoint.numbers);
-    if (!held_) return;
-    std::vector<double>& numbers = state_.numbers[row];
-    const auto of_held = numbers.end() - std::min<int64_t>(HoldingTime::kNumbers, numbers.size());
-    held_->Restore(row, checkpoint.arenas.back(), {of_held, numbers.end()});
-    numbers.erase(of_held, numbers.end());
   }
 
   const Layout& layout() const { return *potential_->layout(); }

@@ -142,11 +142,12 @@ absl::Status CheckFits(const Checkpoint& checkpoint, const std::string& job, int
   }
   bool fits = checkpoint.names == names;
   for (const auto& arena : checkpoint.arenas) fits &= static_cast<int64_t>(arena.size()) == num_parameters;
-  if (!fits) {
-    return absl::InvalidArgumentError("the resume point of chain " + wanted +
-                                      " holds another sampler's state or another model's parameters");
-  }
-  return absl::OkStatus();
+  return fits ? absl::OkStatus() : HoldsAnotherState(wanted);
+}
+
+absl::Status HoldsAnotherState(const std::string& chain) {
+  return absl::InvalidArgumentError("the resume point of chain " + chain +
+                                    " holds another sampler's state or another model's parameters");
 }
 
 }  // namespace chainfleet

@@ -39,4 +39,7 @@ absl::StatusOr<Checkpoint> DecodeCheckpoint(const std::string& bytes);
 absl::Status CheckFits(const Checkpoint& checkpoint, const std::string& job, int32_t chain,
                        const std::vector<std::string>& names, int64_t num_parameters);
 
+// INVALID_ARGUMENT: the numbers or arenas of this chain's resume point are not those of its sampler.
+absl::Status HoldsAnotherState(const std::string& chain);
+
 }  // namespace chainfleet

@@ -78,7 +78,8 @@ std::vector<StepInfo> Mile::Step(const StepInputs& inputs, SamplerState* state) 
   const std::vector<ChainStep>& training = at.training;
   KeepBest(at, state);
   Late<PassOutcome> updated;
-  if (Any(training)) updated = Descend(ForChains(inputs, training), state);  // its first pass may run out of memory, too
+  if (Any(training))
+    updated = Descend(ForChains(inputs, training), state);  // its first pass may run out of memory, too
   CountWaits(at, state);
   for (size_t row = 0; row < infos.size(); ++row) {
     if (!descending[row].active) continue;
@@ -115,7 +116,7 @@ Late<PassOutcome> Mile::Descend(const StepInputs& inputs, SamplerState* state) c
 
 void Mile::KeepBest(const Descending& at, SamplerState* state) const {
   for (size_t row = 0; row < at.losses.size(); ++row) {
-    if (!at.training[row].active || at.losses[row] >= state->numbers[row][kBestLoss]) continue;
+    if (!at.training[row].active || !(at.losses[row] < state->numbers[row][kBestLoss])) continue;  // NaN is no best
     state->arenas[kVelocity].CopyRow(static_cast<int64_t>(row), state->theta());
   }
 }
@@ -127,7 +128,7 @@ void Mile::CountWaits(const Descending& at, SamplerState* state) const {
     numbers[kEnergy] = at.energies[row];
     if (at.losses.empty()) continue;
     ++numbers[kWaited];
-    if (at.losses[row] >= numbers[kBestLoss]) continue;
+    if (!(at.losses[row] < numbers[kBestLoss])) continue;
     numbers[kBestLoss] = at.losses[row];
     numbers[kWaited] = 0;
   }

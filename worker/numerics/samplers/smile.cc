@@ -236,13 +236,21 @@ void Smile::GatherNoise(const StepInputs& inputs, SamplerState* state) const {
   }
 }
 
+// False for noise that hardly turns u, such as the rounding of steps on all data: it says nothing about a scale.
+bool Smile::HasNoise(const std::vector<double>& numbers, double dimension, double temperature) const {
+  const auto pairs = static_cast<double>(FirstOfPart3(spec) - std::max<int64_t>(FirstOfPart2(spec), 1));
+  const double square = numbers[kForce] * temperature * temperature;
+  const double noise = numbers[kMeanNoise] / pairs * dimension;
+  return noise > kLeastNoise * square && std::isfinite(noise);
+}
+
 void Smile::Rescale(const StepInputs& inputs, SamplerState* state) const {
   auto ending = inputs.chains;
+  const auto dimension = static_cast<double>(state->theta().layout().num_parameters());
   for (size_t row = 0; row < ending.size(); ++row) {
     std::vector<double>& numbers = state->numbers[row];
     const bool is_last = ending[row].t + 1 - spec.optimizer_steps == FirstOfPart3(spec);
-    // Without noise there is nothing to scale by.
-    ending[row].active = ending[row].active && is_last && numbers[kMeanNoise] > 0 && std::isfinite(numbers[kMeanNoise]);
+    ending[row].active = ending[row].active && is_last && HasNoise(numbers, dimension, ending[row].temperature);
     if (!ending[row].active) continue;
     numbers[kWeightedError] = numbers[kWeight] = numbers[kForce] = 0;
     numbers[kMostStep] = std::numeric_limits<double>::infinity();

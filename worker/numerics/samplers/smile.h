@@ -19,7 +19,8 @@
 //             part 2      s_i^2 = mean of (g - g')^2 / 2 over pairs of gradients of two mini-batches at one theta: the
 //                         last one of a step and the first one of the next. Divided by its mean over i, at least
 //                         kLeastScale: coordinates with little noise have only the prior's curvature, and would take
-//                         steps too long for that. Then u is drawn anew. Without preconditioning: as part 1, s = 1.
+//                         steps too long for that. Then u is drawn anew. Without preconditioning, or with noise
+//                         below kLeastNoise of |grad U|^2: as part 1, s = 1.
 //             end         eps is the mean of its logarithm over the last tenth
 //   sampling  the dynamics with this eps, s and L
 //
@@ -38,6 +39,7 @@ namespace chainfleet {
 
 struct Smile {
   static constexpr double kLargestTurn = 0.2, kLeastScale = 0.01;
+  static constexpr double kLeastNoise = 1e-4;  // share of |grad U|^2 that makes a scale
   // velocity: u / s, in the descent its first moment; gradient: the last one, with the prior; scale: 1 / s^2; noise:
   // sums of part 2, in the descent its second moment.
   static constexpr const char* kArenas[] = {"theta", "velocity", "gradient", "scale", "noise"};
@@ -63,6 +65,7 @@ struct Smile {
   void Tune(const Moving& move, int64_t step, double dimension, double temperature, std::vector<double>* numbers) const;
   // Adds the pairs of part 2.
   void GatherNoise(const StepInputs& inputs, SamplerState* state) const;
+  bool HasNoise(const std::vector<double>& numbers, double dimension, double temperature) const;
   // Sets the scale at the end of part 2.
   void Rescale(const StepInputs& inputs, SamplerState* state) const;
   bool InPart2(int64_t t) const;

@@ -217,7 +217,9 @@ TEST_P(ChainBatchTest, RefusesAResumePointThatIsNotItsOwn) {
   other_chain.chain = 5;
   for (auto& arena : too_short.arenas) arena.pop_back();
   other_kernel.names.back() += "_of_another";
-  for (const Checkpoint& wrong : {other_job, other_chain, too_short, other_kernel}) {
+  std::vector<Checkpoint> all_wrong = {other_job, other_chain, too_short, other_kernel};
+  if (!good->numbers.empty()) all_wrong.emplace_back(*good).numbers.pop_back();
+  for (const Checkpoint& wrong : all_wrong) {
     const absl::Status status = batch->AddChain(1, EncodeCheckpoint(wrong));
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("gaussian-aaaaaa/1"));

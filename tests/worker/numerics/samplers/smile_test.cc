@@ -134,9 +134,10 @@ TEST(SmileWarmUp, UndoesStepsThatAreNotFinite) {
 
 TEST(SmileWarmUp, KeepsTheScaleWithoutPreconditioningOrNoise) {
   NoisyGaussian noisy = Noisy(), still(std::vector<double>(kSize, 1), std::vector<double>(kSize, 0));
-  for (NoisyGaussian* potential : {&noisy, &still}) {
+  NoisyGaussian rounding(std::vector<double>(kSize, 1), std::vector<double>(kSize, 1e-3));
+  for (NoisyGaussian* potential : {&noisy, &still, &rounding}) {
     SmileSpec spec = WarmUp(200);
-    spec.precondition = potential == &still;
+    spec.precondition = potential != &noisy;
     spec.decoherence_length = 5;
     KernelRows rows(Smile{spec}, potential, 0, 2, 3, 1e-3);
     for (int step = 0; step < 250; ++step) ASSERT_TRUE(rows.Step()[1].finite) << step;

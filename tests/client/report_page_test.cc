@@ -67,6 +67,13 @@ TEST(Report, HasTheNumbersOfTheWhole) {
 }
 
 // The job of the fixture keeps 8 steps with two draws each, theta and theta_a.
+TEST(Report, ExplainsRanksWhereAJobCalibrates) {
+  ReportContents contents = WholeReport();
+  EXPECT_FALSE(DocumentIn(RenderReport(contents)).at("calibrates"));
+  contents.job.mutable_diagnostics(0)->mutable_ranks()->add_counts(3);
+  EXPECT_TRUE(DocumentIn(RenderReport(contents)).at("calibrates"));
+}
+
 TEST(Report, CountsADrawAsOneNetworkEverywhere) {
   const Json document = DocumentIn(RenderReport(WholeReport()));
   EXPECT_EQ(document.at("num_draws"), 16);

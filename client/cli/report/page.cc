@@ -13,6 +13,7 @@
 #include "client/cli/report/trace_series.h"
 #include "client/cli/views/evaluation_view.h"
 #include "client/cli/views/job_view.h"
+#include "client/cli/views/rank_view.h"
 #include "client/cli/views/report_view.h"
 #include "core/base/saturating.h"
 #include "core/base/version.h"
@@ -171,6 +172,7 @@ json DocumentOf(const ReportContents& contents) {
                    {"trained_on", job.spec().dataset().name()},
                    {"warnings", WarningsJson(job)},
                    {"diagnostics", DiagnosticsJson(job)},
+                   {"calibrates", HasRanks(job)},
                    {"converged", kConverged},
                    {"facts", FactsJson(job)},
                    {"job_file", ToYaml(job.spec())},

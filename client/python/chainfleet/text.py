@@ -58,8 +58,13 @@ def _rate(job: jobs_pb2.Job) -> float:
 
 
 def _rhat(job: jobs_pb2.Job) -> str:
-    """The largest of the R-hats that decide."""
-    rhats = [found.rhat for found in job.diagnostics if found.HasField("rhat") and not found.descriptive]
+    """The largest of the R-hats that decide. One of two chains or more that has no value is unknown."""
+    deciding = [found for found in job.diagnostics if not found.descriptive and not found.HasField("ranks")]
+    rhats = [
+        found.rhat if found.HasField("rhat") else math.nan
+        for found in deciding
+        if found.HasField("rhat") or found.chains > 1
+    ]
     if not rhats:
         return ""
     return "R-hat unknown" if any(map(math.isnan, rhats)) else f"R-hat {max(rhats):.3f}"

@@ -213,15 +213,7 @@ async function job(query, name) {
       ["Aliases", (found.aliases || []).join(", ")], ["Tenant", found.tenant === "default" ? "" : found.tenant],
       ["Stopped", (found.stopped || []).map(one => one.why).join("; ")]]),
     make("h2", {}, "Chains"), chainsOf(found),
-    make("h2", {}, "Convergence"),
-    make("p", {class: "note"}, "R-hat below 1.01 says that the chains agree. A network is judged by its predictions: ",
-      "quantities that do not decide describe its parameters."),
-    table(found.diagnostics || [], [
-      ["Quantity", one => one.quantity], ["R-hat", one => one.rhat === undefined ? "-" : Number(one.rhat).toFixed(3), true],
-      ["ESS bulk", one => number(Math.round(one.ess_bulk)), true], ["ESS tail", one => number(Math.round(one.ess_tail)), true],
-      ["Mean", one => number(one.mean, 6), true], ["MCSE", one => number(one.mcse_mean, 2), true],
-      ["Decides", one => one.descriptive ? "no" : "yes"],
-    ], "The chains have too few traced values yet."),
+    ...diagnosticsOf(found.diagnostics || []),
     make("div", {class: "charts"}, traces.filter(one => one && (one.chains || []).length > 0).map(traceFigure)),
     make("h2", {}, "Versions"), table(versions.snapshots || [], [
       ["Version", one => number(one.version), true], ["Draws", one => number(one.num_draws), true],
@@ -229,6 +221,31 @@ async function job(query, name) {
     ], "There is no version yet."),
     make("h2", {}, "Evaluations"), evaluationTable(evaluations.evaluations || [], false),
     make("h2", {}, "Predict"), predictForm(found)];
+}
+
+function diagnosticsOf(diagnostics) {
+  const none = "The chains have too few traced values yet.", three = value => value === undefined ? "-" : Number(value).toFixed(3);
+  if (diagnostics.some(one => one.ranks)) {
+    return [make("h2", {}, "Calibration"),
+      make("p", {class: "note"}, "Chains by the rank of their true value, from the lowest to the highest: level if the sampler is right. ",
+        "U shape: the draws are too narrow; hill: too wide; slope: they are biased."),
+      table(diagnostics, [
+        ["Quantity", one => one.quantity], ["Chains", one => number(one.chains), true],
+        ["Ranks", one => ((one.ranks || {}).counts || []).join(" ")],
+        ["p-value of level ranks", one => (one.ranks || {}).p_value === undefined ? "-" : number(one.ranks.p_value, 2), true],
+      ], none)];
+  }
+  const nested = diagnostics.some(one => one.nested_rhat !== undefined);
+  return [make("h2", {}, "Convergence"),
+    make("p", {class: "note"}, "R-hat below 1.01 says that the chains agree. A network is judged by its predictions: ",
+      "quantities that do not decide describe its parameters."),
+    table(diagnostics, [
+      ["Quantity", one => one.quantity], ["R-hat", one => three(one.rhat), true],
+      ...(nested ? [["Nested R-hat", one => three(one.nested_rhat), true]] : []),
+      ["ESS bulk", one => number(Math.round(one.ess_bulk)), true], ["ESS tail", one => number(Math.round(one.ess_tail)), true],
+      ["Mean", one => number(one.mean, 6), true], ["MCSE", one => number(one.mcse_mean, 2), true],
+      ["Decides", one => one.descriptive ? "no" : "yes"],
+    ], none)];
 }
 
 async function draws(query, name) {

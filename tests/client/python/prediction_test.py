@@ -168,6 +168,8 @@ class Shown(unittest.TestCase):
         for rhat, descriptive in ((1.5, False), (1.2, False), (9, True)):
             job.diagnostics.add(rhat=rhat, descriptive=descriptive)
         self.assertEqual(text.progress(job), "j  RUNNING  25.0 %  10 steps/s  3 draws  R-hat 1.500")
+        job.diagnostics.add(chains=2)  # its traces hold a NaN
+        self.assertEqual(text.progress(job), "j  RUNNING  25.0 %  10 steps/s  3 draws  R-hat unknown")
 
     def test_ranks_of_a_calibration_are_read_and_have_no_rhat(self):
         job = jobs_pb2.Job(id="j", state=jobs_pb2.Job.RUNNING, steps_done=1, steps_total=4, num_draws=3)

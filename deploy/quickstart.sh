@@ -20,6 +20,7 @@ step() { printf '\n== %s\n' "$*"; }
 step "Set-up and build"
 "$root/deploy/build.sh" chainfleet-server chainfleet-worker chainfleet
 export PATH=$root/build/release/bin:$PATH
+unset CHAINFLEET_CONTEXT  # it would win over the address
 export CHAINFLEET_ADDRESS=127.0.0.1:${CHAINFLEET_PORT:-7400}
 fashion=/usr/share/datasets/fashion-mnist
 started=$SECONDS

@@ -1,6 +1,7 @@
 // The chainfleet command line.
 #include <cstdio>
 #include <cstdlib>
+#include <iostream>
 #include <string>
 
 #include "CLI/CLI.hpp"
@@ -47,9 +48,11 @@ int main(int argc, char** argv) {
       "  chainfleet dataset put mnist images-idx3-ubyte.gz labels-idx1-ubyte.gz\n"
       "  chainfleet submit deploy/jobs/fashion-emcmc.yaml --follow\n"
       "  chainfleet evaluate @latest --dataset fashion-mnist-test\n\n"
-      "chainfleet VERB --help has more. The server is --address, else --context, else CHAINFLEET_ADDRESS, else the\n"
-      "current context, else 127.0.0.1:7400; the token is CHAINFLEET_TOKEN, or in the file that CHAINFLEET_TOKEN_FILE\n"
-      "names, or that of the context. Exit codes: 0 ok, 1 failed, 2 usage or job file,\n"
+      "chainfleet VERB --help has more. The server is --address, else that of --context or CHAINFLEET_CONTEXT, else\n"
+      "CHAINFLEET_ADDRESS, else that of the current context, else 127.0.0.1:7400; the token is CHAINFLEET_TOKEN, or "
+      "in\n"
+      "the file that CHAINFLEET_TOKEN_FILE names, or that of the context. Exit codes: 0 ok, 1 failed, 2 usage or job "
+      "file,\n"
       "3 not found, 4 not allowed, 5 unavailable or timeout, 130 interrupted. NO_COLOR=1 leaves colours out.");
   chainfleet::Invocation run;
   chainfleet::AddAllVerbs(&program, &run);
@@ -64,6 +67,8 @@ int main(int argc, char** argv) {
     std::fputs(UsageError(program, e, argc, argv).c_str(), stderr);
     return chainfleet::kExitUsage;
   }
+  std::cout.flush();
+  if (run.status.ok() && !std::cout) run.status = absl::ResourceExhaustedError("standard output could not be written");
   if (!run.status.ok()) {
     std::fputs(chainfleet::FormatError(run.status, chainfleet::UseColor(stderr)).c_str(), stderr);
   }

@@ -27,14 +27,16 @@ absl::StatusOr<ByteSource> Open(const std::string& path) {
 absl::StatusOr<std::vector<std::string>> FilesIn(const std::vector<std::string>& given) {
   std::vector<std::string> files;
   for (const std::string& path : given) {
-    if (!std::filesystem::is_directory(path)) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(path, error)) {
       files.push_back(path);
       continue;
     }
     const auto first = static_cast<int64_t>(files.size());
-    for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
       if (entry.path().extension() == ".safetensors") files.push_back(entry.path());
     }
+    if (error) return absl::FailedPreconditionError(absl::StrCat(path, " cannot be read: ", error.message()));
     if (first == static_cast<int64_t>(files.size())) {
       return absl::InvalidArgumentError(path +
                                         " has no .safetensors files: name a folder that `chainfleet export "

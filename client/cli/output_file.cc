@@ -29,6 +29,10 @@ absl::Status WriteOutputFile(const std::string& path, const std::string& bytes) 
 absl::Status WriteOutputFile(const std::string& path,
                              const std::function<absl::Status(const std::string& path)>& write) {
   std::error_code error;
+  if (std::filesystem::is_symlink(path, error)) {  // such as /dev/stdout; a rename would replace the link
+    const std::string target = std::filesystem::canonical(path, error).string();
+    if (!error) return WriteOutputFile(target, write);
+  }
   const auto status = std::filesystem::status(path, error);
   const bool in_place = std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
   if (in_place) return write(path);
@@ -56,6 +60,16 @@ absl::Status MakeOutputFolder(const std::string& path) {
   std::filesystem::create_directories(path, error);
   if (!error) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("cannot make folder ", path, ": ", error.message()));
+}
+
+absl::Status MakeEmptyOutputFolder(const std::string& path) {
+  CHAINFLEET_RETURN_IF_ERROR(MakeOutputFolder(path));
+  std::error_code error;
+  const bool is_empty = std::filesystem::is_empty(path, error);
+  if (error) return absl::FailedPreconditionError(absl::StrCat("cannot read folder ", path, ": ", error.message()));
+  if (is_empty) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, " is not empty, and its files would mix with the new ones: name another, or remove it"));
 }
 
 }  // namespace chainfleet

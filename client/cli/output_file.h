@@ -22,4 +22,7 @@ std::string FolderOfOutput(const std::string& output);
 // Creates the folder and those above it; OK if it exists. FAILED_PRECONDITION, naming the path.
 absl::Status MakeOutputFolder(const std::string& path);
 
+// As above, but FAILED_PRECONDITION if the folder holds anything, because old and new files would be read together.
+absl::Status MakeEmptyOutputFolder(const std::string& path);
+
 }  // namespace chainfleet

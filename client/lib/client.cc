@@ -167,6 +167,10 @@ std::string Client::NextCallId() {
   return absl::StrCat(absl::Hex(key.value, absl::kZeroPad16), absl::Hex(Fold(key, 0).value, absl::kZeroPad16));
 }
 
+absl::Status Client::Deleted(const absl::Status& status) const {
+  return absl::IsNotFound(status) && repeated_ ? absl::OkStatus() : status;
+}
+
 Backoff Client::NextBackoff() { return Backoff(Fold(RngKey{options_.seed}, ++backoffs_)); }
 
 absl::Status Client::Repeat(absl::Duration timeout, const Attempt& attempt) {
@@ -184,7 +188,10 @@ absl::Status Client::Repeat(absl::Duration timeout, const Attempt& attempt) {
       return Annotate(status, absl::StrCat("the server did not finish this within ", absl::FormatDuration(timeout),
                                            ": repeat it, or give it longer with --timeout"));
     }
-    if (!absl::IsUnavailable(status)) return status;
+    if (!absl::IsUnavailable(status)) {
+      repeated_ = !outage.ok();
+      return status;
+    }
     // If a server accepted a part of a long transfer, it was reachable: the outage begins now.
     if (outage.ok() || ended - began >= kHeard) outage_began = ended;
     outage = status;
@@ -379,7 +386,7 @@ absl::StatusOr<v1::DatasetRowValues> Client::ReadRows(const std::string& dataset
 absl::Status Client::DeleteDataset(const std::string& name) {
   v1::DeleteDatasetRequest request;
   request.set_name(name);
-  return Call<v1::JobService>(&v1::JobService::Stub::DeleteDataset, request).status();
+  return Deleted(Call<v1::JobService>(&v1::JobService::Stub::DeleteDataset, request).status());
 }
 
 absl::StatusOr<v1::Dataset> Client::ShareDataset(const v1::ShareRequest& request) {
@@ -419,7 +426,7 @@ absl::StatusOr<std::vector<v1::StoredModel>> Client::ListModels() {
 absl::Status Client::DeleteModel(const std::string& name) {
   v1::DeleteModelRequest request;
   request.set_name(name);
-  return Call<v1::JobService>(&v1::JobService::Stub::DeleteModel, request).status();
+  return Deleted(Call<v1::JobService>(&v1::JobService::Stub::DeleteModel, request).status());
 }
 
 absl::StatusOr<v1::StoredModel> Client::ShareModel(const v1::ShareRequest& request) {
@@ -465,7 +472,7 @@ absl::StatusOr<std::vector<v1::Alias>> Client::ListAliases() {
 absl::Status Client::DeleteAlias(const std::string& name) {
   v1::DeleteAliasRequest request;
   request.set_name(name);
-  return Call<v1::JobService>(&v1::JobService::Stub::DeleteAlias, request).status();
+  return Deleted(Call<v1::JobService>(&v1::JobService::Stub::DeleteAlias, request).status());
 }
 
 absl::StatusOr<v1::PredictResponse> Client::Predict(const v1::PredictRequest& request) {

@@ -20,7 +20,7 @@ absl::StatusOr<std::vector<v1::Token>> Client::ListTokens() {
 absl::Status Client::RevokeToken(const std::string& id) {
   v1::RevokeTokenRequest request;
   request.set_id(id);
-  return Call<v1::AccessService>(&v1::AccessService::Stub::RevokeToken, request).status();
+  return Deleted(Call<v1::AccessService>(&v1::AccessService::Stub::RevokeToken, request).status());
 }
 
 absl::Status Client::ReadAudit(const std::function<absl::Status(const std::string& line)>& on_line) {

@@ -40,6 +40,9 @@ class FakeJobService final : public v1::JobService::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status DeleteModel(grpc::ServerContext*, const v1::DeleteModelRequest*, v1::DeleteModelResponse*) override {
+    return {grpc::StatusCode::NOT_FOUND, "there is no such model"};
+  }
   grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* request,
                         v1::ListJobsResponse* reply) override {
     reply->add_jobs()->set_id("job" + request->page_token());
@@ -222,6 +225,12 @@ TEST_F(ClientTest, NamesTheAddressesThatDoNotAnswer) {
   const absl::Status status = MakeClient().GetServerInfo().status();
   EXPECT_TRUE(absl::IsUnavailable(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("127.0.0.1:1"));
+}
+
+TEST_F(ClientTest, TakesADeletionWhoseAnswerWasLostForDone) {
+  EXPECT_TRUE(absl::IsNotFound(MakeClient().DeleteModel("gone")));
+  options_.addresses.insert(options_.addresses.begin(), "127.0.0.1:1");  // its attempt has no answer
+  EXPECT_TRUE(MakeClient().DeleteModel("gone").ok());
 }
 
 TEST_F(ClientTest, SendsItsToken) {

@@ -25,6 +25,25 @@ TEST(WriteOutputFile, ReplacesWhatWasThereAndLeavesNothingBeside) {
   std::filesystem::remove(path);
 }
 
+TEST(WriteOutputFile, WritesWhatALinkNames) {
+  const std::string path = ::testing::TempDir() + "linked", link = path + ".link";
+  ASSERT_TRUE(WriteOutputFile(path, "old").ok());
+  std::filesystem::remove(link);
+  std::filesystem::create_symlink(path, link);
+  ASSERT_TRUE(WriteOutputFile(link, "new").ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(Content(path), "new");
+}
+
+TEST(MakeEmptyOutputFolder, RefusesAFolderThatHoldsFiles) {
+  const std::string folder = ::testing::TempDir() + "exported";
+  std::filesystem::remove_all(folder);
+  EXPECT_TRUE(MakeEmptyOutputFolder(folder).ok());
+  EXPECT_TRUE(MakeEmptyOutputFolder(folder).ok());
+  ASSERT_TRUE(WriteOutputFile(folder + "/old", "x").ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(MakeEmptyOutputFolder(folder)));
+}
+
 TEST(WriteOutputFile, WritesDevicesInPlace) {
   EXPECT_TRUE(WriteOutputFile("/dev/null", "x").ok());
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));

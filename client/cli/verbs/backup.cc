@@ -213,8 +213,9 @@ absl::Status Restore(const RestoreOptions& options) {
   CHAINFLEET_ASSIGN_OR_RETURN(const LocalFleet fleet, LocalFleet::In(options.data_folder));
   const std::string program = fleet.server().program();
   std::vector<std::string> arguments = {program, "--restore", options.folder, "--data-dir", fleet.data_folder()};
-  if (!options.state.empty()) arguments.insert(arguments.end(), {"--state", options.state});
-  if (!options.blobs.empty()) arguments.insert(arguments.end(), {"--blobs", options.blobs});
+  // Not as arguments, which everybody on the host may read: they may hold a password.
+  if (!options.state.empty()) setenv("CHAINFLEET_STATE", options.state.c_str(), 1);
+  if (!options.blobs.empty()) setenv("CHAINFLEET_BLOBS", options.blobs.c_str(), 1);
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);

@@ -15,7 +15,9 @@ constexpr absl::Duration kServerGrace = absl::Seconds(20);
 
 absl::Status Down(Invocation* run, const std::string& data_folder) {
   CHAINFLEET_ASSIGN_OR_RETURN(const LocalFleet fleet, LocalFleet::In(data_folder));
-  if (!std::filesystem::exists(fleet.run_folder())) {
+  std::error_code error;
+  if (!std::filesystem::exists(fleet.run_folder(), error)) {
+    if (error) return absl::FailedPreconditionError(absl::StrCat(fleet.run_folder(), ": ", error.message()));
     std::cout << "nothing runs in " << fleet.data_folder() << "\n";
     return absl::OkStatus();
   }

@@ -115,7 +115,9 @@ std::string EvaluationTable(const v1::Evaluation& evaluation) {
 std::string PointsTable(const std::vector<v1::Evaluation>& evaluations) {
   Table table = ScoreTable("POINT", OfNumbers(evaluations[0]));
   for (const v1::Evaluation& evaluation : evaluations) {
-    if (evaluation.scores_size() > 0) AddScores(evaluation.point(), *evaluation.scores().rbegin(), &table);
+    for (const v1::Scores& scores : evaluation.scores()) {
+      if (scores.what() == "all") AddScores(evaluation.point(), scores, &table);
+    }
   }
   return Heading(evaluations[0], absl::StrCat(evaluations.size(), " points")) + table.Render();
 }

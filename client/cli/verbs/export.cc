@@ -228,7 +228,7 @@ absl::StatusOr<std::vector<v1::SegmentRecord>> ChosenSegments(Client* client, co
 
 absl::Status ForArviz(Client* client, const ExportOptions& options) {
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job job, client->GetJob(options.job));
-  CHAINFLEET_RETURN_IF_ERROR(MakeOutputFolder(options.output));
+  CHAINFLEET_RETURN_IF_ERROR(MakeEmptyOutputFolder(options.output));
   const ArvizOptions arviz{.point = options.point,
                            .dataset = options.dataset,
                            .chains = options.chains,
@@ -277,7 +277,7 @@ absl::Status Export(Invocation* run, const ExportOptions& options) {
   CHAINFLEET_ASSIGN_OR_RETURN(const auto segments, ChosenSegments(&client, options));
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job job, client.GetJob(segments[0].chain().job()));
   LiveText text(stderr);
-  if (options.format != "npz") CHAINFLEET_RETURN_IF_ERROR(MakeOutputFolder(options.output));
+  if (options.format != "npz") CHAINFLEET_RETURN_IF_ERROR(MakeEmptyOutputFolder(options.output));
   CHAINFLEET_ASSIGN_OR_RETURN(
       DrawArrays draws,
       DrawArrays::Make(FolderOfOutput(options.output), RowsOf(segments, !options.weighted), !options.weighted));
@@ -333,7 +333,7 @@ void AddExport(CLI::App* program, Invocation* run) {
   verb->add_option("--format", options->format, "safetensors, npz, zarr or arviz")
       ->check(CLI::IsMember({"safetensors", "npz", "zarr", "arviz"}))
       ->option_text("FORMAT");
-  verb->add_option("-o,--output", options->output, "File (npz) or folder (safetensors, zarr, arviz)")
+  verb->add_option("-o,--output", options->output, "File (npz), or new or empty folder (safetensors, zarr, arviz)")
       ->option_text("PATH");
   verb->add_option("--traces", options->traces, "Write the traced values instead of draws: an .npz or .csv")
       ->check(EndsInNpzOrCsv())

@@ -214,12 +214,14 @@ std::string PredictionTable(const PredictOptions& options, const Prediction& all
 
 // Checks options before the inputs are sent.
 absl::Status CheckOptions(const PredictOptions& options) {
+  const auto usage = [](const auto&... why) {
+    return WithReason(absl::InvalidArgumentError(absl::StrCat(why...)), kUsageReason);
+  };
   if (WritesCsv(options) && options.members_too) {
-    return absl::InvalidArgumentError("--member-probabilities has more axes than a CSV: write an .npz");
+    return usage("--member-probabilities has more axes than a CSV: write an .npz");
   }
   for (const double level : options.quantiles) {
-    if (level > 0 && level < 1) continue;
-    return absl::InvalidArgumentError(absl::StrCat("--quantiles: ", level, " is not a level above 0 and below 1"));
+    if (!(level > 0 && level < 1)) return usage("--quantiles: ", level, " is not a level above 0 and below 1");
   }
   return absl::OkStatus();
 }

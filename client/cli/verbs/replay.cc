@@ -22,6 +22,21 @@ void AddDigests(const CheckedSegment& segment, DrawDigests* digests) {
   }
 }
 
+// The digests of the draws of job `replay` once it has succeeded.
+absl::StatusOr<DrawDigests> DigestsOf(Client* client, v1::ListSegmentsRequest segments, const std::string& replay,
+                                      absl::Duration timeout) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job done, FollowJob(client, replay, timeout));
+  CHAINFLEET_RETURN_IF_ERROR(OutcomeOf(done));
+  segments.set_job(replay);
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<v1::SegmentRecord> records, client->ListSegments(segments));
+  DrawDigests digests;
+  CHAINFLEET_RETURN_IF_ERROR(ReadDraws(client, records, [&](const CheckedSegment& segment) {
+    AddDigests(segment, &digests);
+    return absl::OkStatus();
+  }));
+  return digests;
+}
+
 absl::Status Replay(Client* client, const v1::ListSegmentsRequest& asked, const DrawDigests& digests,
                     absl::Duration timeout) {
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job job, client->GetJob(asked.job()));
@@ -33,15 +48,12 @@ absl::Status Replay(Client* client, const v1::ListSegmentsRequest& asked, const 
   request.mutable_spec()->clear_retention();  // each draw is compared
   request.set_request_id(absl::StrFormat("%016x", RandomBits()));
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job replay, client->CreateJob(request));
-  CHAINFLEET_RETURN_IF_ERROR(FollowJob(client, replay.id(), timeout).status());
-  v1::ListSegmentsRequest segments = asked;
-  segments.set_job(replay.id());
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<v1::SegmentRecord> records, client->ListSegments(segments));
-  DrawDigests replayed;
-  CHAINFLEET_RETURN_IF_ERROR(ReadDraws(client, records, [&](const CheckedSegment& segment) {
-    AddDigests(segment, &replayed);
-    return absl::OkStatus();
-  }));
+  const absl::StatusOr<DrawDigests> read = DigestsOf(client, asked, replay.id(), timeout);
+  if (!read.ok()) {
+    (void)client->SetIntent(replay.id(), v1::Job::DELETE);
+    return Annotate(read.status(), "the replay has no result");
+  }
+  const DrawDigests& replayed = *read;
   for (const auto& [draw, digest] : digests) {
     const auto it = replayed.find(draw);
     if (it != replayed.end() && it->second == digest) continue;

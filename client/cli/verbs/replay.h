@@ -20,7 +20,7 @@ void AddDigests(const CheckedSegment& segment, DrawDigests* digests);
 
 // Compares `digests`, those of the draws that `asked` names, with those of a job that it makes with the same spec and
 // deletes again. DATA_LOSS names the first chain and draw that differ, and the job, which then stays.
-// FAILED_PRECONDITION: there are no draws.
+// FAILED_PRECONDITION: there are no draws. ABORTED: the other job did not succeed.
 absl::Status Replay(Client* client, const v1::ListSegmentsRequest& asked, const DrawDigests& digests,
                     absl::Duration timeout);
 

@@ -42,8 +42,10 @@ absl::Status Create(Invocation* run, const CreateOptions& options) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Token made, client.CreateToken(request));
   std::cerr << TokenTable({made}).Render() << "the token follows; nothing will show it again\n";
-  std::cout << token << "\n";
-  return absl::OkStatus();
+  std::cout << token << std::endl;
+  if (std::cout) return absl::OkStatus();
+  CHAINFLEET_RETURN_IF_ERROR(client.RevokeToken(made.id()));
+  return absl::ResourceExhaustedError("the token could not be written to standard output, and is revoked again");
 }
 
 absl::Status Revoke(Invocation* run, const std::string& id) {

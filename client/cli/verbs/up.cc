@@ -48,8 +48,19 @@ std::string AddressOf(const std::string& listen, int port) {
   return absl::StrCat(address.is_any_host() ? "127.0.0.1" : address.host, ":", port);
 }
 
+absl::Duration StartTimeout(const Invocation& run) {
+  return run.timeout == absl::InfiniteDuration() ? kStartTimeout : run.timeout;
+}
+
 bool AnyRuns(const std::vector<Daemon>& workers) {
   return std::any_of(workers.begin(), workers.end(), [](const Daemon& worker) { return worker.Pid().has_value(); });
+}
+
+// A server or worker of an earlier `up` runs: the server is where that one's --listen said.
+void KeepListen(const LocalFleet& fleet, bool server_is_up, UpOptions* options) {
+  if (options->listen_given || !(server_is_up || AnyRuns(fleet.KnownWorkers()))) return;
+  const absl::StatusOr<std::string> listen = RealFileSystem()->Read(fleet.listen_path());
+  if (listen.ok()) options->listen = *listen;
 }
 
 // Running workers keep dialling the address that they were started with. A restarted server therefore takes its old
@@ -72,6 +83,7 @@ absl::Status Ended(const Daemon& daemon) {
 absl::Status StartServer(const UpOptions& options, const LocalFleet& fleet) {
   std::error_code ignored;
   std::filesystem::remove(fleet.ports_path(), ignored);  // from an earlier run
+  CHAINFLEET_RETURN_IF_ERROR(RealFileSystem()->WriteSynced(fleet.listen_path(), options.listen));
   std::vector<std::string> arguments = {"--data-dir",   fleet.data_folder(), "--listen",
                                         options.listen, "--port-file",       fleet.ports_path()};
   std::string metrics = options.metrics_listen;
@@ -92,7 +104,7 @@ absl::Status StartServer(const UpOptions& options, const LocalFleet& fleet) {
 absl::StatusOr<std::string> AwaitServer(const Invocation& run, const UpOptions& options, const LocalFleet& fleet) {
   std::string address;
   bool ended = false;
-  const bool up = WaitUntil(&run.clock, std::min(run.timeout, kStartTimeout), [&] {
+  const bool up = WaitUntil(&run.clock, StartTimeout(run), [&] {
     ended = !fleet.server().Pid();
     if (ended) return true;
     const auto port = fleet.Port("grpc");
@@ -125,7 +137,7 @@ absl::Status AwaitWorkers(const Invocation& run, const LocalFleet& fleet, const 
                           const std::string& address) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run.ConnectTo(address, kCallTimeout));
   std::optional<Daemon> ended;
-  const bool up = WaitUntil(&run.clock, std::min(run.timeout, kStartTimeout), [&] {
+  const bool up = WaitUntil(&run.clock, StartTimeout(run), [&] {
     for (const Daemon& worker : workers) {
       if (!worker.Pid()) ended.emplace(worker);
     }
@@ -167,6 +179,7 @@ absl::Status Up(Invocation* run, UpOptions options) {
   CHAINFLEET_ASSIGN_OR_RETURN(const auto lock, FileLock::Acquire(fleet.run_folder() + "/lock"));
   CHAINFLEET_RETURN_IF_ERROR(GiveWorkersAToken(fleet));
   const bool server_was_up = fleet.server().Pid().has_value();
+  KeepListen(fleet, server_was_up, &options);
   if (!server_was_up) {
     KeepPort(fleet, &options);
     CHAINFLEET_RETURN_IF_ERROR(StartServer(options, fleet));

@@ -19,7 +19,16 @@ from weakref import WeakKeyDictionary
 import grpc
 from google.protobuf.message import DecodeError, Message
 
-from .errors import ChainfleetError, DeadlineExceeded, FieldViolation, Unavailable, class_of, invalid_field, refusal
+from .errors import (
+    ChainfleetError,
+    DeadlineExceeded,
+    FieldViolation,
+    NotFound,
+    Unavailable,
+    class_of,
+    invalid_field,
+    refusal,
+)
 from .rpc import error_details_pb2, status_pb2
 from .tls import NO_TLS, TlsFiles
 
@@ -110,6 +119,14 @@ class Connection:
             return _reply_of(made, request, **options)  # type: ignore[no-any-return]
 
         return self._repeat(attempt, timeout or self.timeout, TRANSFER_TIMEOUT)
+
+    def delete(self, method: str, request: Message, reply: type[Message]) -> None:
+        """As `call`; what an attempt without an answer may have deleted need not be there any more."""
+        try:
+            self.call(method, request, reply)
+        except NotFound as error:
+            if not isinstance(error.__cause__, Unavailable):
+                raise
 
     def upload(self, method: str, messages: Callable[[], Iterator[Message]], reply: type[ReplyT]) -> ReplyT:
         """The reply after all `messages`, which are made again for each attempt.
@@ -221,7 +238,7 @@ class Connection:
             if isinstance(failure, DeadlineExceeded) and outage and left < 5:
                 raise outage  # the last attempt had no time left
             if not isinstance(failure, Unavailable):
-                raise failure
+                raise failure from outage
             now, pause = time.monotonic(), wait * random.uniform(0.5, 1)
             if outage is None or now - begun > _CONNECTED:
                 give_up = min(end, now + patience)

@@ -332,7 +332,8 @@ class Job:
         log_likelihood: bool = True,
         include_failed: bool = False,
     ) -> None:
-        """Writes the committed draws to files: "npz" (a file), "safetensors", "zarr" or "arviz" (a folder).
+        """Writes the committed draws to files: "npz" (a file), "safetensors", "zarr" or "arviz" (a new
+        or empty folder).
 
         Needs the program `chainfleet`. weighted: each draw once with its weight, instead of as often as it was held.
         skip_corrupt: leaves out draws whose checksum does not match. traces: the traced values instead, to a .npz or

@@ -80,7 +80,9 @@ def restore(
     data_dir: default that of `local`. state: "sqlite" or "postgresql://..."; blobs: "s3://BUCKET/PREFIX"; defaults are
     CHAINFLEET_STATE and CHAINFLEET_BLOBS, else stores in data_dir.
     """
-    return run_program(["restore", os.fspath(folder), *flags({"data_dir": data_dir, "state": state, "blobs": blobs})])
+    stores = {"CHAINFLEET_STATE": state, "CHAINFLEET_BLOBS": blobs}  # no arguments, which other users may read
+    command = ["restore", os.fspath(folder), *flags({"data_dir": data_dir})]
+    return run_program(command, {name: store for name, store in stores.items() if store})
 
 
 def _is_free(address: str) -> bool:

@@ -100,7 +100,7 @@ class Resources:
     def delete_dataset(self, name: str) -> None:
         """Raises FailedPrecondition (IN_USE) that names the jobs that use it."""
         request = build(jobs_pb2.DeleteDatasetRequest, name=name)
-        self.connection.call("JobService/DeleteDataset", request, jobs_pb2.DeleteDatasetResponse)
+        self.connection.delete("JobService/DeleteDataset", request, jobs_pb2.DeleteDatasetResponse)
 
     def share_dataset(self, name: str, with_: Sequence[str] = (), *, stop: bool = False) -> types_pb2.Dataset:
         """Lets other tenants use a data set; they name it OWNER/NAME.
@@ -148,7 +148,7 @@ class Resources:
     def delete_model(self, name: str) -> None:
         """Raises FailedPrecondition (IN_USE) that names the jobs that use it."""
         request = build(jobs_pb2.DeleteModelRequest, name=name)
-        self.connection.call("JobService/DeleteModel", request, jobs_pb2.DeleteModelResponse)
+        self.connection.delete("JobService/DeleteModel", request, jobs_pb2.DeleteModelResponse)
 
     def share_model(self, name: str, with_: Sequence[str] = (), *, stop: bool = False) -> types_pb2.StoredModel:
         """As share_dataset, for a model."""
@@ -174,7 +174,7 @@ class Resources:
     def delete_alias(self, alias: str) -> None:
         """Deletes the name, not the version."""
         request = build(jobs_pb2.DeleteAliasRequest, name=alias)
-        self.connection.call("JobService/DeleteAlias", request, jobs_pb2.DeleteAliasResponse)
+        self.connection.delete("JobService/DeleteAlias", request, jobs_pb2.DeleteAliasResponse)
 
     def workers(self) -> list[jobs_pb2.Worker]:
         """The workers by id."""
@@ -235,7 +235,7 @@ class Resources:
     def revoke_token(self, token_id: str) -> None:
         """Deletes a token: calls with it are refused from now on. Raises TokenNotFound."""
         request = build(access_pb2.RevokeTokenRequest, id=token_id)
-        self.connection.call("AccessService/RevokeToken", request, access_pb2.RevokeTokenResponse)
+        self.connection.delete("AccessService/RevokeToken", request, access_pb2.RevokeTokenResponse)
 
     def audit(self) -> Iterator[dict[str, Any]]:
         """The lines of the audit log, oldest first, for admins: who changed what, and who was refused."""

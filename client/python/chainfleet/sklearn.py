@@ -86,6 +86,7 @@ class _Estimator(BaseEstimator):
         self.timeout = timeout
 
     def _sample(self, data: Data) -> None:
+        self.__dict__.pop("job_id_", None)  # that of an earlier fit, of other data
         hidden = list(self.hidden_layer_sizes)
         network = Model(builtin="mlp", hidden=hidden) if hidden else [Linear()]
         job = _fleet_of(self.address).sample(
@@ -100,12 +101,12 @@ class _Estimator(BaseEstimator):
             wait=False,
             **(self.options or {}),
         )
-        job.wait(self.timeout, progress=False, interval=_LOOK_INTERVAL)
         self.job_id_ = job.id
+        job.wait(self.timeout, progress=False, interval=_LOOK_INTERVAL)
 
     def _inputs(self, x: Any) -> tuple[Job, Array]:
         """The job, and rows that fit it. Raises NotFittedError, or ValueError if they do not fit."""
-        check_is_fitted(self)
+        check_is_fitted(self, "job_id_")
         rows = validate_data(self, x, dtype=np.float32, reset=False)
         return _job(_fleet_of(self.address), self.job_id_), rows
 
@@ -122,7 +123,8 @@ class ChainfleetClassifier(ClassifierMixin, _Estimator):
     address: of the server, as chainfleet.connect takes it; tokens come from the environment or a context.
     timeout: seconds that fit waits for the job; None: without a bound.
 
-    After fit: classes_ [K]; n_features_in_; feature_names_in_ if X had names; job_id_, the job at the server.
+    After fit: classes_ [K]; n_features_in_; feature_names_in_ if X had names; job_id_, the job at the server,
+    also if fit gave up waiting for it.
     Raises ValueError for wrong X or y, chainfleet.errors.ChainfleetError for everything else.
     """
 

@@ -22,7 +22,7 @@ from real_server import free_ports
 
 REQUESTS = {"GetJob": jobs_pb2.GetJobRequest, "PutDataset": jobs_pb2.PutDatasetRequest, "WatchJob": jobs_pb2.WatchJobRequest,
             "ListAliases": jobs_pb2.ListAliasesRequest, "SetAlias": jobs_pb2.SetAliasRequest,
-            "GetServerInfo": jobs_pb2.GetServerInfoRequest}
+            "GetServerInfo": jobs_pb2.GetServerInfoRequest, "DeleteModel": jobs_pb2.DeleteModelRequest}
 
 
 class Server(grpc.GenericRpcHandler):
@@ -136,6 +136,12 @@ class Calls(Served):
         dead = f"127.0.0.1:{free_ports(1)[0]}"
         self.assertEqual(self.get(self.connect(dead, standby, leader)).id, "found")
         self.assertEqual(standby.metadata[0]["x-request-id"], leader.metadata[0]["x-request-id"], "one call in the logs")
+
+    def test_a_deletion_whose_answer_was_lost_is_done(self):
+        server = self.serve(DeleteModel=lambda request, context: refuse(context, grpc.StatusCode.NOT_FOUND, "no", reason("MODEL_NOT_FOUND")))
+        with self.assertRaises(cf.errors.NotFound):
+            cf.Fleet(self.connect(server)).delete_model("gone")
+        cf.Fleet(self.connect(f"127.0.0.1:{free_ports(1)[0]}", server)).delete_model("gone")
 
     def test_no_server_is_said_with_the_addresses_after_the_timeout(self):
         dead = f"127.0.0.1:{free_ports(1)[0]}"

@@ -9,16 +9,17 @@
 namespace chainfleet {
 namespace {
 
+constexpr char kDelete[] = "delete what nobody needs";
 constexpr absl::Duration kChainsRetry = absl::Seconds(30);  // a guess: nobody knows when a job ends
 
 absl::Status CheckLimit(const std::string& tenant, const char* what, int64_t has, int64_t more, int64_t limit,
-                        const std::string& bound, const char* way_out = "delete what nobody needs") {
+                        const char* way_out, const std::string& bound) {
   if (more == 0 || has <= limit - more) return absl::OkStatus();
-  return BoundReached(bound,
-                      absl::StrCat("tenant ", tenant, " has ", has, " of ", limit, " ", what, " and asks for ", more,
-                                   " more: ", way_out, ", or ask an operator to raise --",
-                                   absl::StrReplaceAll(bound, {{"_", "-"}})),
-                      "TENANT_LIMIT");
+  return BoundReached(
+      bound,
+      absl::StrCat("tenant ", tenant, " has ", has, " of ", limit, " ", what, " and asks for ", more,
+                   " more: ", way_out, ", or ask an operator to raise --", absl::StrReplaceAll(bound, {{"_", "-"}})),
+      "TENANT_LIMIT");
 }
 
 }  // namespace
@@ -34,12 +35,12 @@ absl::Status CheckTenantLimits(const TenantLimits& limits, const TenantHoldings&
     bytes = SaturatingAdd(bytes, SaturatingMultiply(job->num_draws, job->draw_bytes));
   }
   const std::string& tenant = request.tenant;
-  CHAINFLEET_RETURN_IF_ERROR(CheckLimit(tenant, "jobs", num_jobs, request.jobs, limits.jobs, "tenant_jobs"));
-  const absl::Status room = CheckLimit(tenant, "chains", chains, request.chains, limits.chains, "tenant_chains",
-                                       "wait until a job ends, or cancel one");
+  CHAINFLEET_RETURN_IF_ERROR(CheckLimit(tenant, "jobs", num_jobs, request.jobs, limits.jobs, kDelete, "tenant_jobs"));
+  const absl::Status room = CheckLimit(tenant, "chains", chains, request.chains, limits.chains,
+                                       "wait until a job ends, or cancel one", "tenant_chains");
   if (!room.ok()) return WithRetryAfter(room, kChainsRetry);
   // Draws come later: a tenant at the limit gets no job that would make more.
-  return CheckLimit(tenant, "stored bytes", bytes, std::max<int64_t>(request.bytes, 1), limits.stored_bytes,
+  return CheckLimit(tenant, "stored bytes", bytes, std::max<int64_t>(request.bytes, 1), limits.stored_bytes, kDelete,
                     "tenant_stored_gib");
 }
 

@@ -146,7 +146,7 @@ def main():
                 times = f"{time.monotonic() - begun:.0f} | {cpu_seconds(work / 'fleet') - used:.0f}"
                 said = chainfleet("predict", id_, "--input", work / "test.npy", "--output", work / "p.npz",
                                   "--timeout", "3600s", stderr=subprocess.STDOUT)
-                count = re.search(r"average of (\d+)", said)[1]
+                count = int(re.search(r"average of (\d+)", said)[1]) * (2 if "emcmc" in job["sampler"] else 1)
                 p = np.load(work / "p.npz")["mean_probability"]
                 print(f"| {name} | {count} | {scores(p, test[:, 0], reference)} | {times} |", flush=True)
         finally:

@@ -83,8 +83,11 @@ void AccessTokens::Use(const std::string& id, const std::string& process, const 
                    {
                      MutexLock lock(&table->mutex);
                      const auto found = table->by_sha256.find(sha256);
-                     if (result.status.ok()) table->counted[sha256][process] = true;
-                     if (!result.status.ok()) table->counted[sha256].erase(process);
+                     if (result.status.ok()) {
+                       table->counted[sha256][process] = true;
+                     } else {
+                       table->counted[sha256].erase(process);
+                     }
                      if (result.token && found != table->by_sha256.end()) found->second = *result.token;
                    }
                    Send<bool>(executor, done, result.status.ok() ? absl::StatusOr<bool>(true) : result.status);

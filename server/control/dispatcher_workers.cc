@@ -354,7 +354,7 @@ void Dispatcher::Core::Commit(ProgressCommit commit, const absl::Status& content
                                              "LEASE_FENCED"));
   }
   if (chain->in_flight) {
-    // Those that can only be replays or strangers' leave places to the holder.
+    // The holder of the lease finds places that others' commits, which can only be replays or forged, may not take.
     auto& queue = waiting[id];
     if (queue.size() >= (HasItsLease(commit, chain->row) ? kMaxWaitingCommits : kMaxWaitingCommits / 2)) {
       return Say<CommitReply>(done,

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "client/lib/client_calls.h"
 #include "core/base/limits.h"
+#include "core/base/percent.h"
 #include "core/base/rng_key.h"
 #include "core/store/draw_codec/sha256.h"
 #include "core/wire/channel_credentials.h"

@@ -28,9 +28,6 @@ namespace chainfleet {
 // SUCCEEDED, SUCCEEDED_EARLY, FAILED or CANCELLED.
 bool IsFinal(v1::Job::State state);
 
-// True if a file of a data set is given as a URI, for the server to read, instead of a local path.
-inline bool IsUri(const std::string& file) { return file.find("://") != std::string::npos; }
-
 // The file at `path`, or `content` under the last component of `path`. A file of a data set may be a URI.
 struct FileToSend {
   std::string path;

@@ -1,4 +1,4 @@
-// Percent-encoded parts of URIs.
+// URIs: where a URI stands in place of a path, and percent-encoded parts.
 #pragma once
 
 #include <optional>
@@ -7,6 +7,9 @@
 #include "absl/strings/string_view.h"
 
 namespace chainfleet {
+
+// True if `file` is given as a URI, for the server to read, instead of a path or the name of a stored file.
+inline bool IsUri(absl::string_view file) { return file.find("://") != file.npos; }
 
 // nullopt for an escape other than % and two hex digits, and for a zero byte, which would cut a path off in system
 // calls.

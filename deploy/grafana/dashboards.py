@@ -98,8 +98,12 @@ def job():
                "Smallest bulk ESS of a chain's newest 1,000 traced values, divided by the time that it took to produce them.",
                "it falls: the chains wait, or slow down.", legend="{{job}}", decimals=2)]
     convergence = [
-        curves("R-hat", [(f"chainfleet_job_rhat_max{mine}", "{{job}} {{point}}")], "none", "Largest R-hat, of each point of a sweep.",
-               "above 1.01 at the end; a curve that does not fall: separate modes.", limits=[(1.01, WARNING), (1.1, BAD)], lowest=1),
+        curves("R-hat", [(f"chainfleet_job_rhat_max{mine}", "{{job}} {{point}}"),
+                         (f"chainfleet_job_nested_rhat_max{mine}", "{{job}} {{point}} nested")], "none",
+               "Largest R-hat, of each point of a sweep; where chains share their starts, also the largest nested R-hat. Nested R-hat near 1: "
+               "the chains have forgotten their starts. With M chains of each start and n independent draws of each chain, it falls to about "
+               "sqrt(1 + 1 / (M n)).",
+               "R-hat above 1.01 at the end; an R-hat that does not fall: separate modes.", limits=[(1.01, WARNING), (1.1, BAD)], lowest=1),
         curves("Effective sample size", [(f"chainfleet_job_ess_bulk_min{mine}", "{{job}} {{point}} bulk"),
                                          (f"chainfleet_job_ess_tail_min{mine}", "{{job}} {{point}} tail")], "short",
                "Smallest effective sample sizes, of each point of a sweep.", "flat while draws grow: the chain is stuck."),

@@ -36,7 +36,7 @@ struct TracedJob {
   int64_t added = 0, added_before = 0;  // total values now, and when diagnostics were last computed
   bool ended = false;                   // a chain has ended since then
   bool computing = false;
-  bool is_sbc = false;
+  TraceTable::Relation relation;
   uint64_t fed = 0;  // number of the last call of Add
   std::shared_ptr<const std::vector<Diagnostic>> diagnostics = std::make_shared<std::vector<Diagnostic>>();
 
@@ -54,6 +54,7 @@ struct Matrix {
 
 // The data from which a job's diagnostics are computed.
 struct Selection {
+  TraceTable::Relation relation;
   std::vector<std::string> quantities;
   std::map<int32_t, std::set<int32_t>> without_room;
   std::vector<Matrix> matrices;
@@ -179,12 +180,15 @@ struct TraceTable::State {
   State(Executor* executor, Renewed renewed, Relate relate)
       : executor(executor), renewed(std::move(renewed)), relate(std::move(relate)) {}
 
-  bool IsKnown(const std::string& job) {
-    MutexLock lock(&mutex);
-    return jobs.contains(job);
+  // Returns nullopt if the stored relation already covers this chain. Calls the dispatcher, so not under the lock.
+  std::optional<Relation> RelationFor(const ChainId& chain) {
+    {
+      MutexLock lock(&mutex);
+      const auto job = jobs.find(chain.job);
+      if (job != jobs.end() && chain.index < job->second.relation.chains) return std::nullopt;
+    }
+    return relate ? relate(chain.job) : Relation();
   }
-  // Calls the dispatcher, so not under the lock.
-  Relation RelationOf(const std::string& job) const { return relate ? relate(job) : Relation(); }
 
   // Returns the chain's window, and adds the chain to its job. Null if there is no room for another chain.
   Window* Place(TracedJob* job, const ChainId& chain, const ChainTrace& trace)
@@ -233,7 +237,7 @@ Window* TraceTable::State::Place(TracedJob* job, const ChainId& chain, const Cha
   int64_t chains = 0;
   for (const auto& [point, of_point] : job->points) chains += static_cast<int64_t>(of_point.size());
   const bool full = (chains + 1) * whole_window > kMostValues || (chains + 1) * kTraceWindow > kMostValuesOfQuantity;
-  const auto most = static_cast<size_t>(job->is_sbc ? kMostRankedChains : kMostTracedChains);
+  const auto most = static_cast<size_t>(job->relation.is_sbc ? kMostRankedChains : kMostTracedChains);
   if (windows.size() >= most || (full && !TakeFromLargest(job, windows.size()))) {
     job->without_room[trace.point].insert(chain.index);
     return nullptr;
@@ -327,7 +331,8 @@ std::optional<Selection> TraceTable::State::SelectFrom(const std::string& id) {
   const auto found = jobs.find(id);
   if (found == jobs.end()) return std::nullopt;
   TracedJob& job = found->second;
-  Selection selection{.quantities = job.quantities, .without_room = job.without_room, .matrices = {}};
+  Selection selection{
+      .relation = job.relation, .quantities = job.quantities, .without_room = job.without_room, .matrices = {}};
   for (const auto& [point, windows] : job.points) {
     selection.matrices.push_back(Select(point, windows, job.quantities.size()));
   }
@@ -341,14 +346,13 @@ void TraceTable::State::Compute(const std::shared_ptr<State>& state, const std::
   if (!selection) return state->TellSettled(id);  // forgotten meanwhile
   const auto found = std::make_shared<std::vector<Diagnostic>>();
   std::vector<PointDiagnosis> points;
-  const Relation relation = state->RelationOf(id);
   for (const Matrix& matrix : selection->matrices) {
     const std::set<int32_t>& others = selection->without_room[matrix.point];
     points.push_back({.point = matrix.point,
                       .looked_at = matrix.chains,
                       .without_room = {others.begin(), others.end()},
                       .values = matrix.values,
-                      .diagnostics = Diagnose(matrix, selection->quantities, relation)});
+                      .diagnostics = Diagnose(matrix, selection->quantities, selection->relation)});
     found->insert(found->end(), points.back().diagnostics.begin(), points.back().diagnostics.end());
   }
   if (state->renewed && !points.empty()) state->renewed(id, points);  // while the job is not settled yet
@@ -379,13 +383,13 @@ TraceTable::~TraceTable() {
 void TraceTable::Add(const ChainId& chain, const ChainTrace& trace, std::optional<ChainState> ends_as,
                      absl::Duration at) {
   State& state = *state_;
-  const bool is_sbc = !state.IsKnown(chain.job) && state.RelationOf(chain.job).is_sbc;
+  const std::optional<Relation> relation = state.RelationFor(chain);
   MutexLock lock(&state.mutex);
   const bool failed = ends_as == ChainState::kDiverged || ends_as == ChainState::kFailed;
   const bool adds = !failed && !trace.steps.empty() && !trace.quantities.empty() && trace.well_formed();
   if (!adds && !state.jobs.contains(chain.job)) return;
   TracedJob& job = state.jobs[chain.job];
-  job.is_sbc = job.is_sbc || is_sbc;
+  if (relation && relation->chains >= job.relation.chains) job.relation = *relation;  // not one of before a scaling
   job.fed = ++state.calls;
   job.ended = job.ended || (ends_as && IsFinal(*ends_as));
   if (failed) {

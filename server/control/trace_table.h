@@ -108,8 +108,9 @@ class TraceTable {
   struct Relation {
     int64_t superchains = 0;  // 0: it has none (core/domain/sweep_points.h)
     bool is_sbc = false;      // each chain has a posterior of its own
+    int64_t chains = 0;       // chains of the job; one with a higher index was added later
   };
-  // Called as Renewed, and in Add for a job without traces.
+  // Called in Add, outside all locks: for a job without traces, and for a chain that was added to the job later.
   using Relate = std::function<Relation(const std::string& job)>;
 
   explicit TraceTable(Executor* executor, Renewed renewed = nullptr, Relate relate = nullptr);

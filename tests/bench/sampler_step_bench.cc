@@ -1,7 +1,8 @@
 // The cost of a step of each sampler relative to SGD without momentum, all in turn, on two threads: 16 chains in one
 // batch, minibatch 128. `sgld_update` and `emcmc_update` are the fused updates alone, over as much memory; the cost of
 // noise is part of them. Per-example norms: gradient_uncertainty with sgld; cnn5, which takes them layer by layer, with
-// two chains, minibatch 32 and few examples. MILE: against SGD on the same 1,200 examples, one gradient a step.
+// two chains, minibatch 32 and few examples. MILE and SMILE: against SGD on the same 1,200 examples. SGD takes one
+// gradient a step, the others two.
 #include <ATen/Parallel.h>
 #include <benchmark/benchmark.h>
 
@@ -26,6 +27,7 @@ struct Setting {
 };
 
 constexpr double kStepSize = 1e-8, kTemperature = 1e-4;
+constexpr SmileSpec kSmileDynamics{.optimizer_steps = 0, .warm_up_steps = 0, .decoherence_length = 1};
 
 Alternative Stepping(const Setting& setting, const std::shared_ptr<const ResidentDataset>& data, std::string name,
                      const SamplerSpec& sampler) {
@@ -99,8 +101,7 @@ void RunSamplers(benchmark::State& state, const Setting& setting) {
   for (const SamplerSpec& sampler : samplers) {
     alternatives.push_back(Stepping(setting, data, sampler.name(), sampler));
   }
-  const SmileSpec dynamics{.optimizer_steps = 0, .warm_up_steps = 0, .decoherence_length = 1};
-  alternatives.push_back(Stepping(setting, data, "smile", {dynamics}));
+  alternatives.push_back(Stepping(setting, data, "smile", {kSmileDynamics}));
   for (const bool anchored : {false, true}) alternatives.push_back(Updating(setting, data->description(), anchored));
   StepInTurn(state, alternatives);
 }
@@ -112,12 +113,12 @@ void RunNorms(benchmark::State& state, const Setting& setting) {
                      Stepping(setting, data, "norms", {GradientUncertaintySpec{.threshold = 0}})});
 }
 
-void RunMile(benchmark::State& state, const Setting& setting) {
+void RunMicrocanonical(benchmark::State& state, const Setting& setting) {
   at::set_num_threads(2);
   const auto data = SyntheticImages(setting.examples);
   const MileSpec dynamics{.optimizer_steps = 0, .warm_up_steps = 0, .decoherence_length = 1};
   StepInTurn(state, {Stepping(setting, data, "sgd_plain", {SgdSpec{.momentum = 0}}),
-                     Stepping(setting, data, "mile", {dynamics})});
+                     Stepping(setting, data, "mile", {dynamics}), Stepping(setting, data, "smile", {kSmileDynamics})});
 }
 
 void Register(const std::string& name, const Setting& setting, void (*run)(benchmark::State&, const Setting&)) {
@@ -134,7 +135,7 @@ const bool registered = [] {
     Register("example_norms", {model}, RunNorms);
   }
   Register("example_norms", {"cnn5", 2, 32, 128}, RunNorms);
-  Register("mile_step", {"mlp", 4, 1200, 1200}, RunMile);
+  Register("mile_step", {"mlp", 4, 1200, 1200}, RunMicrocanonical);
   return true;
 }();
 

@@ -125,6 +125,26 @@ void FillFlatness(v1::Evaluation* evaluation) {
   }
 }
 
+void FillHeldOut(v1::Evaluation* evaluation) {
+  evaluation->set_calibration_dataset("fashion-mnist-held-out");
+  evaluation->set_num_calibration_rows(5000);
+  for (const double level : {0.5, 0.8, 0.9, 0.95, 0.99}) {
+    v1::ConformalScore* score = evaluation->add_conformal();
+    score->set_level(level);
+    score->set_threshold(std::pow(level, 12));
+    score->set_coverage(level + 0.004);
+    score->set_mean_size(1 / (1.1 - level));
+  }
+  evaluation->set_stacking_dataset("fashion-mnist-held-out");
+  evaluation->set_num_stacking_rows(5000);
+  for (int chain = 0; chain < kChains; ++chain) {
+    v1::ChainWeight* weight = evaluation->add_weights();
+    weight->mutable_chain()->set_index(chain);
+    weight->set_stacking(0.1 * (kChains - chain));
+    weight->set_pseudo_bma(chain == 0 ? 1 : 0);
+  }
+}
+
 v1::Evaluation FixtureEvaluation() {
   v1::Evaluation evaluation;
   evaluation.set_job_id("fashion-emcmc-zlxfm5");
@@ -150,6 +170,7 @@ v1::Evaluation FixtureEvaluation() {
   }
   FillCorrupted(&evaluation);
   FillFlatness(&evaluation);
+  FillHeldOut(&evaluation);
   for (int i = 0; i < 2 * kExamples; ++i) {
     const bool certain = i < kExamples;
     v1::ExampleRow* example = evaluation.add_examples();
@@ -270,6 +291,7 @@ ReportContents WholeReport() {
 
 ReportContents NumbersReport() {
   ReportContents contents = WholeReport();
+  for (v1::Job::Diagnostic& found : *contents.job.mutable_diagnostics()) found.set_nested_rhat(found.rhat() - 0.003);
   v1::Evaluation& evaluation = *contents.evaluation;
   evaluation.clear_scores();
   evaluation.clear_ood_dataset();

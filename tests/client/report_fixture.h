@@ -11,7 +11,7 @@ namespace chainfleet {
 // With every part of a job of classes: four chains of which three warn, traces of two quantities, 24 pictures.
 ReportContents WholeReport();
 
-// The same of a job that learns numbers, with 300 predicted rows.
+// The same of a job that learns numbers and whose chains share their starts, with 300 predicted rows.
 ReportContents NumbersReport();
 
 // WholeReport with `text` in every string.

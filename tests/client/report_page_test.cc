@@ -66,6 +66,32 @@ TEST(Report, HasTheNumbersOfTheWhole) {
   EXPECT_EQ(document.at("pictures").at("shape").dump(), "[1,28,28]");
 }
 
+TEST(Report, HasNestedRhatWhereChainsShareTheirStarts) {
+  const Json alone = DocumentIn(RenderReport(WholeReport())), shared = DocumentIn(RenderReport(NumbersReport()));
+  EXPECT_TRUE(alone.at("diagnostics")[0].at("nested_rhat").is_null());
+  EXPECT_THAT(Column(alone.at("tables").at("diagnostics"), "NESTED R-HAT"), IsEmpty());
+  EXPECT_NEAR(shared.at("diagnostics")[1].at("nested_rhat"), 1.231, 1e-12);
+  EXPECT_THAT(Column(shared.at("tables").at("diagnostics"), "NESTED R-HAT"), ElementsAre("1.001", "1.231"));
+}
+
+TEST(Report, HasConformalSetsAndWeightsOfChainsWhereTheyWereEvaluated) {
+  ReportContents contents = WholeReport();
+  const Json tables = DocumentIn(RenderReport(contents)).at("tables");
+  EXPECT_THAT(Column(tables.at("conformal"), "CONFORMAL LEVEL %"), ElementsAre("50", "80", "90", "95", "99"));
+  EXPECT_THAT(Column(tables.at("conformal"), "THRESHOLD")[2], "0.2824");
+  EXPECT_THAT(Column(tables.at("conformal"), "COVERAGE %")[2], "90.40");
+  EXPECT_THAT(Column(tables.at("conformal"), "MEAN CLASSES")[2], "5.00");
+  EXPECT_THAT(Column(tables.at("weights"), "STACKING WEIGHT"), ElementsAre("0.4000", "0.3000", "0.2000", "0.1000"));
+  EXPECT_THAT(Column(tables.at("weights"), "PSEUDO-BMA WEIGHT")[0], "1.0000");
+  const Json numbers = DocumentIn(RenderReport(NumbersReport())).at("tables");
+  EXPECT_THAT(Column(numbers.at("conformal"), "MEAN WIDTH")[2], "5");
+  contents.evaluation->clear_conformal();
+  contents.evaluation->clear_weights();
+  const Json without = DocumentIn(RenderReport(contents)).at("tables");
+  EXPECT_THAT(without.at("conformal").at("rows"), IsEmpty());
+  EXPECT_THAT(without.at("weights").at("rows"), IsEmpty());
+}
+
 // The job of the fixture keeps 8 steps with two draws each, theta and theta_a.
 TEST(Report, ExplainsRanksWhereAJobCalibrates) {
   ReportContents contents = WholeReport();

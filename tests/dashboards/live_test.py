@@ -24,7 +24,7 @@ NVML_STUB = os.path.join(fleets.BIN, "..", "tests", "nvml_stub.so")  # this host
 PATIENCE = 150  # seconds with all at work until everything has been seen once
 KEPT_PREVIEWS = os.environ.get("CHAINFLEET_KEEP_PREVIEWS")  # docs/guides/pictures, to draw those of the docs again
 AT_LEAST = 90 if KEPT_PREVIEWS else 0  # seconds that pictures show
-SLOTS = 3  # slots of each of two workers
+SLOTS = 4  # slots of each of two workers
 NOTHING_WRONG_HERE = {"fleet: Targets down", "fleet: Alerts firing"}  # rightly without data
 # Two that run on, as long as anybody looks: they fill all slots but two.
 EMCMC = """
@@ -45,10 +45,11 @@ sampler: {random_walk: {}}
 step_size: {constant: 0.2}
 num_steps: 12000000
 burn_in: {steps: 300}
-chains: 2
+chains: 4
 collect: {every_steps: 5000}
 seed: 6
 """
+METROPOLIS += f"init: {{theta: {[0] * 100 + [0.1] * 100}}}\n"  # chains that share their starts have a nested R-hat
 # Takes the rest of the slots and one more: somebody gives way.
 URGENT = """
 name: urgent

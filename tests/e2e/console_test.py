@@ -25,6 +25,7 @@ collect: {every_steps: 100}
 seed: 7
 """
 LONG = JOB.replace("num_epochs: 60", "num_epochs: 1000000")
+HELD_OUT = ["--calibrate", "held-out", "--stack", "held-out"]
 TOKEN = "The-token-of-somebody-who-looks-on"
 HOSTILE = "<img src=x onerror=alert(1)></td><script>alert(1)</script>"
 # Puts the hostile text before each text of the replies and events of the addresses that match. The server gets the addresses without it.
@@ -137,6 +138,11 @@ class InABrowser(unittest.TestCase):
         self.browser.call("Input.insertText", text=" ".join(map(str, row)))
         self.enter("Predict", shown)
 
+    def rows_by(self, header):
+        """The texts of the table whose first column has this header."""
+        return self.browser.evaluate(f"[...document.querySelectorAll('[aria-label=\"table by {header}\"] tbody tr')]"
+                                     ".map(row => [...row.cells].map(cell => cell.textContent))")
+
     def fact(self, name):
         return self.browser.evaluate(f"[...document.querySelectorAll('dt')].find(e => e.textContent === {name!r}).nextSibling.textContent")
 
@@ -164,7 +170,8 @@ class Console(InABrowser):
         cls.fleet.put_fashion("fashion", 500)
         cls.job = cls.fleet.submit(JOB)
         cls.fleet.run("wait", cls.job, "--timeout", "240s", check=True)
-        cls.fleet.run("evaluate", cls.job, "--dataset", "fashion", "--curve", "4", check=True)
+        cls.fleet.put_fashion("held-out", 100)
+        cls.fleet.run("evaluate", cls.job, "--dataset", "fashion", "--curve", "4", *HELD_OUT, check=True)
         cls.evaluation = cls.fleet.json("get", "evaluations", cls.job)["evaluations"][0]["id"]
         cls.fleet.run("alias", "set", "champion", cls.job, check=True)
         cls.views = {"#/jobs": cls.job, "#/jobs/" + cls.job: "Convergence", "#/workers": "worker-0", "#/data": "champion",
@@ -195,6 +202,16 @@ class Console(InABrowser):
                            ("#/evaluations/" + self.evaluation, "NLL by the number of draws")):
             self.show(view, text)
             self.check_charts()
+
+    def test_an_evaluation_shows_its_conformal_sets_and_weights_of_chains(self):
+        found = self.fleet.json("evaluate", "--attach", self.evaluation)
+        self.show("#/evaluations/" + self.evaluation, "Thresholds from 100 rows of held-out; coverage and size on the 500 rows scored. "
+                  "A set has the classes with probability at least 1 - threshold.")
+        sets = self.rows_by("Level %")
+        self.assertEqual([row[0] for row in sets], ["50", "80", "90", "95", "99"])
+        self.assertEqual([row[2] for row in sets], [f"{100 * one['coverage']:.2f}" for one in found["conformal"]])
+        self.assertEqual(self.rows_by("Chain"), [[str(chain), f"{one['stacking']:.4f}", f"{one['pseudo_bma']:.4f}"]
+                                                 for chain, one in enumerate(found["weights"])])
 
     def test_a_running_job_is_followed_by_events(self):
         job = self.fleet.submit(LONG.replace("name: console", "name: long"))
@@ -358,7 +375,8 @@ class Numbers(InABrowser):
         cls.fleet.run("dataset", "put", "line", cls.fleet.path("line.csv"), "--target", "y", "--target-type", "float32", check=True)
         cls.job = cls.fleet.submit(JOB.replace("name: fashion", "name: line") + "likelihood: {gaussian: {variance: 0.09}}\n")
         cls.fleet.run("wait", cls.job, "--timeout", "240s", check=True)
-        cls.fleet.run("evaluate", cls.job, "--dataset", "line", check=True)
+        cls.fleet.run("dataset", "put", "held-out", cls.fleet.path("line.csv"), "--target", "y", "--target-type", "float32", check=True)
+        cls.fleet.run("evaluate", cls.job, "--dataset", "line", *HELD_OUT, check=True)
         cls.evaluation = cls.fleet.json("get", "evaluations", cls.job)["evaluations"][0]["id"]
 
     def test_a_prediction_is_a_distribution_on_every_screen(self):
@@ -378,7 +396,8 @@ class Numbers(InABrowser):
         for width, scheme in SCREENS:
             with self.subTest(width=width, scheme=scheme):
                 self.screen(width, scheme)
-                self.show("#/evaluations/" + self.evaluation, "RMSE of single draws")
+                self.show("#/evaluations/" + self.evaluation, "An interval is the mean ± threshold standard deviations.")
+                self.assertEqual(len(self.rows_by("Level %")), 5)
                 self.check_fit(width, scheme)
                 self.check_charts(least=1)
                 self.keep(f"evaluated-numbers-{width}-{scheme}")

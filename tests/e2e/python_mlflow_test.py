@@ -17,6 +17,18 @@ os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 import mlflow  # noqa: E402
 import chainfleet.mlflow  # noqa: E402
+from chainfleet.v1 import jobs_pb2  # noqa: E402
+
+
+class Metrics(unittest.TestCase):
+    def test_nested_rhat_is_logged_where_chains_share_their_starts(self):
+        job = jobs_pb2.Job()
+        for nested, descriptive in ((1.02, False), (1.05, False), (9, True)):
+            job.diagnostics.add(rhat=1.5, nested_rhat=nested, descriptive=descriptive)
+        self.assertEqual(chainfleet.mlflow._metrics(job)["nested_rhat"], 1.05)
+        for found in job.diagnostics:
+            found.ClearField("nested_rhat")
+        self.assertEqual(chainfleet.mlflow._metrics(job), {"draws": 0, "rhat": 1.5, "ess": 0})
 
 
 class Mlflow(ConnectedFleet):

@@ -38,10 +38,12 @@ FIGURES = """
           caption: figure.querySelector('figcaption').textContent.length};
 })
 """
-WHOLE = ["scores", "reliability", "entropy", "curve", "examples", "corruptions", "severity", "fisher", "lines", "diagnostics",
+WHOLE = ["scores", "reliability", "entropy", "curve", "conformal", "weights", "examples", "corruptions", "severity", "fisher", "lines", "diagnostics",
          "trace-energy", "trace-theta-norm", "chains", "job"]
-OF_NUMBERS = ["scores", "predicted", "residuals", "coverage", "fisher", "lines", "diagnostics", "trace-energy",
+OF_NUMBERS = ["scores", "predicted", "residuals", "coverage", "conformal", "weights", "fisher", "lines", "diagnostics", "trace-energy",
               "trace-theta-norm", "chains", "job"]
+# Tiles and callouts that have a nested R-hat.
+NESTED = "[...document.querySelectorAll('.tiles li, .callout')].map(e => e.innerText.replace(/\\s+/g, ' ')).filter(text => /nested/i.test(text))"
 HOSTILE = "</script><script>alert(1)</script>"
 
 
@@ -98,12 +100,54 @@ class Page(InABrowser):
             f.write(subprocess.run([PAGE, *arguments], check=True, capture_output=True).stdout)
         return path
 
+    def changed(self, name, change):
+        """The page of this name, drawn from a changed document."""
+        path = self.page(name)
+        shown = document(path)
+        change(shown)
+        text = json.dumps(shown).replace("<", "\\u003c")
+        with open(path) as f:
+            page = re.sub('(?<=id="report">).*?(?=</script>)', lambda _: text, f.read(), count=1, flags=re.S)
+        with open(path, "w") as f:
+            f.write(page)
+        return path
+
     def test_every_chart_of_a_whole_report_is_drawn(self):
         self.check(self.path, WHOLE)
         self.assertEqual(self.browser.evaluate("[...document.querySelectorAll('.examples canvas')].map(c => c.width)"), [28] * 24)
 
     def test_every_chart_of_a_job_that_learns_numbers_is_drawn(self):
         self.check(self.page("numbers"), OF_NUMBERS)
+
+    def test_nested_rhat_is_shown_where_chains_share_their_starts(self):
+        self.browser.open(self.path)
+        self.assertEqual(self.browser.evaluate(NESTED), [])
+        self.browser.open(self.page("numbers"))
+        self.assertEqual(self.browser.evaluate(NESTED), ["Worst nested R-hat 1.231 theta.norm; near 1: the starts are forgotten",
+                                                         "R-hat 1.004, nested 1.001", "R-hat 1.234, nested 1.231"])
+
+    def test_infinite_rhats_are_called_infinite(self):
+        self.browser.open(self.changed("numbers", lambda shown: shown["diagnostics"][1].update(rhat="Infinity", nested_rhat="Infinity")))
+        self.assertEqual(self.browser.evaluate(NESTED), ["Worst nested R-hat infinite theta.norm; near 1: the starts are forgotten",
+                                                         "R-hat 1.004, nested 1.001", "R-hat infinite, nested infinite"])
+
+    def test_commands_that_add_held_out_rows_are_whole_and_keep_the_other_parts(self):
+        def without(shown):
+            shown.update(point="eta=0.1", point_index=3)
+            shown["evaluation"].update(conformal=[], weights=[], calibration_dataset="", stacking_dataset="", flatness=[])
+            for name in ("conformal", "weights"):
+                shown["tables"][name]["rows"] = []
+
+        self.browser.call("Emulation.setDeviceMetricsOverride", width=400, height=900, deviceScaleFactor=1, mobile=False)
+        self.browser.open(self.changed("whole", without))
+        job, scored = "fashion-emcmc-zlxfm5 --point 3", "--dataset fashion-mnist-test --ood mnist-digits"
+        names = "gaussian_noise,shot_noise,impulse_noise,defocus_blur,motion_blur,brightness,contrast,pixelate,rotate"
+        held_out = (f"chainfleet evaluate {job} {scored} --corruptions {names} --curve 8 --calibrate NAME --stack NAME"
+                    f" && chainfleet report {job} -o report.html")
+        self.assertEqual(self.browser.evaluate("[...document.querySelectorAll('#absent code')].map(e => e.textContent)"),
+                         [f"chainfleet report {job} {scored} --flatness -o report.html", held_out, held_out])
+        self.assertIn("report --dataset makes a new evaluation without held-out rows", self.browser.evaluate("document.querySelector('#absent').innerText"))
+        self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), 400)
 
     def test_every_chart_is_drawn_at_night(self):
         self.browser.media(prefers_color_scheme="dark")
@@ -174,10 +218,15 @@ class Report(InABrowser):
             self.assertIn(words, page)
         self.browser.open(self.path)
         figures = [figure["id"] for figure in self.browser.evaluate(FIGURES)]
-        self.assertEqual([figure for figure in figures if figure in WHOLE], WHOLE)
+        self.assertEqual([figure for figure in figures if figure in WHOLE], [figure for figure in WHOLE if figure not in ("conformal", "weights")])
         self.assertEqual([figure for figure in figures if figure not in WHOLE and not figure.startswith("trace-")], [])
         self.check(self.path, figures)
+        self.fleet.run("evaluate", job, "--dataset", "fashion", "--calibrate", "noise", "--stack", "noise", check=True)
         printed = self.fleet.run("report", job, "-o", "-", check=True)
+        with open(self.path, "w") as f:
+            f.write(printed.stdout)
+        self.browser.open(self.path)
+        self.assertEqual(self.browser.evaluate("['conformal', 'weights'].map(id => document.querySelectorAll(`#${id} tbody tr`).length)"), [5, 4])
         self.assertTrue(printed.stdout.startswith("<!DOCTYPE html>") and printed.stdout.endswith("</html>\n"))
 
     def test_pictures_are_of_what_was_evaluated(self):

@@ -104,6 +104,7 @@ json DiagnosticsJson(const v1::Job& job) {
   for (const v1::Job::Diagnostic& found : job.diagnostics()) {
     diagnostics.push_back({{"quantity", found.quantity()},
                            {"rhat", found.has_rhat() ? ToJsonValue(found.rhat()) : json()},
+                           {"nested_rhat", found.has_nested_rhat() ? ToJsonValue(found.nested_rhat()) : json()},
                            {"descriptive", found.descriptive()},
                            {"judged", ToJsonValue(JudgedRhat(found).value_or(NAN))}});
   }
@@ -189,6 +190,8 @@ json DocumentOf(const ReportContents& contents) {
     CountDraws(&evaluation);
     document["evaluation"] = ToJsonValue(evaluation);
     document["tables"]["scores"] = ToJsonValue(ScoresOf(evaluation));
+    document["tables"]["conformal"] = ToJsonValue(ConformalOf(evaluation));
+    document["tables"]["weights"] = ToJsonValue(WeightsOf(evaluation));
     document["pictures"] = PicturesJson(contents.example_rows, evaluation.examples_size());
   }
   return document;

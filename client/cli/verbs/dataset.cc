@@ -8,6 +8,7 @@
 #include "client/cli/verbs/named_content.h"
 #include "client/cli/verbs/verbs.h"
 #include "client/cli/zarr_folder.h"
+#include "core/base/percent.h"
 
 namespace chainfleet {
 namespace {

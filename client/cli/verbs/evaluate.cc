@@ -83,31 +83,13 @@ std::string FlatnessTable(const v1::Evaluation& evaluation) {
   return table.Render();
 }
 
-std::string ConformalTable(const v1::Evaluation& evaluation) {
-  const bool numbers = OfNumbers(evaluation);
-  Table table({">CONFORMAL LEVEL %", ">COVERAGE %", numbers ? ">MEAN WIDTH" : ">MEAN CLASSES"});
-  for (const v1::ConformalScore& row : evaluation.conformal()) {
-    table.AddRow({absl::StrCat(100 * row.level()), Fixed(100 * row.coverage(), 2),
-                  numbers ? Significant(row.mean_size(), 4) : Fixed(row.mean_size(), 2)});
-  }
-  return table.Render();
-}
-
-std::string WeightsTable(const v1::Evaluation& evaluation) {
-  Table table({"CHAIN", ">STACKING WEIGHT", ">PSEUDO-BMA WEIGHT"});
-  for (const v1::ChainWeight& row : evaluation.weights()) {
-    table.AddRow({absl::StrCat(row.chain().index()), Fixed(row.stacking(), 4), Fixed(row.pseudo_bma(), 4)});
-  }
-  return table.Render();
-}
-
 std::string EvaluationTable(const v1::Evaluation& evaluation) {
   std::string text = Heading(evaluation, evaluation.point()) + ScoresOf(evaluation).Render();
   if (evaluation.curve_size() > 0) absl::StrAppend(&text, "\n", CurveTable(evaluation));
   if (evaluation.corrupted_size() > 0) absl::StrAppend(&text, "\n", CorruptedTable(evaluation));
   if (evaluation.flatness_size() > 0) absl::StrAppend(&text, "\n", FlatnessTable(evaluation));
-  if (evaluation.conformal_size() > 0) absl::StrAppend(&text, "\n", ConformalTable(evaluation));
-  if (evaluation.weights_size() > 0) absl::StrAppend(&text, "\n", WeightsTable(evaluation));
+  if (evaluation.conformal_size() > 0) absl::StrAppend(&text, "\n", ConformalOf(evaluation).Render());
+  if (evaluation.weights_size() > 0) absl::StrAppend(&text, "\n", WeightsOf(evaluation).Render());
   return text;
 }
 

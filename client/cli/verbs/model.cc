@@ -5,6 +5,7 @@
 
 #include "client/cli/verbs/named_content.h"
 #include "client/cli/verbs/verbs.h"
+#include "core/base/percent.h"
 
 namespace chainfleet {
 namespace {

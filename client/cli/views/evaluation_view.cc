@@ -41,4 +41,22 @@ Table ScoresOf(const v1::Evaluation& evaluation) {
   return table;
 }
 
+Table ConformalOf(const v1::Evaluation& evaluation) {
+  const bool numbers = OfNumbers(evaluation);
+  Table table({">CONFORMAL LEVEL %", ">THRESHOLD", ">COVERAGE %", numbers ? ">MEAN WIDTH" : ">MEAN CLASSES"});
+  for (const v1::ConformalScore& row : evaluation.conformal()) {
+    table.AddRow({absl::StrCat(100 * row.level()), Significant(row.threshold(), 4), Fixed(100 * row.coverage(), 2),
+                  numbers ? Significant(row.mean_size(), 4) : Fixed(row.mean_size(), 2)});
+  }
+  return table;
+}
+
+Table WeightsOf(const v1::Evaluation& evaluation) {
+  Table table({"CHAIN", ">STACKING WEIGHT", ">PSEUDO-BMA WEIGHT"});
+  for (const v1::ChainWeight& row : evaluation.weights()) {
+    table.AddRow({absl::StrCat(row.chain().index()), Fixed(row.stacking(), 4), Fixed(row.pseudo_bma(), 4)});
+  }
+  return table;
+}
+
 }  // namespace chainfleet

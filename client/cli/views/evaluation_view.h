@@ -1,4 +1,4 @@
-// Renders an evaluation's scores for people. Pure functions.
+// Renders an evaluation's results for people. Pure functions.
 #pragma once
 
 #include <string>
@@ -20,5 +20,11 @@ void AddScores(const std::string& first, const v1::Scores& scores, Table* table)
 
 // One row for each of the evaluation's scores.
 Table ScoresOf(const v1::Evaluation& evaluation);
+
+// One row for each level of its conformal sets or intervals; without a calibration data set there are none.
+Table ConformalOf(const v1::Evaluation& evaluation);
+
+// One row for each chain; without a stacking data set there are none.
+Table WeightsOf(const v1::Evaluation& evaluation);
 
 }  // namespace chainfleet

@@ -128,9 +128,10 @@ def log_job(
     """Logs a job to the active run, or to a new one of the job's name, until it has ended; returns MLflow's ModelInfo.
 
     At once: the settings as parameters ("sampler.emcmc.eta"), the whole job as job.json, its id as tag chainfleet.job.
-    While chains run, at most once in `interval` seconds: draws; rhat (largest) and ess (smallest) of the quantities
-    that decide; of each chain energy/chain_0 (U in nats), step_size/chain_0 and, of Metropolis chains,
-    acceptance_rate/chain_0. MLflow's step is the number of steps of all chains together.
+    While chains run, at most once in `interval` seconds: draws; rhat (largest), nested_rhat (largest; only if chains
+    share their starts) and ess (smallest) of the quantities that decide; of each chain energy/chain_0 (U in nats),
+    step_size/chain_0 and, of Metropolis chains, acceptance_rate/chain_0. MLflow's step is the number of steps of all
+    chains together.
     At the end: the model `name`, as save_model has it with the same `draws`, `address` and `export`.
     Raises JobFailed with the reasons of its chains, DeadlineExceeded after `timeout` seconds, and as save_model does.
     The job goes on after Ctrl-C and DeadlineExceeded.
@@ -222,9 +223,10 @@ def _metrics(state: jobs_pb2.Job) -> dict[str, float]:
     """Finite numbers by name."""
     decisive = [found for found in state.diagnostics if not found.descriptive]
     found = {"draws": float(state.num_draws)}
-    rhats = [one.rhat for one in decisive if one.HasField("rhat")]
-    if rhats:
-        found["rhat"] = max(rhats)
+    for name in ("rhat", "nested_rhat"):
+        values = [getattr(one, name) for one in decisive if one.HasField(name)]
+        if values:
+            found[name] = max(values)
     if decisive:
         found["ess"] = min(min(one.ess_bulk, one.ess_tail) for one in decisive)
     for chain in state.chains:

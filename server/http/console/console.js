@@ -239,6 +239,8 @@ function diagnosticsOf(diagnostics) {
   return [make("h2", {}, "Convergence"),
     make("p", {class: "note"}, "R-hat below 1.01 says that the chains agree. A network is judged by its predictions: ",
       "quantities that do not decide describe its parameters."),
+    ...(nested ? [make("p", {class: "note"}, "Nested R-hat near 1: the chains have forgotten their starts. With M chains of each start ",
+      "and n independent draws of each chain, it falls to about sqrt(1 + 1 / (M n)).")] : []),
     table(diagnostics, [
       ["Quantity", one => one.quantity], ["R-hat", one => three(one.rhat), true],
       ...(nested ? [["Nested R-hat", one => three(one.nested_rhat), true]] : []),
@@ -388,8 +390,26 @@ async function evaluation(query, id) {
       datasets: [{data: scores.map(one => one.rmse), backgroundColor: palette[0]}]},
       options: {indexAxis: "y", plugins: {legend: {display: false}}, scales: {x: {min: 0}}}}));
   }
-  parts.push(make("div", {class: "charts"}, charts));
+  parts.push(make("div", {class: "charts"}, charts), ...heldOut(result, numbers));
   return parts;
+}
+
+// The results that rest on held-out rows: conformal sets or intervals, and weights of chains.
+function heldOut(result, numbers) {
+  const conformal = result.conformal || [], weights = result.weights || [];
+  const note = (...text) => make("p", {class: "note"}, ...text), rows = (count, name) => number(count) + " rows of " + name;
+  return [...(conformal.length ? [make("h2", {}, numbers ? "Conformal intervals" : "Conformal sets"),
+    note("Thresholds from " + rows(result.num_calibration_rows, result.calibration_dataset) + "; coverage and size on the ",
+      number(result.num_rows) + " rows scored. ", numbers ? "An interval is the mean ± threshold standard deviations."
+        : "A set has the classes with probability at least 1 - threshold."), table(conformal, [
+      ["Level %", one => number(100 * one.level), true], ["Threshold", one => number(one.threshold), true],
+      ["Coverage %", one => (100 * one.coverage).toFixed(2), true],
+      [numbers ? "Mean width" : "Mean classes", one => number(one.mean_size), true],
+    ])] : []), ...(weights.length ? [make("h2", {}, "Weights of chains"),
+    note("Fitted to " + rows(result.num_stacking_rows, result.stacking_dataset) + "."), table(weights, [
+      ["Chain", one => number((one.chain || {}).index), true], ["Stacking", one => Number(one.stacking).toFixed(4), true],
+      ["Pseudo-BMA", one => Number(one.pseudo_bma).toFixed(4), true],
+    ])] : [])];
 }
 
 async function workers() {

@@ -48,9 +48,13 @@ class TraceTableTest : public ::testing::Test {
   ManualExecutor executor_{&clock_};
   std::vector<PointDiagnosis> heard_;  // the newest diagnoses
   TraceTable::Relation relation_;
+  int asked_ = 0;  // times that the table asked for it
   TraceTable table_{&executor_,
                     [this](const std::string&, const std::vector<PointDiagnosis>& points) { heard_ = points; },
-                    [this](const std::string&) { return relation_; }};
+                    [this](const std::string&) {
+                      ++asked_;
+                      return relation_;
+                    }};
 };
 
 TEST_F(TraceTableTest, DiagnosesAQuantity) {
@@ -79,6 +83,20 @@ TEST_F(TraceTableTest, ComparesSuperchainsOfChainsThatShareAStart) {
   for (const int32_t chain : {0, 3, 1, 4}) Add(chain, 90, 91, 0, 0, ChainState::kDiverged);
   EXPECT_EQ(Only().nested_rhat, std::nullopt) << "one superchain is left";
   EXPECT_LT(Only().rhat, 1.1);
+}
+
+TEST_F(TraceTableTest, AsksHowChainsRelateOnceAndAgainWhenChainsWereAdded) {
+  relation_.chains = 3;  // without superchains
+  for (int64_t step = 0; step < 100; step += 50) {
+    for (int32_t chain = 0; chain < 3; ++chain) Add(chain, step, step + 50);
+  }
+  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(Only().nested_rhat, std::nullopt);
+  relation_ = {.superchains = 2, .chains = 4};
+  Add(3, 0, 100);
+  Add(3, 100, 150, 0, 0, ChainState::kSucceeded);
+  EXPECT_EQ(asked_, 2);
+  EXPECT_NE(Only().nested_rhat, std::nullopt);
 }
 
 TEST_F(TraceTableTest, DetectsChainsThatDisagree) {

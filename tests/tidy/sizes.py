@@ -14,7 +14,7 @@ LONG_CLASSES = {
     ("core/store/state_store/apply_change.cc", "Applier"): 309,
     ("server/control/restored_store.cc", "StockTaking"): 170,
     ("server/predict/evaluation/evaluation.cc", "EvaluateCall"): 224,
-    ("server/predict/evaluation/evaluation_operations.cc", "EvaluationOperations::State"): 179,
+    ("server/predict/evaluation/evaluation_operations.cc", "EvaluationOperations::State"): 169,
     ("server/predict/serving/batcher.cc", "Batcher::State"): 244,
     ("server/predict/serving/predict_router.cc", "PredictCall"): 212,
     ("server/predict/serving/shard_queue.cc", "ShardQueue::State"): 304,

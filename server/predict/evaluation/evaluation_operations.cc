@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,6 +18,56 @@ namespace {
 
 using View = EvaluationOperations::View;
 
+// Operations that run or wait.
+constexpr size_t kPlaces = limits::kRunningEvaluations + limits::kWaitingEvaluations;
+
+struct Watcher {
+  std::function<bool(const EvaluationProgress&)> progress;
+  std::function<void(absl::StatusOr<EvaluationRow>)> ended;
+};
+
+struct Operation {
+  EvaluationRow row;
+  Backoff backoff;
+  bool running = false;                                       // or waiting for its next retry
+  bool ending = false;                                        // its end is being stored
+  std::optional<absl::Duration> waits_for_memory_since = {};  // monotonic
+  absl::Duration deadline;
+  EvaluationProgress progress = {};
+  std::function<void()> cancel = [] {};
+  std::vector<Watcher> watchers = {};
+
+  // Sends the progress to the watchers, and forgets those whose callers have gone.
+  void Tell() {
+    std::erase_if(watchers, [this](const Watcher& watcher) { return !watcher.progress(progress); });
+  }
+};
+
+using Operations = std::map<int64_t, Operation>;  // running and waiting operations, by sequence
+
+// Returns the oldest waiting operation of the tenant with the fewest running ones, or null if none may run. Behind one
+// that waits for memory, later ones of its tenant wait at once, and those of others when it has waited kMemoryPatience:
+// smaller ones would take the memory forever.
+Operation* NextToRun(Operations* operations, absl::Duration now) {
+  int64_t running = 0;
+  std::map<std::string, int64_t> of_tenant;
+  for (const auto& [sequence, operation] : *operations) {
+    running += operation.running;
+    const bool waits = operation.waits_for_memory_since.has_value();
+    if (waits && now - *operation.waits_for_memory_since > limits::kMemoryPatience) return nullptr;
+    of_tenant[operation.row.tenant] += waits ? limits::kRunningEvaluations : operation.running;
+  }
+  if (running >= limits::kRunningEvaluations) return nullptr;
+  Operation* next = nullptr;
+  int64_t fewest = limits::kRunningEvaluations;
+  for (auto& [sequence, operation] : *operations) {
+    if (operation.running || of_tenant[operation.row.tenant] >= fewest) continue;
+    fewest = of_tenant[operation.row.tenant];
+    next = &operation;
+  }
+  return next;
+}
+
 bool MayPass(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status) || absl::IsDeadlineExceeded(status) ||
          absl::IsCancelled(status) || absl::IsAborted(status);
@@ -24,6 +77,20 @@ absl::Status QueueFull() {
   return BoundReached("waiting_evaluations",
                       absl::StrCat(limits::kRunningEvaluations, " evaluations run and ", limits::kWaitingEvaluations,
                                    " wait already: start this one again when one of them has ended, or cancel one"),
+                      "QUEUE_FULL");
+}
+
+absl::Status TenantFull(const std::string& tenant, size_t own) {
+  const std::string message =
+      absl::StrCat("tenant ", tenant, " has ", own, " evaluations that run or wait, and may have ", kPlaces / 2,
+                   ", and no more than it leaves free: start this one again when one of them has ended, or cancel one");
+  return WithRetryAfter(BoundReached("tenant_evaluations", message, "TENANT_LIMIT"), absl::Seconds(1));
+}
+
+absl::Status WatchersFull(const std::string& id) {
+  return BoundReached("evaluation_watchers",
+                      absl::StrCat(limits::kEvaluationWatchers, " callers watch evaluation ", id,
+                                   " already: watch it when one of them has gone, or ask for its progress instead"),
                       "QUEUE_FULL");
 }
 
@@ -49,22 +116,6 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
         longest(longest),
         strand(executor) {}
 
-  struct Watcher {
-    std::function<bool(const EvaluationProgress&)> progress;  // null: wants no more progress
-    std::function<void(absl::StatusOr<EvaluationRow>)> ended;
-  };
-  struct Operation {
-    EvaluationRow row;
-    Backoff backoff;
-    bool running = false;  // or waiting for its next retry
-    bool ending = false;   // its end is being stored
-    bool waits_for_memory = false;
-    absl::Duration deadline;
-    EvaluationProgress progress = {};
-    std::function<void()> cancel = [] {};
-    std::vector<Watcher> watchers = {};
-  };
-
   const Clock* const clock;
   Executor* const executor;
   Evaluator* const evaluator;
@@ -73,8 +124,8 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
   const RngKey id_key;
   const absl::Duration longest;
   Strand strand;
-  std::map<int64_t, Operation> operations;  // running and waiting operations, by sequence
-  int64_t creating = 0;                     // operations that are being stored
+  Operations operations;
+  std::multiset<std::string> creating;  // tenants of the operations that are being stored
   uint64_t ids_made = 0;
 
   Operation* Find(const std::string& id) {
@@ -82,10 +133,18 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
     return found == operations.end() ? nullptr : &found->second;
   }
 
+  absl::Status CheckPlaces(const Asked& asked) const {
+    const auto is_own = [&](const auto& entry) { return entry.second.row.tenant == asked.tenant; };
+    const size_t own = creating.count(asked.tenant) + std::ranges::count_if(operations, is_own);
+    const size_t taken = operations.size() + creating.size();
+    if (taken >= kPlaces) return QueueFull();
+    return asked.shared && own >= std::min(kPlaces / 2, kPlaces - taken) ? TenantFull(asked.tenant, own)
+                                                                         : absl::OkStatus();
+  }
+
   // Stores only requests that were checked: `asked` was checked on `version`.
   void Create(const Asked& asked, int64_t version, std::function<void(absl::StatusOr<View>)> done) {
-    const auto under_way = static_cast<int64_t>(operations.size()) + creating;
-    if (under_way >= limits::kRunningEvaluations + limits::kWaitingEvaluations) return done(QueueFull());
+    if (const absl::Status room = CheckPlaces(asked); !room.ok()) return done(room);
     EvaluationRow row;
     row.id = MakeEvaluationId(Fold(id_key, ++ids_made));
     row.job = asked.job;
@@ -93,18 +152,18 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
     row.request_id = asked.request_id;
     row.request = asked.request(version);
     row.version = version;
-    ++creating;
-    log->Create(
-        row, [self = shared_from_this(), request = asked.trace_id, done](absl::StatusOr<EvaluationLog::Stored> stored) {
-          self->strand.Schedule([self, request, done, stored = std::move(stored)] {
-            --self->creating;
-            if (!stored.ok()) return done(stored.status());
-            Log(LogLevel::kInfo, "evaluation begun",
-                {{"request", request}, {"evaluation", stored->row.id}, {"job", stored->row.job}});
-            if (!stored->replayed) self->Admit(stored->row);
-            done(self->ViewOf(stored->row));
-          });
-        });
+    const auto place = creating.insert(row.tenant);
+    log->Create(row, [self = shared_from_this(), place, request = asked.trace_id,
+                      done](absl::StatusOr<EvaluationLog::Stored> stored) {
+      self->strand.Schedule([self, place, request, done, stored = std::move(stored)] {
+        self->creating.erase(place);
+        if (!stored.ok()) return done(stored.status());
+        Log(LogLevel::kInfo, "evaluation begun",
+            {{"request", request}, {"evaluation", stored->row.id}, {"job", stored->row.job}});
+        if (!stored->replayed) self->Admit({stored->row});
+        done(self->ViewOf(stored->row));
+      });
+    });
   }
 
   // A running operation that is not in `operations` was just stored, and the strand has not admitted it yet.
@@ -119,23 +178,20 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
     return {row, operation ? std::optional(operation->progress) : std::nullopt};
   }
 
-  void Admit(const EvaluationRow& row) {
-    operations.emplace(row.sequence, Operation{.row = row,
-                                               .backoff = Backoff(Fold(id_key, static_cast<uint64_t>(row.sequence))),
-                                               .deadline = absl::InfiniteDuration()});
+  void Admit(const std::vector<EvaluationRow>& rows) {
+    for (const EvaluationRow& row : rows) {
+      operations.emplace(row.sequence, Operation{.row = row,
+                                                 .backoff = Backoff(Fold(id_key, static_cast<uint64_t>(row.sequence))),
+                                                 .deadline = absl::InfiniteDuration()});
+    }
     Advance();
   }
 
   void Advance() {
-    int64_t running = std::ranges::count_if(operations, [](const auto& entry) { return entry.second.running; });
-    for (auto& [sequence, operation] : operations) {
-      if (running >= limits::kRunningEvaluations) return;
-      if (operation.waits_for_memory) return;  // otherwise smaller, later ones would take the memory forever
-      if (operation.running) continue;
-      ++running;
-      operation.running = true;
-      operation.deadline = clock->Monotonic() + longest;
-      strand.Schedule([self = shared_from_this(), id = operation.row.id] { self->Run(id); });
+    while (Operation* operation = NextToRun(&operations, clock->Monotonic())) {
+      operation->running = true;
+      operation->deadline = clock->Monotonic() + longest;
+      strand.Schedule([self = shared_from_this(), id = operation->row.id] { self->Run(id); });
     }
   }
 
@@ -164,10 +220,8 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
     Operation* operation = Find(id);
     if (operation == nullptr) return;
     operation->progress = progress;
-    for (Watcher& watcher : operation->watchers) {
-      if (watcher.progress && !watcher.progress(progress)) watcher.progress = nullptr;
-    }
-    if (std::exchange(operation->waits_for_memory, false)) Advance();
+    operation->Tell();
+    if (std::exchange(operation->waits_for_memory_since, std::nullopt)) Advance();
   }
 
   void OnRun(const std::string& id, absl::StatusOr<Evaluation> result) {
@@ -178,10 +232,13 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
     if (!MayPass(result.status()) || clock->Monotonic() + wait >= operation->deadline) {
       return End({id, EvaluationState::kFailed, "", result.status()});
     }
-    operation->waits_for_memory = absl::IsResourceExhausted(result.status());
+    const auto waited = std::exchange(operation->waits_for_memory_since, std::nullopt);
+    if (absl::IsResourceExhausted(result.status()))
+      operation->waits_for_memory_since = waited.value_or(clock->Monotonic());
     strand.ScheduleAfter(wait, [weak = weak_from_this(), id] {
       if (const auto self = weak.lock()) self->Run(id);
     });
+    if (waited) Advance();
   }
 
   // Retries until the log has stored the end, for example while the disk is full.
@@ -224,11 +281,8 @@ EvaluationOperations::EvaluationOperations(const Clock* clock, Executor* executo
 
 absl::Status EvaluationOperations::Recover() {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<EvaluationRow> rows,
-                              state_->log->List({.state = EvaluationState::kRunning,
-                                                 .limit = limits::kRunningEvaluations + limits::kWaitingEvaluations}));
-  state_->strand.Schedule([state = state_, rows] {
-    for (auto row = rows.rbegin(); row != rows.rend(); ++row) state->Admit(*row);
-  });
+                              state_->log->List({.state = EvaluationState::kRunning, .limit = kPlaces}));
+  state_->strand.Schedule([state = state_, rows] { state->Admit(rows); });
   return absl::OkStatus();
 }
 
@@ -268,8 +322,10 @@ void EvaluationOperations::Cancel(const std::string& id, std::function<void(absl
 void EvaluationOperations::Watch(const std::string& id, std::function<bool(const EvaluationProgress&)> progress,
                                  std::function<void(absl::StatusOr<EvaluationRow>)> ended) {
   state_->strand.Schedule([state = state_, id, progress = std::move(progress), ended = std::move(ended)] {
-    State::Operation* operation = state->Find(id);
+    Operation* operation = state->Find(id);
     if (operation == nullptr) return state->executor->Schedule([state, id, ended] { ended(state->FindEnded(id)); });
+    if (operation->watchers.size() >= limits::kEvaluationWatchers) operation->Tell();
+    if (operation->watchers.size() >= limits::kEvaluationWatchers) return ended(WatchersFull(id));
     if (progress(operation->progress)) operation->watchers.push_back({progress, ended});
   });
 }

@@ -20,6 +20,11 @@
 
 namespace chainfleet {
 
+namespace limits {
+inline constexpr size_t kEvaluationWatchers = 64;  // callers that watch one evaluation
+inline constexpr absl::Duration kMemoryPatience = absl::Minutes(1);
+}  // namespace limits
+
 // Encodes the parts that the log keeps as opaque text.
 struct EvaluationCodec {
   std::function<absl::StatusOr<EvaluateQuery>(const std::string& request)> query;
@@ -31,10 +36,12 @@ std::string MakeEvaluationId(RngKey key);
 
 // Thread-safe. The constructor's arguments outlive this object. All callbacks run on the executor, which may block.
 //
-// At most limits::kRunningEvaluations run, oldest first, and limits::kWaitingEvaluations wait. A run that fails for
-// lack of workers, memory or an answer is retried with backoff until `longest` after its first start in this process.
-// The operation FAILS only then, or after an error that a retry would repeat. Every run of an operation reads the same
-// version, so it has the same result (up to rounding, where some workers compute on GPUs).
+// At most limits::kRunningEvaluations run and limits::kWaitingEvaluations wait. The oldest of the tenant with the
+// fewest running ones is next. One that waits for memory holds back later ones of its tenant, and after
+// limits::kMemoryPatience those of others, too. A run that fails for lack of workers, memory or an answer is retried
+// with backoff until `longest` after its first start in this process. The operation FAILS only then, or after an error
+// that a retry would repeat. Every run of an operation reads the same version, so it has the same result (up to
+// rounding, where some workers compute on GPUs).
 class EvaluationOperations {
  public:
   EvaluationOperations(const Clock* clock, Executor* executor, Evaluator* evaluator, EvaluationLog* log,
@@ -45,6 +52,7 @@ class EvaluationOperations {
 
   struct Asked {
     std::string job, tenant;    // the job's id
+    bool shared = false;        // tenants share the server: this one gets half of the places at most
     std::string request_id;     // empty: none
     std::string trace_id = {};  // trace id of the call, for the log line that says which operation it started
     EvaluateQuery query;
@@ -55,7 +63,7 @@ class EvaluationOperations {
     std::optional<EvaluationProgress> progress;  // while it runs
   };
   // Starts an operation, or returns the existing one with the tenant's request_id. Errors: those of Evaluator::Check
-  // and of the log; RESOURCE_EXHAUSTED / QUEUE_FULL. Nothing is stored on an error.
+  // and of the log; RESOURCE_EXHAUSTED / QUEUE_FULL or TENANT_LIMIT. Nothing is stored on an error.
   void Start(Asked asked, absl::Duration timeout, std::function<void(absl::StatusOr<View>)> done);
 
   // NOT_FOUND.
@@ -64,9 +72,10 @@ class EvaluationOperations {
   // Ends the operation as CANCELLED. An operation that has ended stays as it is. NOT_FOUND.
   void Cancel(const std::string& id, std::function<void(absl::StatusOr<View>)> done);
 
-  // `progress` runs on each progress until it returns false. `ended` runs once, with the stored row, at once if the
-  // operation has ended already. NOT_FOUND, also if the operation is deleted with its job meanwhile. UNAVAILABLE: the
-  // operation is stored but has not started yet.
+  // `progress` runs on each progress, and again when callers that have gone must make room. If it returns false, its
+  // caller has gone, and neither callback runs again. `ended` runs once, with the stored row, at once if the operation
+  // has ended already. NOT_FOUND, also if the operation is deleted with its job meanwhile. UNAVAILABLE: the operation
+  // is stored but has not started yet. RESOURCE_EXHAUSTED / QUEUE_FULL: limits::kEvaluationWatchers watch it already.
   void Watch(const std::string& id, std::function<bool(const EvaluationProgress&)> progress,
              std::function<void(absl::StatusOr<EvaluationRow>)> ended);
 

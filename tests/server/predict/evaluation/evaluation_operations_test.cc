@@ -21,7 +21,9 @@
 namespace chainfleet {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -122,13 +124,25 @@ struct World {
         std::make_unique<EvaluationOperations>(&clock, &executor, &evaluator, &log, std::move(codec), RngKey{++lives});
   }
 
-  absl::StatusOr<View> Start(const std::string& request_id = "", const std::string& dataset = "data") {
-    EvaluationOperations::Asked asked{.job = kJob,
-                                      .tenant = "blue",
-                                      .request_id = request_id,
-                                      .query = {.draws = {.job = kJob}, .kinds = {}, .dataset = dataset},
-                                      .request = [dataset](int64_t) { return dataset; }};
+  static EvaluationOperations::Asked Asked(const std::string& tenant, const std::string& request_id,
+                                           const std::string& dataset) {
+    return {.job = kJob,
+            .tenant = tenant,
+            .request_id = request_id,
+            .query = {.draws = {.job = kJob}, .kinds = {}, .dataset = dataset},
+            .request = [dataset](int64_t) { return dataset; }};
+  }
+  absl::StatusOr<View> Start(EvaluationOperations::Asked asked) {
     return Answered([&](auto done) { operations->Start(std::move(asked), absl::Seconds(5), done); });
+  }
+  absl::StatusOr<View> Start(const std::string& request_id = "", const std::string& dataset = "data") {
+    return Start(Asked("blue", request_id, dataset));
+  }
+  // For one of the tenants who share the server.
+  absl::StatusOr<View> StartFor(const std::string& tenant, const std::string& dataset = "data") {
+    EvaluationOperations::Asked asked = Asked(tenant, "", dataset);
+    asked.shared = true;
+    return Start(std::move(asked));
   }
   absl::StatusOr<View> Get(const std::string& id) {
     return Answered([&](auto done) { operations->Get(id, done); });
@@ -142,6 +156,12 @@ struct World {
     call([&](absl::StatusOr<View> view) { answer = std::move(view); });
     executor.RunUntilIdle();
     return answer ? *answer : absl::InternalError("never answered");
+  }
+  // The data sets of the shards that workers got, in order.
+  std::vector<std::string> Sent() const {
+    std::vector<std::string> names;
+    for (const auto& shard : port.sent) names.push_back(shard.request.rows->dataset.name);
+    return names;
   }
   EvaluationRow Stored(const std::string& id) { return store->FindEvaluation(id).value(); }
 
@@ -226,6 +246,20 @@ TEST(EvaluationOperations, GoOnAfterARestartWithTheSameResult) {
   EXPECT_EQ(world.Stored(id).result, expected);
 }
 
+TEST(EvaluationOperations, GoOnInTheOrderThatTheTenantsHad) {
+  World world;
+  world.PutDataset("other", {0, 1});
+  world.port.workers = {{"a", Mood::kHangs}};
+  for (int i = 0; i < 2 * limits::kRunningEvaluations; ++i) ASSERT_TRUE(world.StartFor("blue").ok());
+  ASSERT_TRUE(world.StartFor("red", "other").ok());
+  world.Restart();
+  world.port.sent.clear();
+  world.port.workers = {{"a", Mood::kHangs}};
+  ASSERT_TRUE(world.operations->Recover().ok());
+  world.executor.RunUntilIdle();
+  EXPECT_THAT(world.Sent(), Contains("other")) << "red runs none, so its first is the second to run";
+}
+
 TEST(EvaluationOperations, WaitForWorkersButNotForEver) {
   World world;
   world.port.workers = {{"a", Mood::kHangs}};
@@ -285,19 +319,129 @@ TEST(EvaluationOperations, OneThatWaitsForMemoryIsNotOvertaken) {
   ASSERT_TRUE(world.Start("large", "large").ok());
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(world.Start(absl::StrCat("later", i)).ok());
   world.executor.RunFor(absl::Seconds(20));
-  const auto sent = [&world] {
-    std::vector<std::string> names;
-    for (const auto& shard : world.port.sent) names.push_back(shard.request.rows->dataset.name);
-    return names;
-  };
-  EXPECT_THAT(sent(), ::testing::ElementsAre("data"));
+  EXPECT_THAT(world.Sent(), ElementsAre("data"));
   world.port.AnswerOldest();
   world.executor.RunFor(limits::kRetryMax);
-  EXPECT_THAT(sent(), ::testing::ElementsAre("data", "large"));
+  EXPECT_THAT(world.Sent(), ElementsAre("data", "large"));
   world.port.workers = {{"a", Mood::kAnswers}};
   world.port.AnswerOpen();
   world.executor.RunFor(absl::Seconds(10));
-  EXPECT_THAT(sent(), ::testing::ElementsAre("data", "large", "data", "data", "data"));
+  EXPECT_THAT(world.Sent(), ElementsAre("data", "large", "data", "data", "data"));
+}
+
+TEST(EvaluationOperations, OneThatWaitsForMemoryHoldsBackOnlyItsTenant) {
+  World world(EvaluationBytes({.labelled = 20}, 2, Classes{2}));
+  world.PutDataset("large", std::vector<int32_t>(20));
+  world.PutDataset("other", {0, 1});
+  world.port.workers = {{"a", Mood::kHangs}};
+  ASSERT_TRUE(world.StartFor("blue").ok());
+  ASSERT_TRUE(world.StartFor("blue", "large").ok());
+  ASSERT_TRUE(world.StartFor("blue").ok());
+  ASSERT_TRUE(world.StartFor("red", "other").ok());
+  EXPECT_THAT(world.Sent(), ElementsAre("data", "other"));
+}
+
+TEST(EvaluationOperations, OneThatWaitsForMemoryIsNotOvertakenForEver) {
+  World world(EvaluationBytes({.labelled = 20}, 2, Classes{2}));
+  world.PutDataset("large", std::vector<int32_t>(20));
+  world.port.workers = {{"a", Mood::kHangs}};
+  ASSERT_TRUE(world.StartFor("red").ok());
+  ASSERT_TRUE(world.StartFor("blue", "large").ok());
+  world.executor.RunFor(limits::kMemoryPatience + limits::kRetryMax);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(world.StartFor("red").ok());
+  EXPECT_THAT(world.Sent(), ElementsAre("data")) << "red has had its turn";
+  world.port.AnswerOldest();
+  world.executor.RunFor(limits::kRetryMax);
+  EXPECT_THAT(world.Sent(), ElementsAre("data", "large"));
+}
+
+TEST(EvaluationOperations, TheTenantWithTheFewestRunningIsNext) {
+  World world;
+  world.PutDataset("other", {0, 1});
+  world.port.workers = {{"a", Mood::kHangs}};
+  for (int i = 0; i < limits::kRunningEvaluations + 2; ++i) ASSERT_TRUE(world.StartFor("blue").ok());
+  ASSERT_TRUE(world.StartFor("red", "other").ok());
+  world.port.workers = {{"a", Mood::kAnswers}};
+  world.port.AnswerOpen();
+  world.executor.RunFor(absl::Seconds(10));
+  std::vector<std::string> expected(limits::kRunningEvaluations, "data");
+  expected.insert(expected.end(), {"other", "data", "data"});
+  EXPECT_THAT(world.Sent(), ElementsAreArray(expected)) << "the one of red waited for the first place only";
+}
+
+TEST(EvaluationOperations, OneTenantTakesHalfOfThePlaces) {
+  World world;
+  world.port.workers = {{"a", Mood::kHangs}};
+  constexpr int kHalf = (limits::kRunningEvaluations + limits::kWaitingEvaluations) / 2;
+  std::vector<absl::StatusOr<View>> answers;
+  for (int i = 0; i < kHalf + 1; ++i) {  // all at once, so that most are being stored when others are checked
+    auto asked = World::Asked("blue", "", "data");
+    asked.shared = true;
+    world.operations->Start(std::move(asked), absl::Seconds(5), [&](auto view) { answers.push_back(std::move(view)); });
+  }
+  world.executor.RunUntilIdle();
+  ASSERT_THAT(answers, SizeIs(kHalf + 1));
+  std::erase_if(answers, [](const auto& view) { return view.ok(); });
+  ASSERT_THAT(answers, SizeIs(1));
+  const absl::Status refused = answers[0].status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ReasonOf(refused), "TENANT_LIMIT");
+  EXPECT_EQ(BoundOf(refused), "tenant_evaluations");
+  EXPECT_EQ(RetryAfterOf(refused), absl::Seconds(1));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("tenant blue has 36 evaluations"));
+  for (int i = 0; i < kHalf / 2; ++i) ASSERT_TRUE(world.StartFor("red").ok()) << "half of what is left";
+  EXPECT_EQ(BoundOf(world.StartFor("red").status()), "tenant_evaluations");
+  EXPECT_TRUE(world.StartFor("green").ok());
+}
+
+// A caller that watches until `stays` is false.
+struct Caller {
+  std::shared_ptr<bool> stays = std::make_shared<bool>(true);
+  std::shared_ptr<std::vector<absl::Status>> told = std::make_shared<std::vector<absl::Status>>();
+
+  void Watch(World* world, const std::string& id) const {
+    world->operations->Watch(
+        id, [stays = stays](const EvaluationProgress&) { return *stays; },
+        [told = told](const absl::StatusOr<EvaluationRow>& row) { told->push_back(row.status()); });
+    world->executor.RunUntilIdle();
+  }
+};
+
+TEST(EvaluationOperations, AFewCallersWatchOneAndThoseThatHaveGoneMakeRoom) {
+  World world;
+  world.port.workers = {{"a", Mood::kHangs}};
+  const std::string id = world.Start()->row.id;
+  std::vector<Caller> callers(limits::kEvaluationWatchers);
+  for (const Caller& caller : callers) caller.Watch(&world, id);
+  const Caller refused, next;
+  refused.Watch(&world, id);
+  ASSERT_THAT(*refused.told, SizeIs(1));
+  EXPECT_EQ(ReasonOf(refused.told->front()), "QUEUE_FULL");
+  EXPECT_EQ(BoundOf(refused.told->front()), "evaluation_watchers");
+  EXPECT_THAT(std::string(refused.told->front().message()), HasSubstr(id));
+  *callers[7].stays = false;
+  next.Watch(&world, id);
+  EXPECT_EQ(callers[7].told.use_count(), 1) << "nothing of it is kept";
+  world.port.AnswerOpen();
+  world.executor.RunUntilIdle();
+  EXPECT_THAT(*next.told, ElementsAre(absl::OkStatus()));
+  EXPECT_THAT(*callers[8].told, ElementsAre(absl::OkStatus()));
+  EXPECT_THAT(*callers[7].told, IsEmpty());
+}
+
+TEST(EvaluationOperations, ACallerThatHasGoneIsForgottenWithTheNextProgress) {
+  World world;
+  world.PutDataset("long", std::vector<int32_t>(5 * limits::kMaxShardRows));
+  world.port.workers = {{"a", Mood::kHangs}};
+  const std::string id = world.Start("", "long")->row.id;
+  const Caller caller;
+  caller.Watch(&world, id);
+  *caller.stays = false;
+  world.port.AnswerOpen();
+  world.executor.RunUntilIdle();
+  ASSERT_EQ(world.Stored(id).state, EvaluationState::kRunning);
+  EXPECT_GT(world.Get(id)->progress->rows_done, 0);
+  EXPECT_EQ(caller.told.use_count(), 1);
 }
 
 TEST(EvaluationOperations, ACancelledOneLeavesItsWorkersAndStaysCancelled) {

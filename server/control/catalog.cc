@@ -9,6 +9,7 @@
 #include "core/domain/no_such.h"
 #include "core/domain/wire_bytes.h"
 #include "server/control/page_token.h"
+#include "server/control/tenant_limits.h"
 
 namespace chainfleet {
 namespace {
@@ -230,18 +231,24 @@ void Catalog::Begin(std::vector<std::string> objects, bool repairs, const Reply<
 
 void Catalog::EndUpload(const std::string& upload) { writer_->Persist(change::EndUpload{upload}); }
 
-void Catalog::Put(const Dataset& dataset, const std::string& upload, const Reply<Dataset>& done) {
-  writer_->Write<Dataset>(change::PutDataset{dataset, upload}, done, [shelves = shelves_](const ApplyResult& result) {
+void Catalog::Put(const Dataset& dataset, const std::string& upload, const Reply<Dataset>& done,
+                  const std::shared_ptr<TenantReservation>& room) {
+  const auto take = [shelves = shelves_, room](const ApplyResult& result) {
     shelves->datasets.Put(*result.dataset);
+    if (room != nullptr) room->Release();
     return *result.dataset;
-  });
+  };
+  writer_->Write<Dataset>(change::PutDataset{dataset, upload}, done, take);
 }
 
-void Catalog::Put(const StoredModel& model, const std::string& upload, const Reply<StoredModel>& done) {
-  writer_->Write<StoredModel>(change::PutModel{model, upload}, done, [shelves = shelves_](const ApplyResult& result) {
+void Catalog::Put(const StoredModel& model, const std::string& upload, const Reply<StoredModel>& done,
+                  const std::shared_ptr<TenantReservation>& room) {
+  const auto take = [shelves = shelves_, room](const ApplyResult& result) {
     shelves->models.Put(*result.model);
+    if (room != nullptr) room->Release();
     return *result.model;
-  });
+  };
+  writer_->Write<StoredModel>(change::PutModel{model, upload}, done, take);
 }
 
 void Catalog::DeleteDataset(const Reader& reader, const std::string& name, const Reply<bool>& done) {

@@ -23,6 +23,8 @@
 
 namespace chainfleet {
 
+class TenantReservation;
+
 // For whom names are looked up.
 struct Reader {
   std::string tenant = kDefaultTenant;
@@ -82,9 +84,12 @@ class Catalog {
   void BeginRepair(std::vector<std::string> objects, const Reply<std::string>& done);
   void EndUpload(const std::string& upload);
 
-  // Storing the same content under the same name again is OK. ALREADY_EXISTS for other content.
-  void Put(const Dataset& dataset, const std::string& upload, const Reply<Dataset>& done);
-  void Put(const StoredModel& model, const std::string& upload, const Reply<StoredModel>& done);
+  // Storing the same content under the same name again is OK. ALREADY_EXISTS for other content. `room` is the upload's
+  // reservation, or null; it ends as soon as StoredBytes counts the content. After an error its holder ends it.
+  void Put(const Dataset& dataset, const std::string& upload, const Reply<Dataset>& done,
+           const std::shared_ptr<TenantReservation>& room = nullptr);
+  void Put(const StoredModel& model, const std::string& upload, const Reply<StoredModel>& done,
+           const std::shared_ptr<TenantReservation>& room = nullptr);
   // Errors as Shelf::GetOwn.
   void DeleteDataset(const Reader& reader, const std::string& name, const Reply<bool>& done);
   void DeleteModel(const Reader& reader, const std::string& name, const Reply<bool>& done);

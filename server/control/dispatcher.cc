@@ -39,6 +39,7 @@ Dispatcher::Core::Core(const DispatcherParts& parts, StoredState state, const Di
       options(o),
       observer(options.observer != nullptr ? options.observer : &no_observer),
       events(log),
+      quotas(options.tenant_limits),
       now(clock->Monotonic()) {
   for (const RetiredName& name : state.retired_names) jobs.Retire(name);
   for (StoredJob& job : state.jobs) {

@@ -124,8 +124,10 @@ class Dispatcher {
   absl::StatusOr<NamedDraws> ResolveDraws(const std::string& tenant, const std::string& name);
   // Lists jobs whose retention deletes draws, by age; Versions fills in `held`.
   std::vector<RetainedJob> RetainedJobs();
+  // Reserves the tenant's room for an upload of `content`, such as "model NAME".
   // RESOURCE_EXHAUSTED / TENANT_LIMIT: the tenant has no room for `bytes` more.
-  absl::Status CheckTenantRoom(const std::string& tenant, int64_t bytes);
+  absl::StatusOr<std::shared_ptr<TenantReservation>> ReserveRoom(const std::string& tenant, const std::string& content,
+                                                                 int64_t bytes);
 
   // Workers. The server holds the call of a worker that is idle or has free slots for up to half a sync interval while
   // there is no news. A next_sync_in of 0 asks for the next call at once.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/log.h"
 #include "core/domain/no_such.h"
 #include "server/control/dispatcher_impl.h"
@@ -50,13 +51,14 @@ void Dispatcher::Core::StopPoint(JobEntry* job, int32_t point, const std::string
 
 void Dispatcher::ScaleJob(const std::string& id, int32_t chains, Reply<JobView> done) {
   Entered core(impl_.get());
-  if (const JobEntry* job = core->jobs.Find(id)) {
-    const int64_t more = std::max<int64_t>(0, chains - static_cast<int64_t>(job->chains.size()));
-    const absl::Status room = CheckTenantLimits(core->options.tenant_limits, core->HoldingsOf(job->row.tenant),
-                                                {job->row.tenant, "", 0, more});
-    if (!room.ok()) return core->Say<JobView>(done, room);
-  }
-  core->Change(change::ScaleJob{id, chains}, [id, done](Core& self, const ApplyResult& result) {
+  const JobEntry* scaled = core->jobs.Find(id);
+  if (scaled == nullptr) return core->Say<JobView>(done, NoSuch("job", id));
+  const int64_t more = std::max<int64_t>(0, chains - static_cast<int64_t>(scaled->chains.size()));
+  const auto room = core->quotas.Reserve(core->jobs, *core->catalog,
+                                         {scaled->row.tenant, "", 0, more, 0, absl::StrCat(id, " ", chains)});
+  if (!room.ok()) return core->Say<JobView>(done, room.status());
+  core->Change(change::ScaleJob{id, chains}, [id, done, room = *room](Core& self, const ApplyResult& result) {
+    room->Release();
     if (!result.status.ok()) return self.Say<JobView>(done, result.status);
     const JobEntry* job = self.jobs.Find(id);
     if (job == nullptr) return self.Say<JobView>(done, NoSuch("job", id));

@@ -81,7 +81,6 @@ struct Dispatcher::Core : SchedulingTables {
   void ReportProgress(const JobEntry& job);  // to the versions
   JobView ViewOf(const JobEntry& job) const { return chainfleet::ViewOf(job, versions->NamesOf(job.row.id)); }
   JobBrief BriefOf(const JobEntry& job) const;
-  TenantHoldings HoldingsOf(const std::string& tenant) const { return {jobs, catalog->StoredBytes(tenant)}; }
 
   // Extent of the draws (dispatcher_extent.cc). `traces`: the diagnoses that are known now.
   void StopWhatHasEnough(JobEntry* job, const std::vector<PointDiagnosis>& traces);
@@ -146,6 +145,7 @@ struct Dispatcher::Core : SchedulingTables {
   ControlObserver no_observer;
   ControlObserver* const observer;
   EventLog* const events;
+  TenantQuotas quotas;
 
   absl::Duration now;
   std::map<std::string, HeldCall> held;  // by worker

@@ -72,12 +72,13 @@ void Dispatcher::CreateJob(const std::string& tenant, const JobSpec& spec, const
     view.plan = std::make_shared<const JobPlan>(std::move(plan));
     return core->Say<JobView>(done, std::move(view));
   }
-  const absl::Status room = CheckTenantLimits(core->options.tenant_limits, core->HoldingsOf(tenant),
-                                              {tenant, request_id, 1, NumChains(spec)});
-  if (!room.ok()) return core->Say<JobView>(done, room);
   plan.job = MakeJobId(spec.name, Fold(core->options.id_key, ++core->ids_made).value);
+  const auto room = core->quotas.Reserve(
+      core->jobs, *core->catalog, {tenant, request_id, 1, NumChains(spec), 0, request_id.empty() ? plan.job : ""});
+  if (!room.ok()) return core->Say<JobView>(done, room.status());
   const auto shared = std::make_shared<const JobPlan>(std::move(plan));
-  core->Change(change::CreateJob{shared, request_id, tenant}, [shared, done](Core& self, const ApplyResult& result) {
+  const auto then = [shared, done, room = *room](Core& self, const ApplyResult& result) {
+    room->Release();
     if (result.status.ok()) {
       const JobEntry* job = self.AddJob({*result.job, result.chains, std::nullopt});
       self.events->Open(job->row.id, /*restored=*/false);
@@ -90,7 +91,8 @@ void Dispatcher::CreateJob(const std::string& tenant, const JobSpec& spec, const
     const bool same = older != nullptr && IsTheSame(older->row, shared->spec);
     if (same) return self.Say<JobView>(done, self.ViewOf(*older));
     self.Say<JobView>(done, result.status);
-  });
+  };
+  core->Change(change::CreateJob{shared, request_id, tenant}, then);
 }
 
 void Dispatcher::SetIntent(const std::string& id, JobIntent intent, Reply<JobView> done) {
@@ -137,9 +139,10 @@ std::vector<RetainedJob> Dispatcher::RetainedJobs() {
   return retained;
 }
 
-absl::Status Dispatcher::CheckTenantRoom(const std::string& tenant, int64_t bytes) {
+absl::StatusOr<std::shared_ptr<TenantReservation>> Dispatcher::ReserveRoom(const std::string& tenant,
+                                                                           const std::string& content, int64_t bytes) {
   Entered core(impl_.get());
-  return CheckTenantLimits(core->options.tenant_limits, core->HoldingsOf(tenant), {.tenant = tenant, .bytes = bytes});
+  return core->quotas.Reserve(core->jobs, *core->catalog, {.tenant = tenant, .bytes = bytes, .object = content});
 }
 
 absl::StatusOr<JobView> Dispatcher::GetJob(const std::string& id) {

@@ -1,6 +1,8 @@
 #include "server/control/tenant_limits.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -12,6 +14,23 @@ namespace {
 constexpr char kDelete[] = "delete what nobody needs";
 constexpr absl::Duration kChainsRetry = absl::Seconds(30);  // a guess: nobody knows when a job ends
 
+struct Holdings {
+  int64_t jobs = 0, chains = 0, bytes = 0;
+};
+
+// Returns the tenant's committed jobs, or nullopt if the job of the request is one of them.
+std::optional<Holdings> CommittedJobs(const JobTable& jobs, const TenantRequest& request) {
+  Holdings has;
+  for (const auto& [sequence, job] : jobs.by_age()) {
+    if (job->row.tenant != request.tenant || job->row.intent == JobIntent::kDelete) continue;
+    if (!request.request_id.empty() && job->row.request_id == request.request_id) return std::nullopt;
+    ++has.jobs;
+    if (!job->row.finished_at) has.chains += static_cast<int64_t>(job->chains.size());
+    has.bytes = SaturatingAdd(has.bytes, SaturatingMultiply(job->num_draws, job->draw_bytes));
+  }
+  return has;
+}
+
 absl::Status CheckLimit(const std::string& tenant, const char* what, int64_t has, int64_t more, int64_t limit,
                         const char* way_out, const std::string& bound) {
   if (more == 0 || has <= limit - more) return absl::OkStatus();
@@ -22,26 +41,54 @@ absl::Status CheckLimit(const std::string& tenant, const char* what, int64_t has
       "TENANT_LIMIT");
 }
 
-}  // namespace
-
-absl::Status CheckTenantLimits(const TenantLimits& limits, const TenantHoldings& holdings,
-                               const TenantRequest& request) {
-  int64_t num_jobs = 0, chains = 0, bytes = holdings.content_bytes;
-  for (const auto& [sequence, job] : holdings.jobs.by_age()) {
-    if (job->row.tenant != request.tenant || job->row.intent == JobIntent::kDelete) continue;
-    if (!request.request_id.empty() && job->row.request_id == request.request_id) return absl::OkStatus();
-    ++num_jobs;
-    if (!job->row.finished_at) chains += static_cast<int64_t>(job->chains.size());
-    bytes = SaturatingAdd(bytes, SaturatingMultiply(job->num_draws, job->draw_bytes));
-  }
+absl::Status CheckLimits(const TenantLimits& limits, const Holdings& has, const TenantRequest& request) {
   const std::string& tenant = request.tenant;
-  CHAINFLEET_RETURN_IF_ERROR(CheckLimit(tenant, "jobs", num_jobs, request.jobs, limits.jobs, kDelete, "tenant_jobs"));
-  const absl::Status room = CheckLimit(tenant, "chains", chains, request.chains, limits.chains,
+  CHAINFLEET_RETURN_IF_ERROR(CheckLimit(tenant, "jobs", has.jobs, request.jobs, limits.jobs, kDelete, "tenant_jobs"));
+  const absl::Status room = CheckLimit(tenant, "chains", has.chains, request.chains, limits.chains,
                                        "wait until a job ends, or cancel one", "tenant_chains");
   if (!room.ok()) return WithRetryAfter(room, kChainsRetry);
   // Draws come later: a tenant at the limit gets no job that would make more.
-  return CheckLimit(tenant, "stored bytes", bytes, std::max<int64_t>(request.bytes, 1), limits.stored_bytes, kDelete,
-                    "tenant_stored_gib");
+  return CheckLimit(tenant, "stored bytes", has.bytes, std::max<int64_t>(request.bytes, 1), limits.stored_bytes,
+                    kDelete, "tenant_stored_gib");
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<TenantReservation>> TenantQuotas::Reserve(const JobTable& jobs, const Catalog& catalog,
+                                                                         const TenantRequest& request) {
+  const std::shared_ptr<TenantReservation> reservation(new TenantReservation(in_flight_));
+  std::optional<Holdings> has = CommittedJobs(jobs, request);
+  if (!has) return reservation;
+  MutexLock lock(&in_flight_->mutex);
+  auto& requests = in_flight_->requests;
+  auto at = requests.find(request);
+  if (at == requests.end()) {
+    for (auto i = requests.lower_bound({.tenant = request.tenant}); i != requests.end(); ++i) {
+      if (i->first.tenant != request.tenant) break;
+      has->jobs += i->first.jobs;
+      has->chains += i->first.chains;
+      has->bytes = SaturatingAdd(has->bytes, i->first.bytes);
+    }
+    // An upload becomes visible before its reservation ends, so it is never missed here.
+    has->bytes = SaturatingAdd(has->bytes, catalog.StoredBytes(request.tenant));
+    CHAINFLEET_RETURN_IF_ERROR(CheckLimits(limits_, *has, request));
+    at = requests.emplace(request, 0).first;
+  }
+  ++at->second;
+  reservation->at_ = at;
+  return reservation;
+}
+
+TenantReservation::TenantReservation(std::shared_ptr<TenantQuotas::InFlight> in_flight)
+    : in_flight_(std::move(in_flight)) {
+  MutexLock lock(&in_flight_->mutex);
+  at_ = in_flight_->requests.end();
+}
+
+void TenantReservation::Release() {
+  MutexLock lock(&in_flight_->mutex);
+  const auto at = std::exchange(at_, in_flight_->requests.end());
+  if (at != in_flight_->requests.end() && --at->second == 0) in_flight_->requests.erase(at);
 }
 
 }  // namespace chainfleet

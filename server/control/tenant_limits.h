@@ -3,9 +3,13 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
+#include <memory>
 #include <string>
 
+#include "core/base/mutex.h"
 #include "core/base/status.h"
+#include "server/control/catalog.h"
 #include "server/control/job_table.h"
 
 namespace chainfleet {
@@ -23,15 +27,46 @@ struct TenantRequest {
   std::string tenant;
   std::string request_id;  // request id of the job, or empty; a job that exists already counts once
   int64_t jobs = 0, chains = 0, bytes = 0;
+  // The object that the request adds, unless the request id says it. Only one of several equal requests in flight can
+  // add it, so they count once.
+  std::string object;
+  auto operator<=>(const TenantRequest&) const = default;
 };
 
-struct TenantHoldings {
-  const JobTable& jobs;       // for all tenants
-  int64_t content_bytes = 0;  // bytes of the tenant's data sets and models
+// Thread-safe.
+class TenantQuotas {
+ public:
+  explicit TenantQuotas(const TenantLimits& limits) : limits_(limits) {}
+
+  // Counts the request with the tenant's holdings until the reservation ends: calls in flight share the room that
+  // committed ones leave. RESOURCE_EXHAUSTED / TENANT_LIMIT, naming the limit, the tenant's holdings and what to do.
+  // Reads all jobs.
+  absl::StatusOr<std::shared_ptr<TenantReservation>> Reserve(const JobTable& jobs, const Catalog& catalog,
+                                                             const TenantRequest& request);
+
+ private:
+  friend class TenantReservation;
+  struct InFlight {
+    Mutex mutex;
+    std::map<TenantRequest, int> requests CHAINFLEET_GUARDED_BY(mutex);  // with the number of their reservations
+  };
+  const TenantLimits limits_;
+  const std::shared_ptr<InFlight> in_flight_ = std::make_shared<InFlight>();
 };
 
-// RESOURCE_EXHAUSTED / TENANT_LIMIT, naming the limit, the tenant's holdings and what to do. Reads all jobs.
-absl::Status CheckTenantLimits(const TenantLimits& limits, const TenantHoldings& holdings,
-                               const TenantRequest& request);
+// The room of one request. Its holder ends it when the change is committed and visible, or has failed, and before the
+// caller hears of that. The destructor ends it, too. May outlive the quotas. Thread-safe.
+class TenantReservation {
+ public:
+  ~TenantReservation() { Release(); }
+  TenantReservation(const TenantReservation&) = delete;
+  void Release();
+
+ private:
+  friend class TenantQuotas;
+  explicit TenantReservation(std::shared_ptr<TenantQuotas::InFlight> in_flight);
+  const std::shared_ptr<TenantQuotas::InFlight> in_flight_;
+  std::map<TenantRequest, int>::iterator at_;  // under the lock of `in_flight_`; the end: holds nothing
+};
 
 }  // namespace chainfleet

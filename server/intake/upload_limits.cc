@@ -24,17 +24,25 @@ absl::Status UploadShare::Add(int64_t bytes) {
       "UPLOADS_FULL");
 }
 
-absl::Status DatasetReads::Schedule(std::function<void()> read) {
-  if (++*unfinished_ > width_ + limits::kWaitingDatasetReads) {
-    --*unfinished_;
+absl::Status DatasetReads::Schedule(const std::string& tenant, std::function<void()> read) {
+  MutexLock lock(&unfinished_->mutex);
+  std::multiset<std::string>& tenants = unfinished_->tenants;
+  if (!tenant.empty() && tenants.count(tenant) >= limits::kWaitingDatasetReads / 2) {
+    const std::string message = absl::StrCat("tenant ", tenant, " has ", limits::kWaitingDatasetReads / 2,
+                                             " reads of data sets and models named by URI that wait or run, and may "
+                                             "have no more: try again when one of them has ended");
+    return WithRetryAfter(BoundReached("tenant_dataset_reads", message, "TENANT_LIMIT"), absl::Seconds(1));
+  }
+  if (tenants.size() >= width_ + limits::kWaitingDatasetReads) {
     return BoundReached(
         "dataset_reads",
         absl::StrCat(limits::kWaitingDatasetReads, " data sets named by URI wait to be read already: try again later"),
         "UPLOADS_FULL");
   }
-  turns_.Schedule([read = std::move(read), unfinished = unfinished_] {
+  turns_.Schedule([place = tenants.insert(tenant), read = std::move(read), unfinished = unfinished_] {
     read();
-    --*unfinished;
+    MutexLock lock(&unfinished->mutex);
+    unfinished->tenants.erase(place);
   });
   return absl::OkStatus();
 }

@@ -1,11 +1,11 @@
 // Bounds on all uploads of users together: memory, and concurrent reads of data sets by URI.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -45,6 +45,7 @@ class UploadShare {
         own_(of_tenant_),
         share_(all_) {}
 
+  const std::string& tenant() const { return tenant_; }
   // RESOURCE_EXHAUSTED / UPLOADS_FULL: other uploads hold too much; TENANT_LIMIT: those of this tenant do. The upload
   // must end then.
   absl::Status Add(int64_t bytes);
@@ -62,15 +63,24 @@ class DatasetReads {
   // Runs at most `width` reads at a time on `executor`.
   DatasetReads(Executor* executor, int width) : width_(width), turns_(executor, width) {}
 
-  // RESOURCE_EXHAUSTED / UPLOADS_FULL: limits::kWaitingDatasetReads already wait, and `read` is dropped.
-  absl::Status Schedule(std::function<void()> read);
+  // `tenant`: as UploadShare's. On an error `read` is dropped. RESOURCE_EXHAUSTED / UPLOADS_FULL:
+  // limits::kWaitingDatasetReads already wait; TENANT_LIMIT: half as many of this tenant wait or run.
+  absl::Status Schedule(const std::string& tenant, std::function<void()> read);
   // Number of reads that wait or run.
-  int unfinished() const { return *unfinished_; }
+  size_t unfinished() const {
+    MutexLock lock(&unfinished_->mutex);
+    return unfinished_->tenants.size();
+  }
 
  private:
-  const int width_;
+  struct Unfinished {
+    Mutex mutex;
+    std::multiset<std::string> tenants CHAINFLEET_GUARDED_BY(mutex);  // one entry for each read that waits or runs
+  };
+
+  const size_t width_;
   BoundedExecutor turns_;
-  const std::shared_ptr<std::atomic<int>> unfinished_ = std::make_shared<std::atomic<int>>(0);
+  const std::shared_ptr<Unfinished> unfinished_ = std::make_shared<Unfinished>();
 };
 
 }  // namespace chainfleet

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "server/intake/content_registration.h"
 #include "server/rpc/job_render.h"
 
@@ -46,27 +47,29 @@ void DatasetUploadCall::TakeEnd() {
     const bool repairs = known.ok() && known->digest == decoded->description.digest;
     if (repairs) decoded->description.shards = known->shards;
     decoded->description.tenant = tenant;
+    absl::StatusOr<std::shared_ptr<TenantReservation>> room = nullptr;
     if (!repairs) {
-      const absl::Status room = parts.dispatcher->CheckTenantRoom(tenant, StoredBytes(decoded->description));
-      if (!room.ok()) return finisher->Finish(room);
+      room = parts.dispatcher->ReserveRoom(tenant, absl::StrCat("dataset ", upload->name()),
+                                           StoredBytes(decoded->description));
     }
+    if (!room.ok()) return finisher->Finish(room.status());
+    const auto finish = [room = *room, finisher, response](const absl::StatusOr<Dataset>& registered) {
+      if (room != nullptr) room->Release();
+      finisher->Finish(registered.status(), [&] { *response = RenderDataset(*registered); });
+    };
     const auto cut = std::make_shared<const CutDataset>(*std::move(decoded));
     Register(parts.executor, parts.catalog,
              {.objects = cut->ObjectNames(),
               .repairs = repairs,
               .store = [cut, share = upload->share(), blobs = parts.blobs] { return StoreShards(*cut, blobs); },
-              .put =
-                  [cut, finisher, response, catalog = parts.catalog](const std::string& upload_name) {
-                    catalog->Put(
-                        cut->description, upload_name, [finisher, response](absl::StatusOr<Dataset> registered) {
-                          finisher->Finish(registered.status(), [&] { *response = RenderDataset(*registered); });
-                        });
-                  },
-              .fail = [finisher](const absl::Status& status) { finisher->Finish(status); }});
+              .put = [cut, finish, room = *room, catalog = parts.catalog](
+                         const std::string& upload_name) { catalog->Put(cut->description, upload_name, finish, room); },
+              .fail = finish});
   };
   const auto take_in = [decode, finisher = finisher()] { finisher->Run(decode); };
   if (!upload_->HasUris()) return parts_.executor->Schedule(take_in);
-  if (const absl::Status status = parts_.dataset_reads->Schedule(take_in); !status.ok()) finisher()->Finish(status);
+  const absl::Status status = parts_.dataset_reads->Schedule(upload_->share()->tenant(), take_in);
+  if (!status.ok()) finisher()->Finish(status);
 }
 
 }  // namespace chainfleet

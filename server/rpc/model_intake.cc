@@ -4,10 +4,10 @@
 #include <new>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
 #include "core/base/log.h"
+#include "core/base/percent.h"
 #include "core/formats/exported_program.h"
 #include "core/formats/torch_script.h"
 #include "core/store/draw_codec/object_names.h"
@@ -16,8 +16,6 @@
 
 namespace chainfleet {
 namespace {
-
-bool IsUri(const std::string& name) { return absl::StrContains(name, "://"); }
 
 TensorSignature SignatureOf(const ExportedSignature& batch) { return {batch.name, NameOf(batch.type), batch.shape}; }
 
@@ -99,19 +97,25 @@ void Store(ModelIntake intake) {
       .name = intake.name, .object = {object, size, sha256}, .tenant = tenant, .signature = *signature};
   const absl::StatusOr<StoredModel> known = parts.catalog->models().Get({tenant}, model.name);
   const bool repairs = known.ok() && known->object.sha256 == sha256;
+  absl::StatusOr<std::shared_ptr<TenantReservation>> room = nullptr;
   if (repairs) {
     model.object = known->object;
-  } else if (const absl::Status room = parts.dispatcher->CheckTenantRoom(tenant, size); !room.ok()) {
-    return intake.done(room);
+  } else {
+    room = parts.dispatcher->ReserveRoom(tenant, absl::StrCat("model ", model.name), size);
   }
+  if (!room.ok()) return intake.done(room.status());
+  const auto finish = [room = *room, done = intake.done](absl::StatusOr<StoredModel> stored) {
+    if (room != nullptr) room->Release();
+    done(std::move(stored));
+  };
   Register(parts.executor, parts.catalog,
            {.objects = {model.object.name},
             .repairs = repairs,
             .store = [blobs = parts.blobs, object = model.object.name,
                       file = intake.file] { return PutContentAddressed(blobs, object, file->Content()); },
-            .put = [model, done = intake.done,
-                    catalog = parts.catalog](const std::string& upload) { catalog->Put(model, upload, done); },
-            .fail = [done = intake.done](const absl::Status& status) { done(status); }});
+            .put = [model, finish, room = *room,
+                    catalog = parts.catalog](const std::string& upload) { catalog->Put(model, upload, finish, room); },
+            .fail = finish});
 }
 
 // Stores the file of init.weights[i], if a URI names it, and those after it.
@@ -162,7 +166,8 @@ void TakeIn(ModelIntake intake) {
     }
   };
   if (intake.uri.empty()) return intake.parts.executor->Schedule(run);
-  if (const absl::Status status = intake.parts.dataset_reads->Schedule(run); !status.ok()) intake.done(status);
+  const absl::Status status = intake.parts.dataset_reads->Schedule(intake.file->tenant(), run);
+  if (!status.ok()) intake.done(status);
 }
 
 bool HasUris(const InitSpec& init) { return std::ranges::any_of(init.weights, IsUri); }

@@ -26,6 +26,7 @@ class IncomingModel {
   // DISK_FULL, UNAVAILABLE; Add also returns the errors of UploadShare.
   absl::Status Open(const std::string& folder);
   absl::Status Add(std::string_view part);
+  const std::string& tenant() const { return share_.tenant(); }  // as UploadShare's
   int64_t size_bytes() const { return size_bytes_; }
   ByteSource Content() const { return spool_->Content(size_bytes_); }
   // Called once.

@@ -1,5 +1,6 @@
-// Tests tenants: the owner of each job, and the order of their grants.
+// Tests tenants: the owner of each job, the order of their grants, and the limits on calls in flight.
 #include "tests/server/control/dispatcher_fixture.h"
+#include "tests/support/recording_store.h"
 
 namespace chainfleet {
 namespace {
@@ -135,6 +136,96 @@ TEST_F(DispatcherTenants, LeasesThatEndAreChargedNoMore) {
   EXPECT_EQ(Held(worker), (std::map<std::string, int>{{b, 1}}));
   Finish(&worker, {b, 0});
   EXPECT_EQ(Held(worker), (std::map<std::string, int>{{more, 1}}));
+}
+
+class LimitedTenant : public DispatcherTest {
+ protected:
+  LimitedTenant() {
+    coordinator_.reset();
+    DispatcherOptions options;
+    options.id_key = RngKey{42};
+    options.tenant_limits = {.jobs = 2, .chains = 4, .stored_bytes = 100};
+    Begin(&disk_, options);
+  }
+  // These return at once: their changes are written when the executor runs.
+  Answer<JobView> StartCreate(const std::string& name, int chains, const std::string& request_id = "") {
+    Answer<JobView> answer;
+    dispatcher_->CreateJob(kDefaultTenant, SmallSpec(name, chains), request_id, false, answer.reply());
+    return answer;
+  }
+  Answer<JobView> StartScale(const std::string& job, int32_t chains) {
+    Answer<JobView> answer;
+    dispatcher_->ScaleJob(job, chains, answer.reply());
+    return answer;
+  }
+  absl::StatusOr<std::shared_ptr<TenantReservation>> Reserve(const std::string& content, int64_t bytes) {
+    return dispatcher_->ReserveRoom(kDefaultTenant, content, bytes);
+  }
+  static std::string BoundOn(const Answer<JobView>& answer) { return BoundOf(answer.get().status()); }
+
+  RecordingStore disk_{database_.Open()};
+};
+
+TEST_F(LimitedTenant, JobsInFlightTakeTheRoomOfLaterOnes) {
+  Create("first", 1);
+  const auto second = StartCreate("second", 1), third = StartCreate("third", 1);
+  executor_.RunUntilIdle();
+  EXPECT_TRUE(second.get().ok()) << second.get().status();
+  EXPECT_EQ(BoundOn(third), "tenant_jobs");
+}
+
+TEST_F(LimitedTenant, ChainsOfJobsInFlightTakeTheRoomOfLaterOnes) {
+  const auto first = StartCreate("first", 3), second = StartCreate("second", 2), third = StartCreate("third", 1);
+  executor_.RunUntilIdle();
+  EXPECT_TRUE(first.get().ok()) << first.get().status();
+  EXPECT_EQ(BoundOn(second), "tenant_chains");
+  EXPECT_TRUE(third.get().ok()) << third.get().status();
+}
+
+TEST_F(LimitedTenant, AJobThatIsNotStoredLeavesItsRoom) {
+  disk_.SetFull(true);
+  EXPECT_EQ(ReasonOf(TryCreate(SmallSpec("first", 4)).status()), "DISK_FULL");
+  disk_.SetFull(false);
+  EXPECT_TRUE(TryCreate(SmallSpec("first", 4)).ok());
+}
+
+TEST_F(LimitedTenant, ARequestThatIsRepeatedInFlightCountsOnce) {
+  const auto first = StartCreate("job", 4, "r1"), again = StartCreate("job", 4, "r1");
+  executor_.RunUntilIdle();
+  ASSERT_TRUE(again.get().ok()) << again.get().status();
+  EXPECT_EQ(again.get()->id, first.get()->id);
+}
+
+TEST_F(LimitedTenant, AddedChainsInFlightTakeTheRoomOfLaterOnes) {
+  const std::string one = Create("one", 1), two = Create("two", 1);
+  const auto first = StartScale(one, 3), again = StartScale(one, 3), second = StartScale(two, 2);
+  executor_.RunUntilIdle();
+  EXPECT_TRUE(first.get().ok()) << first.get().status();
+  EXPECT_TRUE(again.get().ok()) << again.get().status();
+  EXPECT_EQ(BoundOn(second), "tenant_chains");
+}
+
+TEST_F(LimitedTenant, ChainsThatAreNotAddedLeaveTheirRoom) {
+  const std::string one = Create("one", 1), two = Create("two", 1);
+  disk_.SetFull(true);
+  const auto failed = StartScale(one, 3);
+  executor_.RunUntilIdle();
+  EXPECT_EQ(ReasonOf(failed.get().status()), "DISK_FULL");
+  disk_.SetFull(false);
+  const auto scaled = StartScale(two, 3);
+  executor_.RunUntilIdle();
+  EXPECT_TRUE(scaled.get().ok()) << scaled.get().status();
+}
+
+TEST_F(LimitedTenant, AnUploadCountsOnceWhenItIsStored) {
+  const auto room = Reserve("model a", 60);
+  ASSERT_TRUE(room.ok()) << room.status();
+  EXPECT_EQ(BoundOf(Reserve("model b", 60).status()), "tenant_stored_gib");
+  const StoredModel model{.name = "a", .object = {"a", 60, DigestOf(1)}, .signature = NetworkSignature()};
+  const auto upload = Wait<std::string>([&](auto done) { catalog_->BeginUpload({model.object.name}, done); });
+  ASSERT_TRUE(Wait<StoredModel>([&](auto done) { catalog_->Put(model, *upload, done, *room); }).ok());
+  EXPECT_TRUE(Reserve("model c", 40).ok());
+  EXPECT_FALSE(Reserve("model c", 41).ok());
 }
 
 }  // namespace

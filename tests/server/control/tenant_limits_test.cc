@@ -36,9 +36,12 @@ class TenantLimitsTest : public testing::Test {
     stored.row.plan = std::move(plan);
     jobs_.Add(std::move(stored));
   }
+  absl::StatusOr<std::shared_ptr<TenantReservation>> Reserve(TenantQuotas* quotas, const TenantRequest& request) const {
+    return quotas->Reserve(jobs_, Catalog(nullptr, store_, contents_, RngKey{}), request);
+  }
   absl::Status Check(const TenantLimits& limits, const TenantRequest& request) const {
-    const Catalog catalog(nullptr, store_, contents_, RngKey{});
-    return CheckTenantLimits(limits, {jobs_, catalog.StoredBytes(request.tenant)}, request);
+    TenantQuotas quotas(limits);
+    return Reserve(&quotas, request).status();
   }
 
   JobTable jobs_;
@@ -81,6 +84,56 @@ TEST_F(TenantLimitsTest, ARequestThatIsRepeatedAsksForNothingMore) {
   Add("vision", 1, false, "r1");
   EXPECT_TRUE(Check({.jobs = 1}, {"vision", "r1", 1, 1}).ok());
   EXPECT_FALSE(Check({.jobs = 1}, {"vision", "r2", 1, 1}).ok());
+}
+
+TEST_F(TenantLimitsTest, CountsARequestUntilItsReservationEnds) {
+  Add("vision", 1);
+  TenantQuotas quotas({.jobs = 2, .chains = 4, .stored_bytes = 100});
+  auto first = Reserve(&quotas, {"vision", "r1", 1, 3});
+  ASSERT_TRUE(first.ok()) << first.status();
+  const absl::Status jobs = Reserve(&quotas, {"vision", "r2", 1, 1}).status();
+  EXPECT_THAT(std::string(jobs.message()), HasSubstr("vision has 2 of 2 jobs and asks for 1 more"));
+  EXPECT_EQ(BoundOf(Reserve(&quotas, {"vision", "", 0, 1}).status()), "tenant_chains");
+  EXPECT_TRUE(Reserve(&quotas, {"speech", "r2", 1, 4}).ok()) << "another tenant has its own room";
+  (*first)->Release();
+  (*first)->Release();
+  EXPECT_TRUE(Reserve(&quotas, {"vision", "r2", 1, 3}).ok()) << "its reservation ends here";
+  EXPECT_TRUE(Reserve(&quotas, {"vision", "r3", 1, 3}).ok());
+}
+
+TEST_F(TenantLimitsTest, CountsReservedBytesWithStoredOnes) {
+  Add("vision", 1);  // 80 bytes
+  TenantQuotas quotas({.stored_bytes = 100});
+  const TenantRequest upload{.tenant = "vision", .bytes = 20, .object = "model a"};
+  auto held = Reserve(&quotas, upload);
+  ASSERT_TRUE(held.ok()) << held.status();
+  EXPECT_EQ(BoundOf(Reserve(&quotas, {"vision", "r1", 1, 1}).status()), "tenant_stored_gib");
+  held = absl::CancelledError("destroys the reservation");
+  EXPECT_TRUE(Reserve(&quotas, {"vision", "r1", 1, 1}).ok());
+}
+
+TEST_F(TenantLimitsTest, CountsEqualRequestsOnceUntilTheLastEnds) {
+  TenantQuotas quotas({.jobs = 1, .stored_bytes = 100});
+  const auto first = Reserve(&quotas, {"vision", "r1", 1, 1}), again = Reserve(&quotas, {"vision", "r1", 1, 1});
+  ASSERT_TRUE(again.ok()) << again.status();
+  (*first)->Release();
+  EXPECT_FALSE(Reserve(&quotas, {"vision", "r2", 1, 1}).ok()) << "the second call may still create the job";
+  (*again)->Release();
+  EXPECT_TRUE(Reserve(&quotas, {"vision", "r2", 1, 1}).ok());
+}
+
+TEST_F(TenantLimitsTest, ARequestForAJobThatExistsHoldsNoRoom) {
+  Add("vision", 1, false, "r1");
+  TenantQuotas quotas({.jobs = 2});
+  const auto repeated = Reserve(&quotas, {"vision", "r1", 1, 1});
+  EXPECT_TRUE(Reserve(&quotas, {"vision", "r2", 1, 1}).ok());
+}
+
+TEST_F(TenantLimitsTest, AReservationMayOutliveTheQuotas) {
+  auto quotas = std::make_unique<TenantQuotas>(TenantLimits());
+  const auto held = Reserve(quotas.get(), {"vision", "r1", 1, 1});
+  quotas.reset();
+  (*held)->Release();
 }
 
 }  // namespace

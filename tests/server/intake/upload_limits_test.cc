@@ -9,6 +9,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/limits.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/manual_executor.h"
 
 namespace chainfleet {
 namespace {
@@ -51,6 +54,36 @@ TEST(UploadShare, WithoutATenantOnlyTheBoundOfAllCounts) {
   UploadShare share(&budget);
   EXPECT_TRUE(share.Add(100).ok());
   EXPECT_EQ(ReasonOf(share.Add(1)), "UPLOADS_FULL");
+}
+
+TEST(DatasetReads, OneTenantTakesHalfOfThePlacesThatWait) {
+  FakeClock clock;
+  ManualExecutor executor(&clock);
+  DatasetReads reads(&executor, 1);
+  int read = 0;
+  const auto schedule = [&](const std::string& tenant) { return reads.Schedule(tenant, [&read] { ++read; }); };
+  for (int i = 0; i < limits::kWaitingDatasetReads / 2; ++i) ASSERT_TRUE(schedule("vision").ok());
+  const absl::Status refused = schedule("vision");
+  EXPECT_EQ(ReasonOf(refused), "TENANT_LIMIT");
+  EXPECT_EQ(BoundOf(refused), "tenant_dataset_reads");
+  EXPECT_EQ(RetryAfterOf(refused), absl::Seconds(1));
+  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("tenant vision has 8 reads"));
+  EXPECT_TRUE(schedule("speech").ok());
+  executor.RunOne();
+  EXPECT_TRUE(schedule("vision").ok()) << "a read that ends gives its place back";
+  executor.RunUntilIdle();
+  EXPECT_EQ(read, limits::kWaitingDatasetReads / 2 + 2);
+  EXPECT_EQ(reads.unfinished(), 0u);
+}
+
+TEST(DatasetReads, WithoutATenantOnlyTheBoundOfAllCounts) {
+  FakeClock clock;
+  ManualExecutor executor(&clock);
+  DatasetReads reads(&executor, 1);
+  for (int i = 0; i < 1 + limits::kWaitingDatasetReads; ++i) ASSERT_TRUE(reads.Schedule("", [] {}).ok());
+  const absl::Status refused = reads.Schedule("vision", [] {});
+  EXPECT_EQ(ReasonOf(refused), "UPLOADS_FULL");
+  EXPECT_EQ(BoundOf(refused), "dataset_reads");
 }
 
 }  // namespace

@@ -42,12 +42,14 @@ File LabelsOf(uint32_t rows) {
 
 class DatasetTest : public RunningServer {
  protected:
-  explicit DatasetTest(const TenantLimits& limits = {}) : RunningServer({}, true, 4096, limits) {}
+  explicit DatasetTest(const TenantLimits& limits = {}, GivenTokens tokens = {})
+      : RunningServer(std::move(tokens), true, 4096, limits) {}
   ~DatasetTest() override { std::filesystem::remove_all(folder_); }
 
   absl::StatusOr<v1::Dataset> Send(const std::vector<v1::PutDatasetRequest>& messages) {
     grpc::ClientContext context;
     SetDeadline(&context);
+    SendToken(&context);
     v1::Dataset dataset;
     const auto writer = jobs_->PutDataset(&context, &dataset);
     for (const auto& message : messages) {
@@ -118,6 +120,26 @@ TEST_F(FullTenant, PutsNoMoreBytesButTheSameAgain) {
   EXPECT_TRUE(Put("more", {Images(6, 1), LabelsOf(6)}).ok()) << "there is room for a small one";
   for (int i = 0; Put("more-" + std::to_string(i), {Images(6, 2), LabelsOf(6)}).ok(); ++i) ASSERT_LT(i, 10);
   EXPECT_TRUE(Put("digits", {Images(6), LabelsOf(6)}).ok()) << "it is there already";
+}
+
+TEST_F(FullTenant, AnUploadInFlightTakesTheRoomOfALaterOne) {
+  absl::StatusOr<v1::Dataset> first;
+  std::thread sender;
+  {
+    HeldStore held(state_.get());
+    sender = std::thread([&] { first = Put("first", {Images(60), LabelsOf(60)}); });
+    held.AwaitCall();
+    EXPECT_EQ(BoundOf(Put("second", {Images(60), LabelsOf(60)}).status()), "tenant_stored_gib");
+  }
+  sender.join();
+  EXPECT_TRUE(first.ok()) << first.status();
+}
+
+TEST_F(FullTenant, AnUploadThatFailsLeavesItsRoom) {
+  state_->SetFull(true);
+  EXPECT_EQ(ReasonOf(Put("first", {Images(60), LabelsOf(60)}).status()), "DISK_FULL");
+  state_->SetFull(false);
+  EXPECT_TRUE(Put("second", {Images(60), LabelsOf(60)}).ok());
 }
 
 TEST_F(DatasetTest, IsDecodedMeasuredAndListed) {
@@ -325,7 +347,7 @@ TEST_F(DatasetTest, UploadsTogetherHoldNoMoreThanTheServerHasForThem) {
 class HeldReads {
  public:
   explicit HeldReads(DatasetReads* reads) {
-    EXPECT_TRUE(reads->Schedule([open = open_] { open->Get(); }).ok());
+    EXPECT_TRUE(reads->Schedule("", [open = open_] { open->Get(); }).ok());
   }
   ~HeldReads() { open_->Take()(true); }
 
@@ -337,16 +359,30 @@ TEST_F(DatasetTest, ByUriIsRefusedWhenTooManyWait) {
   const auto uris = Keep({Images(6), LabelsOf(6)});
   {
     const HeldReads held(&dataset_reads_);
-    for (int i = 0; i < limits::kWaitingDatasetReads; ++i) ASSERT_TRUE(dataset_reads_.Schedule([] {}).ok());
+    for (int i = 0; i < limits::kWaitingDatasetReads; ++i) ASSERT_TRUE(dataset_reads_.Schedule("", [] {}).ok());
     const absl::Status refused = Send(Named("digits", uris)).status();
     EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
     EXPECT_EQ(ReasonOf(refused), "UPLOADS_FULL");
     EXPECT_THAT(std::string(refused.message()), HasSubstr("try again later"));
   }
   Waited<bool> done;
-  while (!dataset_reads_.Schedule([take = done.Take()] { take(true); }).ok()) continue;
+  while (!dataset_reads_.Schedule("", [take = done.Take()] { take(true); }).ok()) continue;
   done.Get();
   EXPECT_TRUE(Send(Named("digits", uris)).ok());
+}
+
+class DatasetOfATenant : public DatasetTest {
+ protected:
+  DatasetOfATenant() : DatasetTest({}, GivenTokens{{"secret", "vision"}}) { token_ = "secret"; }
+};
+
+TEST_F(DatasetOfATenant, ByUriIsRefusedWhenTooManyOfTheTenantWait) {
+  const auto uris = Keep({Images(6), LabelsOf(6)});
+  const HeldReads held(&dataset_reads_);
+  for (int i = 0; i < limits::kWaitingDatasetReads / 2; ++i) {
+    ASSERT_TRUE(dataset_reads_.Schedule("vision", [] {}).ok());
+  }
+  EXPECT_EQ(ReasonOf(Send(Named("digits", uris)).status()), "TENANT_LIMIT");
 }
 
 TEST_F(DatasetTest, ByUriIsNotReadForAClientThatHasGone) {

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/store/draw_codec/safetensors.h"
@@ -18,8 +19,8 @@ using testing::HasSubstr;
 
 class ModelTest : public RunningServer {
  protected:
-  explicit ModelTest(bool allow_modules = true, GivenTokens tokens = {})
-      : RunningServer(std::move(tokens), allow_modules) {}
+  explicit ModelTest(bool allow_modules = true, GivenTokens tokens = {}, const TenantLimits& limits = {})
+      : RunningServer(std::move(tokens), allow_modules, 4096, limits) {}
   absl::StatusOr<v1::StoredModel> Put(const std::string& name, const std::string& bytes, int64_t announced = -1) {
     std::vector<v1::PutModelRequest> messages(2);
     messages[0].mutable_header()->set_name(name);
@@ -133,6 +134,37 @@ TEST_F(ModulesOff, AFileOfWeightsIsStoredWithItsTensors) {
   EXPECT_THAT(Names(), testing::ElementsAre("map"));
 }
 
+class TenantWithRoomForOne : public ModelTest {
+ protected:
+  TenantWithRoomForOne() : ModelTest(true, {}, {.stored_bytes = 1000}) {}
+  absl::StatusOr<v1::StoredModel> PutWeights(const std::string& name) {
+    const std::vector<float> values(150);
+    return Put(name,
+               WriteSafetensors(
+                   {{"bias", TensorType::kFloat32, {150}, reinterpret_cast<const char*>(values.data()), 600}}, {}));
+  }
+};
+
+TEST_F(TenantWithRoomForOne, AModelInFlightTakesTheRoomOfALaterOne) {
+  absl::StatusOr<v1::StoredModel> first;
+  std::thread sender;
+  {
+    HeldStore held(state_.get());
+    sender = std::thread([&] { first = PutWeights("first"); });
+    held.AwaitCall();
+    EXPECT_EQ(BoundOf(PutWeights("second").status()), "tenant_stored_gib");
+  }
+  sender.join();
+  EXPECT_TRUE(first.ok()) << first.status();
+}
+
+TEST_F(TenantWithRoomForOne, AModelThatIsNotStoredLeavesItsRoom) {
+  state_->SetFull(true);
+  EXPECT_EQ(ReasonOf(PutWeights("first").status()), "DISK_FULL");
+  state_->SetFull(false);
+  EXPECT_TRUE(PutWeights("second").ok());
+}
+
 class WriterWithoutModels : public ModelTest {
  protected:
   WriterWithoutModels() : ModelTest(true, GivenTokens{{"secret", "vision"}}) { token_ = "secret"; }
@@ -142,16 +174,27 @@ TEST_F(WriterWithoutModels, StoresNoTorchScript) {
   EXPECT_EQ(ReasonOf(Put("mine", TorchScriptArchive(1)).status()), "NOT_ALLOWED");
 }
 
+TEST_F(WriterWithoutModels, ReadsNothingByUriWhenTooManyOfTheTenantWait) {
+  dataset_roots_.AddFolder(testing::TempDir());
+  const auto open = std::make_shared<Waited<bool>>();
+  for (int i = 0; i < limits::kWaitingDatasetReads / 2; ++i) {
+    ASSERT_TRUE(dataset_reads_.Schedule("vision", [open] { open->Get(); }).ok());
+  }
+  EXPECT_EQ(ReasonOf(PutUri("mine", "file://" + testing::TempDir() + "net.pt2").status()), "TENANT_LIMIT");
+  open->Take()(true);
+}
+
 TEST_F(ModelTest, ByUriIsTheFileBelowTheRoot) {
   const std::string folder = testing::TempDir() + "models-" + std::to_string(::getpid());
   std::filesystem::create_directories(folder);
-  std::ofstream(folder + "/net.pt", std::ios::binary) << TorchScriptArchive(1);
+  const std::string archive = TorchScriptArchive(1);  // tells when it was made
+  std::ofstream(folder + "/net.pt", std::ios::binary) << archive;
   const std::string uri = "file://" + folder + "/net.pt";
   EXPECT_EQ(ReasonOf(PutUri("mine", uri).status()), "NO_DATASET_ROOT");
   dataset_roots_.AddFolder(folder);
   const auto model = PutUri("mine", uri);
   ASSERT_TRUE(model.ok()) << model.status();
-  EXPECT_EQ(model->object().sha256(), Put("mine", TorchScriptArchive(1))->object().sha256());
+  EXPECT_EQ(model->object().sha256(), Put("mine", archive)->object().sha256());
   EXPECT_EQ(PutUri("yours", "file:///etc/hostname").status().code(), absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(PutUri("yours", uri + ".gone").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(PutUri("yours", uri, 7).status().code(), absl::StatusCode::kInvalidArgument) << "no data may follow";

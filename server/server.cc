@@ -80,7 +80,9 @@ std::vector<std::string> UnfinishedJobs(const StoredState& stored) {
 TraceTable::Relation RelationOf(Dispatcher* dispatcher, const std::string& job) {
   const absl::StatusOr<JobBrief> brief = dispatcher->GetBrief(job);
   if (!brief.ok()) return {};
-  return {.superchains = NumSuperchains(*brief->plan), .is_sbc = brief->plan->spec.kind == JobKind::kSbc};
+  const JobPlan& plan = *brief->plan;
+  return {
+      .superchains = NumSuperchains(plan), .is_sbc = plan.spec.kind == JobKind::kSbc, .chains = NumChains(plan.spec)};
 }
 
 // HOST:PORT for other hosts; 0.0.0.0 and [::] are replaced by the name of this host.
@@ -534,11 +536,13 @@ absl::Status Server::ServeHttp(const ServerOptions& options) {
   const auto authorize = [this](const std::string& method, const std::string& authorization) {
     return auth_->Authorize(method, {{"authorization", authorization}}).status();
   };
+  const auto count = [this](const absl::Status& why) { metrics_.CountRefusedCall(why); };
   CHAINFLEET_ASSIGN_OR_RETURN(http_, OpenHttp({options.http_listen, options.tls}, !auth_->wants_tokens(),
                                               {.channel = grpc_->InProcessChannel(),
                                                .authorize = authorize,
                                                .clock = &clock_,
-                                               .executor = threads_.get()}));
+                                               .executor = threads_.get(),
+                                               .bytes = HttpBytes(limits::kHttpBytes, count)}));
   return absl::OkStatus();
 }
 

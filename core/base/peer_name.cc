@@ -1,9 +1,14 @@
 #include "core/base/peer_name.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 namespace chainfleet {
 
@@ -19,6 +24,23 @@ std::string PeerName(const sockaddr* address, const std::string& host) {
   if (address->sa_family == AF_INET) return absl::StrCat("ipv4:", host, ":", port);
   if (IN6_IS_ADDR_V4MAPPED(&six.sin6_addr)) return absl::StrCat("ipv4:", host.substr(host.rfind(':') + 1), ":", port);
   return absl::StrCat("ipv6:%5B", host, "%5D:", port);
+}
+
+std::string HostOf(const std::string& peer) {
+  const size_t port = peer.rfind(':');
+  const std::string host = peer.starts_with("ipv") && port > peer.find(':') ? peer.substr(0, port) : peer;
+  absl::string_view given = peer;
+  if (!absl::ConsumePrefix(&given, "ipv6:")) return host;
+  if (!absl::ConsumePrefix(&given, "%5B")) absl::ConsumePrefix(&given, "[");
+  const std::string number(given.substr(0, given.find_first_of("%]")));  // without a zone
+  in6_addr address{};
+  if (::inet_pton(AF_INET6, number.c_str(), &address) != 1) return host;
+  char text[INET6_ADDRSTRLEN] = "";
+  if (IN6_IS_ADDR_V4MAPPED(&address)) {
+    return absl::StrCat("ipv4:", ::inet_ntop(AF_INET, &address.s6_addr[12], text, sizeof text));
+  }
+  std::fill(&address.s6_addr[8], std::end(address.s6_addr), 0);
+  return absl::StrCat("ipv6:[", ::inet_ntop(AF_INET6, &address, text, sizeof text), "]/64");
 }
 
 }  // namespace chainfleet

@@ -14,4 +14,9 @@ std::string NumericHost(const sockaddr* address, socklen_t size);
 // NumericHost of `address`.
 std::string PeerName(const sockaddr* address, const std::string& host);
 
+// Returns the host of a peer, for bounds on one host: "ipv4:10.0.0.1" for "ipv4:10.0.0.1:4711". All IPv6 addresses of a
+// /64 network are one host ("ipv6:[2001:db8::]/64"), because a client chooses among 2^64 of them. An IPv4 address that
+// was mapped to IPv6 is that IPv4 address.
+std::string HostOf(const std::string& peer);
+
 }  // namespace chainfleet

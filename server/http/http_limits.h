@@ -30,10 +30,11 @@ inline constexpr size_t kStreamBlockBytes = 16 * kKiB;  // bytes of a streamed r
 
 // Memory of all requests and replies together, besides what their calls take. A JSON body counts several times while it
 // is read: its text, the numbers in it, and the message.
-inline constexpr int64_t kHttpBytes = 512 * kMiB;
+inline constexpr int64_t kHttpBytes = 512 * kMiB;  // a host holds no more of them than it leaves free
 inline constexpr int64_t kJsonFactor = 8;
 inline constexpr int64_t kReplyFactor = 5;
-static_assert(kHttpBodyBytes * (1 + kJsonFactor) <= kHttpBytes, "the largest JSON body fits while no other is held");
+static_assert(kHttpBodyBytes * (1 + kJsonFactor) <= kHttpBytes / 2,
+              "the largest JSON body fits while no other is held");
 static_assert(kHttpSkippedBytes > kHttpBodyBytes, "a client that sent too much reads the refusal");
 static_assert(kHttpSend >= kHttpReceive, "a reply may be as slow as its request");
 

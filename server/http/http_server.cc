@@ -155,8 +155,9 @@ MHD_Daemon* StartDaemon(const HostPort& address, TlsDaemon* tls, MHD_AccessHandl
 
 class HttpServer::Connections : public std::enable_shared_from_this<Connections> {
  public:
-  Connections(const TlsFiles& tls, std::unique_ptr<WebApplication> application, const Clock* clock, Executor* executor)
-      : tls_(tls), application_(std::move(application)), executor_(executor), exchanges_(clock) {}
+  Connections(const TlsFiles& tls, std::unique_ptr<WebApplication> application, const HttpBytes& bytes,
+              const Clock* clock, Executor* executor)
+      : tls_(tls), application_(std::move(application)), executor_(executor), bytes_(bytes), exchanges_(clock) {}
 
   absl::Status Listen(const std::string& address) {
     CHAINFLEET_ASSIGN_OR_RETURN(const HostPort parsed, ParseHostPort(address));
@@ -216,7 +217,7 @@ class HttpServer::Connections : public std::enable_shared_from_this<Connections>
   Exchange* Begin(MHD_Connection* connection, WebHead head) {
     auto* const exchange = new Exchange{.connection = connection};
     exchange->socket = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    exchange->request.held = std::make_shared<ByteShare>(budget_);
+    exchange->request.held = std::make_shared<HttpShare>(bytes_, HostOf(head.peer));
     exchange->known = RefuseBody(head, &exchange->is_early);
     if (!exchange->known) {
       WebApplication::Admission admission = application_->Admit(head);
@@ -256,7 +257,7 @@ class HttpServer::Connections : public std::enable_shared_from_this<Connections>
   TlsDaemon tls_;
   const std::unique_ptr<WebApplication> application_;
   Executor* const executor_;
-  const ByteBudget budget_{limits::kHttpBytes};
+  const HttpBytes bytes_;
   ExchangeTable exchanges_;
   MHD_Daemon* daemon_ = nullptr;
 };
@@ -269,8 +270,9 @@ int HttpServer::port() const { return connections_->port(); }
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const Endpoint& endpoint,
                                                               std::unique_ptr<WebApplication> application,
-                                                              const Clock* clock, Executor* executor) {
-  const auto connections = std::make_shared<Connections>(endpoint.tls, std::move(application), clock, executor);
+                                                              const HttpBytes& bytes, const Clock* clock,
+                                                              Executor* executor) {
+  const auto connections = std::make_shared<Connections>(endpoint.tls, std::move(application), bytes, clock, executor);
   CHAINFLEET_RETURN_IF_ERROR(connections->Listen(endpoint.address));
   connections->Watch();
   return std::unique_ptr<HttpServer>(new HttpServer(connections));

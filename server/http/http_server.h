@@ -33,11 +33,12 @@ class WebApplication {
 
 class HttpServer {
  public:
-  // INVALID_ARGUMENT; ALREADY_EXISTS / PORT_TAKEN; errors of reading the authorities of clients. `clock` and `executor`
-  // outlive the server.
+  // INVALID_ARGUMENT; ALREADY_EXISTS / PORT_TAKEN; errors of reading the authorities of clients. Requests and replies
+  // take `bytes`. `clock` and `executor` outlive the server.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const Endpoint& endpoint,
                                                            std::unique_ptr<WebApplication> application,
-                                                           const Clock* clock, Executor* executor);
+                                                           const HttpBytes& bytes, const Clock* clock,
+                                                           Executor* executor);
   // Takes no new connection, cancels what is not answered, and returns when all requests have ended.
   ~HttpServer();
 

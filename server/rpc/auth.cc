@@ -122,6 +122,22 @@ absl::Status NotAllowed(std::string_view method, unsigned needed) {
       "NOT_ALLOWED");
 }
 
+absl::Status TooManyCalls(const Principal& caller) {
+  const std::string message =
+      absl::StrCat("tenant ", caller.tenant,
+                   " has as many calls in flight as --tenant-calls allows: try again when some have ended");
+  return WithRetryAfter(BoundReached("tenant_calls", message, "TENANT_LIMIT"), absl::Seconds(1));
+}
+
+absl::Status TooManyChanges(const Principal& caller) {
+  const bool has_jwt = caller.id.starts_with(kJwtPrincipal);
+  const std::string message =
+      absl::StrCat("the caller ", caller.id,
+                   " has changed as much as the audit log records of one caller: send changes more slowly, ",
+                   has_jwt ? "one in 10 s; callers by JWT of a tenant together, one a second" : "one a second");
+  return WithRetryAfter(BoundReached("caller_changes", message, "TENANT_LIMIT"), absl::Seconds(has_jwt ? 10 : 1));
+}
+
 bool IsStrong(const std::string& token) {
   const bool hex = std::ranges::all_of(token, [](unsigned char c) { return absl::ascii_isxdigit(c); });
   return token.size() >= (hex ? kFewestHexDigits : kFewestCharacters);
@@ -285,11 +301,9 @@ absl::StatusOr<Principal> Authenticator::CallerOf(const grpc::CallbackServerCont
   const auto method = metadata.find(kMethodHeader);
   if (method == metadata.end()) return Authorize("", metadata);
   absl::StatusOr<Principal> caller = Authorize({method->second.data(), method->second.size()}, metadata);
-  if (!caller.ok() || metadata.count(kOverQuotaHeader) == 0) return caller;
-  const std::string message =
-      absl::StrCat("tenant ", caller->tenant,
-                   " has as many calls in flight as --tenant-calls allows: try again when some have ended");
-  return WithRetryAfter(BoundReached("tenant_calls", message, "TENANT_LIMIT"), absl::Seconds(1));
+  const auto mark = metadata.find(kOverQuotaHeader);
+  if (!caller.ok() || mark == metadata.end()) return caller;
+  return mark->second == kTooManyChanges ? TooManyChanges(*caller) : TooManyCalls(*caller);
 }
 
 absl::StatusOr<std::string> Authenticator::TenantOf(const grpc::CallbackServerContext& context) const {

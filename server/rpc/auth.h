@@ -16,6 +16,7 @@
 #include "core/base/clock.h"
 #include "core/base/status.h"
 #include "server/control/access_tokens.h"
+#include "server/rpc/call_limits.h"
 #include "server/rpc/request_id.h"
 #include "server/rpc/worker_admission.h"
 
@@ -34,9 +35,12 @@ enum Right : unsigned {
 };
 unsigned RightsOf(Role role);
 
+// The ids of callers by JWT begin so.
+inline constexpr char kJwtPrincipal[] = "oidc:";
+
 // The caller of a method.
 struct Principal {
-  std::string id;  // TokenId of the caller's token, "oidc:" and the subject of a JWT; empty on a server without tokens
+  std::string id;  // TokenId of the caller's token, kJwtPrincipal and a JWT's subject; empty on a server without tokens
   std::string tenant;
   unsigned rights = 0;
   std::shared_ptr<const WorkerCertificate> worker = {};  // set for a process that has joined
@@ -47,6 +51,7 @@ struct Principal {
 struct AccessOptions {
   bool allow_modules = false;                                  // TorchScript files may be stored and sampled
   int64_t tenant_calls = std::numeric_limits<int64_t>::max();  // calls of one tenant in flight at a time
+  int64_t changes_at_once = limits::kChangesAtOnce;            // changes of a caller; then one a second
 };
 
 // Principals by the SHA-256 of their tokens.
@@ -96,7 +101,7 @@ class Authenticator {
   absl::StatusOr<Principal> Authorize(std::string_view method, const CallMetadata& metadata) const;
 
   // As Authorize, for a call that is being served. REQUIRES: a CallRecord (call_record.h), which records the method in
-  // the metadata. RESOURCE_EXHAUSTED / TENANT_LIMIT: a call quota marked the call.
+  // the metadata. RESOURCE_EXHAUSTED / TENANT_LIMIT: a call quota (call_quota.h) marked the call.
   absl::StatusOr<Principal> CallerOf(const grpc::CallbackServerContext& context) const;
   absl::StatusOr<std::string> TenantOf(const grpc::CallbackServerContext& context) const;
   absl::Status Check(const grpc::CallbackServerContext& context) const { return CallerOf(context).status(); }

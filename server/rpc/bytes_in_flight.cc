@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/wire/grpc_status.h"
 #include "server/rpc/call_limits.h"
 #include "server/rpc/method_names.h"
@@ -94,6 +95,19 @@ std::shared_ptr<const void> BytesInFlight::Hold(const std::string& connection, i
     const auto left = held->of_connection.find(connection);
     if ((left->second -= bytes) == 0) held->of_connection.erase(left);
   });
+}
+
+absl::StatusOr<std::shared_ptr<const void>> BytesInFlight::HoldRequest(const std::string& connection, int64_t bytes) {
+  if (bytes > of_a_connection_) {
+    return absl::ResourceExhaustedError(absl::StrCat("the request takes more memory once it is parsed than the ",
+                                                     of_a_connection_ / limits::kMiB,
+                                                     " MiB that a connection may hold: send less in one request"));
+  }
+  if (std::shared_ptr<const void> room = Hold(connection, bytes)) return room;
+  return BoundReached("bytes_in_flight",
+                      "the requests and answers in flight leave no room for this request: retry with backoff, and read "
+                      "the answers that this connection asked for",
+                      "QUEUE_FULL");
 }
 
 int64_t BytesInFlight::held_bytes() const {

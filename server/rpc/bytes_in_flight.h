@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/base/mutex.h"
+#include "core/base/status.h"
 
 namespace chainfleet {
 
@@ -23,6 +24,9 @@ class BytesInFlight {
   // Returns null if there is no room, or if a connection that holds bytes would hold more than it leaves free, so that
   // a few connections cannot fill the whole. Small messages are not counted.
   std::shared_ptr<const void> Hold(const std::string& connection, int64_t bytes);
+
+  // Reserves room for a request: its bytes and those of the message that is parsed from them. RESOURCE_EXHAUSTED.
+  absl::StatusOr<std::shared_ptr<const void>> HoldRequest(const std::string& connection, int64_t bytes);
 
   int64_t held_bytes() const;
 

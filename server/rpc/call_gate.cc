@@ -1,6 +1,8 @@
 #include "server/rpc/call_gate.h"
 
 #include <google/protobuf/descriptor.h>
+#include <google/protobuf/io/zero_copy_stream_impl.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/message.h>
 #include <grpc/byte_buffer.h>
 #include <grpc/grpc.h>
@@ -13,15 +15,18 @@
 #include <atomic>
 #include <deque>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/wire/grpc_status.h"
+#include "core/wire/parsed_bytes.h"
 #include "server/rpc/bytes_in_flight.h"
 #include "server/rpc/call_limits.h"
 #include "server/rpc/cancelled_calls.h"
 #include "server/rpc/peer.h"
 #include "server/rpc/receiving_calls.h"
 #include "server/rpc/refused_peers.h"
+#include "server/rpc/streamed_request.h"
 
 namespace chainfleet {
 
@@ -58,6 +63,7 @@ struct CallGate::Parts : std::enable_shared_from_this<Parts> {
 
 namespace {
 
+using google::protobuf::Descriptor;
 using grpc::internal::MethodHandler;
 using HandlerParameter = MethodHandler::HandlerParameter;
 using Parts = CallGate::Parts;
@@ -77,8 +83,8 @@ void Refuse(const HandlerParameter& call, const absl::Status& status) {
 // A call that waits for its request. Created with new; it deletes itself when the request arrives or the call ends.
 class Receipt final : public grpc_completion_queue_functor {
  public:
-  Receipt(Parts* gate, MethodHandler* method, const HandlerParameter& call)
-      : gate_(gate), method_(method), call_(call), peer_(PeerOf(*call.server_context)) {
+  Receipt(Parts* gate, MethodHandler* method, const Descriptor* type, const HandlerParameter& call)
+      : gate_(gate), method_(method), type_(type), call_(call), peer_(PeerOf(*call.server_context)) {
     functor_run = [](grpc_completion_queue_functor* self, int /*ok*/) { static_cast<Receipt*>(self)->Arrive(); };
     inlineable = 0;
   }
@@ -101,13 +107,14 @@ class Receipt final : public grpc_completion_queue_functor {
  private:
   void Arrive() {
     const std::unique_ptr<Receipt> self(this);
-    const absl::Status dropped = gate_->receiving.End(id_);
+    const absl::Status admitted = payload_ == nullptr ? absl::OkStatus() : Admit();
+    const absl::Status dropped = gate_->receiving.End(id_);  // its bytes count until they count as being answered
     if (payload_ == nullptr) {
       // The client of a dropped call already has its status. The call must not count as one that its client cancelled.
       return Refuse(call_,
                     dropped.ok() ? absl::CancelledError("the call ended before its request was whole") : dropped);
     }
-    if (const absl::Status admitted = Admit(); !admitted.ok()) {
+    if (!admitted.ok()) {
       grpc_byte_buffer_destroy(payload_);
       return Refuse(call_, admitted);
     }
@@ -118,13 +125,24 @@ class Receipt final : public grpc_completion_queue_functor {
     if (payload_->type == GRPC_BB_RAW && payload_->data.raw.compression != GRPC_COMPRESS_NONE) {
       return absl::UnimplementedError("this server takes no compressed requests: send them without compression");
     }
-    // Twice the size: the bytes and the message that is parsed from them.
-    room_ = gate_->bytes.Hold(peer_, 2 * static_cast<int64_t>(grpc_byte_buffer_length(payload_)));
-    if (room_ != nullptr) return absl::OkStatus();
-    return BoundReached("bytes_in_flight",
-                        "the requests and answers in flight leave no room for this request: retry with "
-                        "backoff, and read the answers that this connection asked for",
-                        "QUEUE_FULL");
+    CHAINFLEET_ASSIGN_OR_RETURN(room_, gate_->bytes.HoldRequest(peer_, BytesToHold()));
+    return absl::OkStatus();
+  }
+
+  // The bytes of the request and of the message that is parsed from them.
+  int64_t BytesToHold() const {
+    const auto bytes = static_cast<int64_t>(grpc_byte_buffer_length(payload_));
+    if (bytes <= limits::kUnmeasuredBytes) return bytes;
+    std::deque<google::protobuf::io::ArrayInputStream> slices;
+    std::vector<google::protobuf::io::ZeroCopyInputStream*> parts;
+    const grpc_slice_buffer& buffer = payload_->data.raw.slice_buffer;
+    for (size_t i = 0; i < buffer.count; ++i) {
+      const grpc_slice& slice = buffer.slices[i];
+      const auto size = static_cast<int>(GRPC_SLICE_LENGTH(slice));
+      parts.push_back(&slices.emplace_back(GRPC_SLICE_START_PTR(slice), size));
+    }
+    google::protobuf::io::ConcatenatingInputStream wire(parts.data(), static_cast<int>(parts.size()));
+    return bytes + ParsedBytes(*type_, &wire, limits::kConnectionBytesInFlight);
   }
 
   // Continues as gRPC does with a request that it has read itself.
@@ -137,8 +155,7 @@ class Receipt final : public grpc_completion_queue_functor {
       // any two messages.
       using Holder = grpc::MessageHolder<google::protobuf::Message, google::protobuf::Message>;
       if (state != nullptr) static_cast<Holder*>(state)->Release();
-      return Refuse(call_, absl::InvalidArgumentError("the request is no message of this method: check its bytes "
-                                                      "against the proto, strings must be UTF-8"));
+      return Refuse(call_, NotOfThisMethod());
     }
     grpc::internal::InterceptorBatchMethodsImpl hooks;
     hooks.SetCall(call_.call);
@@ -152,6 +169,7 @@ class Receipt final : public grpc_completion_queue_functor {
 
   Parts* const gate_;
   MethodHandler* const method_;
+  const Descriptor* const type_;  // the request's
   const HandlerParameter call_;
   const std::string peer_;
   uint64_t id_ = 0;
@@ -161,29 +179,30 @@ class Receipt final : public grpc_completion_queue_functor {
 
 class GuardedMethod final : public MethodHandler {
  public:
-  GuardedMethod(std::shared_ptr<Parts> gate, MethodHandler* method, bool has_one_request)
-      : gate_(std::move(gate)), method_(method), has_one_request_(has_one_request) {}
+  // `type`: of the only request, or null if the client streams requests.
+  GuardedMethod(std::shared_ptr<Parts> gate, MethodHandler* method, const Descriptor* type)
+      : gate_(std::move(gate)), method_(method), type_(type) {}
 
   void RunHandler(const HandlerParameter& call) override {
     const auto* context = static_cast<grpc::CallbackServerContext*>(call.server_context);
     if (const absl::Status token = gate_->auth->Check(*context); !token.ok()) {
       return absl::IsUnauthenticated(token) ? RefuseToken(call, token) : Refuse(call, token);
     }
-    if (!has_one_request_) return method_->RunHandler(call);
-    (new Receipt(gate_.get(), method_, call))->Start();
+    if (type_ == nullptr) return method_->RunHandler(call);
+    (new Receipt(gate_.get(), method_, type_, call))->Start();
   }
 
  private:
   void RefuseToken(const HandlerParameter& call, const absl::Status& status) {
     if (gate_->metrics != nullptr) gate_->metrics->CountRefusedToken();
-    const absl::Duration delay = gate_->refused.Refuse(HostOf(PeerOf(*call.server_context)), gate_->clock->Monotonic());
+    const absl::Duration delay = gate_->refused.Refuse(PeerOf(*call.server_context), gate_->clock->Monotonic());
     if (delay <= absl::ZeroDuration()) return Refuse(call, status);
     gate_->executor->ScheduleAfter(delay, [call, status] { Refuse(call, status); });
   }
 
   const std::shared_ptr<Parts> gate_;
   MethodHandler* const method_;  // handler of the guarded service
-  const bool has_one_request_;
+  const Descriptor* const type_;
 };
 
 class GuardedService final : public grpc::Service {
@@ -195,11 +214,12 @@ class GuardedService final : public grpc::Service {
       const google::protobuf::MethodDescriptor& method = *contract.method(i);
       paths_.push_back(absl::StrCat("/", contract.full_name(), "/", method.name()));
       // gRPC lets streaming methods read their requests themselves.
-      const auto type = method.client_streaming() && !method.server_streaming()
+      const auto kind = method.client_streaming() && !method.server_streaming()
                             ? grpc::internal::RpcMethod::CLIENT_STREAMING
                             : grpc::internal::RpcMethod::BIDI_STREAMING;
-      AddMethod(new grpc::internal::RpcServiceMethod(paths_.back().c_str(), type, nullptr));
-      MarkMethodCallback(i, new GuardedMethod(gate, (service->*method_of)(i), !method.client_streaming()));
+      AddMethod(new grpc::internal::RpcServiceMethod(paths_.back().c_str(), kind, nullptr));
+      const Descriptor* const type = method.client_streaming() ? nullptr : method.input_type();
+      MarkMethodCallback(i, new GuardedMethod(gate, (service->*method_of)(i), type));
     }
   }
 

@@ -21,7 +21,9 @@ inline constexpr int64_t kConnectionBytesInFlight = kBytesInFlight / 2;
 // Streams of inference: all that are open, and the requests of one that are read and not answered. A stream may keep
 // the bytes of one more request that has not arrived completely.
 inline constexpr size_t kInferenceStreams = 64, kStreamRequests = 8;
-inline constexpr int64_t kFreeBytes = 64 * kKiB;  // smaller messages are not counted
+inline constexpr int64_t kFreeBytes = 64 * kKiB;         // smaller messages are not counted
+inline constexpr int64_t kUnmeasuredBytes = 512;         // requests that are smaller also when they are parsed
+inline constexpr int64_t kStreamParsedBytes = 2 * kMiB;  // memory of a streamed message beyond its bytes
 // HTTP/2 window of a stream without a pending read. A pending read opens it to the length of its message.
 inline constexpr int64_t kStreamWindowBytes = 64 * kKiB;
 
@@ -30,7 +32,12 @@ inline constexpr int64_t kStreamWindowBytes = 64 * kKiB;
 inline constexpr double kFreeRefusals = 60;
 inline constexpr absl::Duration kRefusalDelay = absl::Milliseconds(200);
 inline constexpr absl::Duration kMaxRefusalDelay = absl::Seconds(2);
-inline constexpr size_t kRefusedPeers = 4096;  // addresses remembered
+inline constexpr size_t kRefusedPeers = 4096;  // hosts remembered
+
+// Lines of the audit log that the failed calls of one caller get, and calls of one caller that change something: at
+// most 1.9 kB a second for both, so one caller needs at least six days to fill the log.
+inline constexpr int64_t kAuditLinesAtOnce = 60, kChangesAtOnce = 10'000;
+inline constexpr absl::Duration kAuditLineInterval = absl::Seconds(1);
 
 // Cancelled calls of one connection. A connection with more of them is cut: gRPC 1.51 spends memory on each call that
 // is reset (CVE-2023-44487).

@@ -4,7 +4,6 @@
 #include <google/protobuf/message.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <string>
 #include <string_view>
@@ -21,6 +20,7 @@
 #include "server/rpc/method_names.h"
 #include "server/rpc/peer.h"
 #include "server/rpc/request_id.h"
+#include "server/rpc/streamed_request.h"
 
 namespace chainfleet {
 namespace {
@@ -31,13 +31,10 @@ using google::protobuf::Message;
 using google::protobuf::MethodDescriptor;
 using grpc::experimental::InterceptionHookPoints;
 
-// Changes that users make, and workers that join. Workers change something with every other call.
-bool ChangesSomething(const MethodDescriptor* method) {
-  constexpr std::array kReads = {"Get", "List", "Watch", "Read", "Predict"};
-  if (method == nullptr || method->file()->package() != "chainfleet.v1") return false;
-  if (method->service()->name() == "WorkerService") return method->name() == "Join";
-  return std::ranges::none_of(kReads, [&](const char* verb) { return method->name().starts_with(verb); });
-}
+struct AuditRates {
+  AuditRate failed{};   // calls that fail
+  AuditRate unbounded;  // calls that succeed and that call_quota.h does not bound
+};
 
 LogLevel LevelOf(const absl::Status& status, const MethodDescriptor* method) {
   switch (status.code()) {
@@ -147,12 +144,12 @@ class Subject {
 // Records one RPC. Its first and last hooks are the only ones that write members.
 class Interceptor final : public grpc::experimental::Interceptor {
  public:
-  Interceptor(const char* path, const grpc::ServerContextBase* context, const CallRecordParts& parts, AuditRate* rate,
+  Interceptor(const char* path, const grpc::ServerContextBase* context, const CallRecordParts& parts, AuditRates* rates,
               std::string made_id)
       : method_(FindMethod(path)),
         context_(context),
         parts_(parts),
-        rate_(rate),
+        rates_(rates),
         path_(path == nullptr ? "" : path),
         label_(method_ == nullptr ? "other" : path),  // clients may call any name
         started_(parts.clock->Monotonic()),
@@ -163,7 +160,10 @@ class Interceptor final : public grpc::experimental::Interceptor {
     // The gate has let the headers in before a request arrives (call_gate.h).
     if (hooks->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_MESSAGE) && method_ != nullptr &&
         (!method_->client_streaming() || ChangesSomething(method_))) {
-      Take(hooks->GetRecvMessage());
+      const void* const received = hooks->GetRecvMessage();
+      Take(method_->client_streaming() && received != nullptr
+               ? &static_cast<const StreamedRequest*>(received)->message()
+               : received);
     }
     if (hooks->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_INITIAL_METADATA)) {
       hooks->GetSendInitialMetadata()->emplace(kRequestIdHeader, id_);
@@ -212,11 +212,9 @@ class Interceptor final : public grpc::experimental::Interceptor {
     const bool is_refusal = status.error_code() == grpc::StatusCode::PERMISSION_DENIED;
     if (parts_.audit == nullptr || status.error_code() == grpc::StatusCode::UNAUTHENTICATED) return;
     if (!is_refusal && !ChangesSomething(method_)) return;
-    const std::string principal = caller_ ? caller_->id : "";
-    // Callers without rights share one rate: an issuer may know any number of them.
-    const std::optional<int64_t> left_out = status.ok() ? 0 : rate_->Take(principal, parts_.clock->Monotonic());
+    const std::optional<int64_t> left_out = TakeLine(status.ok());
     if (!left_out) return;
-    std::vector<LogField> fields = {{"principal", caller_ ? principal : refused_},
+    std::vector<LogField> fields = {{"principal", caller_ ? caller_->id : refused_},
                                     {"tenant", caller_ ? caller_->tenant : kDefaultTenant},
                                     {"peer", PeerOf(*context_)},
                                     {"method", label_},
@@ -229,6 +227,14 @@ class Interceptor final : public grpc::experimental::Interceptor {
     parts_.audit->Append(fields);
   }
 
+  // As AuditRate::Take.
+  std::optional<int64_t> TakeLine(bool is_ok) {
+    if (is_ok && parts_.auth->wants_tokens() && !IsOfWorkers(*method_)) return 0;  // call_quota.h has bounded it
+    // A caller without a tenant is one whose JWT no rule matches.
+    const Principal caller = caller_.value_or(Principal{.id = refused_});
+    return (is_ok ? rates_->unbounded : rates_->failed).Take(caller, parts_.clock->Monotonic());
+  }
+
   // Methods of our own protos have generated messages whose first base is Message. Null: no message.
   void Take(const void* message) {
     if (IsOurs(method_) && message != nullptr) subject_.Take(*static_cast<const Message*>(message));
@@ -237,7 +243,7 @@ class Interceptor final : public grpc::experimental::Interceptor {
   const MethodDescriptor* const method_;
   const grpc::ServerContextBase* const context_;
   const CallRecordParts& parts_;
-  AuditRate* const rate_;
+  AuditRates* const rates_;
   const std::string path_, label_;
   const absl::Duration started_;
   std::string id_;
@@ -248,17 +254,18 @@ class Interceptor final : public grpc::experimental::Interceptor {
 
 class Factory final : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
-  explicit Factory(const CallRecordParts& parts) : parts_(parts) {}
+  explicit Factory(const CallRecordParts& parts)
+      : parts_(parts), rates_{.unbounded = AuditRate(parts.changes_at_once)} {}
   grpc::experimental::Interceptor* CreateServerInterceptor(grpc::experimental::ServerRpcInfo* info) override {
     const RngKey key = Fold(parts_.ids, ++made_);
     const std::string id =
         absl::StrCat(absl::Hex(Fold(key, 0).value, absl::kZeroPad16), absl::Hex(Fold(key, 1).value, absl::kZeroPad16));
-    return new Interceptor(info->method(), info->server_context(), parts_, &rate_, id);
+    return new Interceptor(info->method(), info->server_context(), parts_, &rates_, id);
   }
 
  private:
   const CallRecordParts parts_;  // the server keeps the factory as long as there are calls
-  AuditRate rate_;
+  AuditRates rates_;
   std::atomic<uint64_t> made_ = 0;
 };
 

@@ -20,6 +20,7 @@ struct CallRecordParts {
   ServerMetrics* metrics = nullptr;  // may be null
   const Authenticator* auth = nullptr;
   AuditLog* audit = nullptr;  // may be null
+  int64_t changes_at_once = limits::kChangesAtOnce;
 };
 
 // Returns the interceptor for a ServerBuilder. A call's id is the one that the client gave (request_id.h), or is made
@@ -31,9 +32,9 @@ struct CallRecordParts {
 // change something for a user; debug for the rest.
 //
 // The calls that change something for a user, and those that lack a right, also get a line in parts.audit,
-// with the caller's token id, tenant and peer. Failed calls are bounded by AuditRate. Calls without a known token are
-// in RefusedPeers. The parts outlive
-// the server.
+// with the caller's token id, tenant and peer. AuditRate bounds the lines of failed calls, of joins and, on a server
+// without tokens, of all calls; other changes are bounded before they run (call_quota.h), so each has its line. Calls
+// without a known token are in RefusedPeers. The parts outlive the server.
 std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> MakeCallRecord(
     const CallRecordParts& parts);
 

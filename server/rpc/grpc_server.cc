@@ -38,9 +38,10 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const Endpoint& en
   if (parts.auth->wants_tokens()) LeaveOutReflection(&builder);
   for (const auto& service : made->guarded_) builder.RegisterService(service.get());
   builder.RegisterService(&made->health_);
-  auto interceptors = MakeCallRecord({parts.clock, parts.request_ids, metrics, parts.auth, parts.audit});
+  auto interceptors =
+      MakeCallRecord({parts.clock, parts.request_ids, metrics, parts.auth, parts.audit, parts.access.changes_at_once});
   interceptors.insert(interceptors.begin(), made->gate_.BoundReplies());
-  interceptors.push_back(MakeCallQuota(parts.auth, parts.access.tenant_calls));
+  interceptors.push_back(MakeCallQuota(parts.auth, parts.clock, parts.access));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
   CHAINFLEET_RETURN_IF_ERROR(Listen(endpoint, parts.clock, &builder, &made->listening_));
   return made;

@@ -30,7 +30,8 @@ absl::Status Refused(const std::string& why) {
 // The caller by the first rule that matches.
 absl::StatusOr<Principal> Match(const std::vector<IdentityRule>& rules, const WebToken& token) {
   // No token of ours has such an id.
-  const std::string id = absl::StrCat("oidc:", std::string(WholeCharacters(Escaped(token.subject), kLongestSubject)));
+  const std::string id =
+      absl::StrCat(kJwtPrincipal, std::string(WholeCharacters(Escaped(token.subject), kLongestSubject)));
   const auto refused = [&](const std::string& why) {
     absl::Status status =
         absl::PermissionDeniedError(absl::StrCat("the JWT of ", token.issuer, " is valid, but ", why));

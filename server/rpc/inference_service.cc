@@ -213,6 +213,22 @@ v1::PredictRequest PredictRequestOf(const InferenceCall& call) {
 
 }  // namespace
 
+InferenceService::InferenceService(ServiceParts parts, Batcher* batcher, EvaluationOperations* evaluations,
+                                   ShardPort* workers, BytesInFlight* bytes)
+    : parts_(std::move(parts)), batcher_(batcher), evaluations_(evaluations), workers_(workers), streams_(bytes) {
+  const auto tenant = [this](const Context& context) -> absl::StatusOr<std::string> {
+    if (!parts_.auth->wants_tokens()) return "";
+    return parts_.auth->TenantOf(context);
+  };
+  TakeStream<inference::ModelStreamInferResponse>(
+      "/inference.GRPCInferenceService/ModelStreamInfer", [this, tenant](Context* context) {
+        return streams_.Open(*context, {*context, *parts_.clock}, tenant(*context),
+                             [this, context](inference::ModelInferRequest request, const auto& answer) {
+                               Infer(*context, std::move(request), answer);
+                             });
+      });
+}
+
 absl::StatusOr<InferenceService::Model> InferenceService::Find(const Context& context, const std::string& name,
                                                                const std::string& version) const {
   const absl::StatusOr<int64_t> wanted = VersionFromProto(version);
@@ -425,13 +441,6 @@ InferenceService::Reactor* InferenceService::ModelInfer(Context* context, const 
                                                         inference::ModelInferResponse* response) {
   return ServeUnary({*context, *parts_.clock}, response,
                     [&](const auto& answer) { Infer(*context, Taken(request), answer); });
-}
-
-InferenceStreams::Reactor* InferenceService::ModelStreamInfer(Context* context) {
-  return streams_.Open(*context, {*context, *parts_.clock}, parts_.auth->Check(*context),
-                       [this, context](inference::ModelInferRequest request, const auto& answer) {
-                         Infer(*context, std::move(request), answer);
-                       });
 }
 
 }  // namespace chainfleet

@@ -16,12 +16,11 @@
 
 namespace chainfleet {
 
-class InferenceService final : public inference::GRPCInferenceService::CallbackService {
+class InferenceService final : public StreamedService<inference::GRPCInferenceService::CallbackService> {
  public:
   // All outlive the service.
   InferenceService(ServiceParts parts, Batcher* batcher, EvaluationOperations* evaluations, ShardPort* workers,
-                   BytesInFlight* bytes)
-      : parts_(std::move(parts)), batcher_(batcher), evaluations_(evaluations), workers_(workers), streams_(bytes) {}
+                   BytesInFlight* bytes);
 
   // Ends every ModelStreamInfer after its last answer. Open streams would delay a shutdown to its deadline.
   void EndStreams() { streams_.End(); }
@@ -40,7 +39,6 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
                          inference::ModelMetadataResponse* response) override;
   Reactor* ModelInfer(Context* context, const inference::ModelInferRequest* request,
                       inference::ModelInferResponse* response) override;
-  InferenceStreams::Reactor* ModelStreamInfer(Context* context) override;
   Reactor* ModelConfig(Context* context, const inference::ModelConfigRequest* request,
                        inference::ModelConfigResponse* response) override;
   Reactor* ModelStatistics(Context* context, const inference::ModelStatisticsRequest* request,

@@ -10,6 +10,7 @@
 #include "server/rpc/call_limits.h"
 #include "server/rpc/peer.h"
 #include "server/rpc/reply_size.h"
+#include "server/rpc/streamed_request.h"
 
 namespace chainfleet {
 namespace {
@@ -17,11 +18,19 @@ namespace {
 using Request = inference::ModelInferRequest;
 using Response = inference::ModelStreamInferResponse;
 
-absl::Status NoRoom(const char* what) {
+absl::Status NoRoomForAnswer() {
   return BoundReached("bytes_in_flight",
-                      absl::StrCat("the requests and answers in flight leave no room for ", what,
-                                   ": retry with backoff, and read the answers"),
+                      "the requests and answers in flight leave no room for this answer: retry with backoff, and read "
+                      "the answers",
                       "QUEUE_FULL");
+}
+
+// A stream lasts as long as its client likes. Half of them is what a tenant may have.
+absl::Status TenantHasTooMany(const std::string& tenant) {
+  const std::string message = absl::StrCat(
+      "tenant ", tenant, " has the ", limits::kInferenceStreams / 2,
+      " streams of inference that one tenant may have open: use one stream for more requests, or ModelInfer");
+  return WithRetryAfter(BoundReached("tenant_inference_streams", message, "TENANT_LIMIT"), absl::Seconds(1));
 }
 
 }  // namespace
@@ -30,8 +39,10 @@ absl::Status NoRoom(const char* what) {
 class InferenceSession : public std::enable_shared_from_this<InferenceSession> {
  public:
   using Reactor = InferenceStreams::Reactor;
-  InferenceSession(Reactor* reactor, BytesInFlight* bytes, std::string peer, InferenceStreams::Infer infer)
-      : bytes_(bytes), peer_(std::move(peer)), infer_(std::move(infer)), reactor_(reactor) {}
+  InferenceSession(Reactor* reactor, BytesInFlight* bytes, std::string peer, std::string t,
+                   InferenceStreams::Infer infer)
+      : tenant(std::move(t)), bytes_(bytes), peer_(std::move(peer)), infer_(std::move(infer)), reactor_(reactor) {}
+  const std::string tenant;
 
   void ReadNext() {
     const MutexLock lock(&mutex_);
@@ -41,20 +52,18 @@ class InferenceSession : public std::enable_shared_from_this<InferenceSession> {
   void TakeRead(bool ok) {
     std::shared_ptr<StreamedAnswer> answer;
     Request request;
+    absl::Status read;
     {
       const MutexLock lock(&mutex_);
       is_reading_ = false;
       if (!ok || end_) return EndAfterAnswers(absl::OkStatus());
+      read = streamed_.status();
       request.Swap(&request_);
       answer.reset(new StreamedAnswer(shared_from_this(), request.id()));
+      answer->room_ = std::move(room_);
       answers_.push_back(answer);
     }
-    answer->room_ = bytes_->Hold(peer_, 2 * static_cast<int64_t>(request.ByteSizeLong()));
-    if (answer->room_ == nullptr) {
-      answer->Fail(NoRoom("this request"));
-    } else {
-      infer_(std::move(request), answer);
-    }
+    read.ok() ? infer_(std::move(request), answer) : answer->Fail(read);
     ReadNext();
   }
 
@@ -104,7 +113,7 @@ class InferenceSession : public std::enable_shared_from_this<InferenceSession> {
     std::shared_ptr<const void> room = bytes_->Hold(peer_, 2 * static_cast<int64_t>(response.ByteSizeLong()));
     if (room == nullptr) {
       response.Clear();
-      response.set_error_message(std::string(NoRoom("this answer").message()));
+      response.set_error_message(std::string(NoRoomForAnswer().message()));
       response.mutable_infer_response()->set_id(answer->id_);
       held = nullptr;
     }
@@ -136,7 +145,7 @@ class InferenceSession : public std::enable_shared_from_this<InferenceSession> {
   void ReadIfRoom() CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (reactor_ == nullptr || is_reading_ || end_ || answers_.size() >= limits::kStreamRequests) return;
     is_reading_ = true;
-    reactor_->StartRead(&request_);
+    reactor_->StartRead(&streamed_);
   }
   void WriteIfReady() CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (reactor_ == nullptr || is_writing_) return;
@@ -162,16 +171,24 @@ class InferenceSession : public std::enable_shared_from_this<InferenceSession> {
   std::shared_ptr<StreamedAnswer> writing_ CHAINFLEET_GUARDED_BY(mutex_);  // gRPC reads it while `is_writing_`
   bool is_reading_ CHAINFLEET_GUARDED_BY(mutex_) = false, is_writing_ CHAINFLEET_GUARDED_BY(mutex_) = false;
   std::optional<absl::Status> end_ CHAINFLEET_GUARDED_BY(mutex_);  // no further request is read
-  Request request_;                                                // gRPC writes it while `is_reading_`
+  // gRPC writes these while `is_reading_`.
+  Request request_;
+  std::shared_ptr<const void> room_;
+  StreamedRequest streamed_{&request_, [this](int64_t bytes) -> absl::Status {
+                              CHAINFLEET_ASSIGN_OR_RETURN(room_, bytes_->HoldRequest(peer_, bytes));
+                              return absl::OkStatus();
+                            }};
 };
 
 namespace {
 
 class StreamCall final : public InferenceStreams::Reactor {
  public:
-  StreamCall(const ClientDeadline& deadline, BytesInFlight* bytes, std::string peer, InferenceStreams::Infer infer)
+  StreamCall(const ClientDeadline& deadline, BytesInFlight* bytes, std::string peer, std::string tenant,
+             InferenceStreams::Infer infer)
       : deadline_(deadline),
-        session_(std::make_shared<InferenceSession>(this, bytes, std::move(peer), std::move(infer))) {}
+        session_(
+            std::make_shared<InferenceSession>(this, bytes, std::move(peer), std::move(tenant), std::move(infer))) {}
   const std::shared_ptr<InferenceSession>& session() const { return session_; }
   void OnReadDone(bool ok) override { session_->TakeRead(ok); }
   void OnWriteDone(bool ok) override { session_->Written(ok); }
@@ -206,27 +223,33 @@ void StreamedAnswer::Succeed(inference::ModelInferResponse response, std::shared
 void StreamedAnswer::OnCancelled(std::function<void()> cancel) { session_->OnCancelled(this, std::move(cancel)); }
 
 InferenceStreams::Reactor* InferenceStreams::Open(const grpc::CallbackServerContext& context,
-                                                  const ClientDeadline& deadline, absl::Status admitted, Infer infer) {
-  auto* const call = new StreamCall(deadline, bytes_, PeerOf(context), std::move(infer));
+                                                  const ClientDeadline& deadline,
+                                                  const absl::StatusOr<std::string>& tenant, Infer infer) {
+  auto* const call = new StreamCall(deadline, bytes_, PeerOf(context), tenant.value_or(""), std::move(infer));
   const std::shared_ptr<Session> session = call->session();
-  if (admitted.ok()) {
-    const MutexLock lock(&mutex_);
-    std::erase_if(sessions_, [](const auto& open) {
-      const std::shared_ptr<InferenceSession> known = open.lock();
-      return known == nullptr || known->has_ended();
-    });
-    if (sessions_.size() < limits::kInferenceStreams) {
-      sessions_.push_back(session);
-    } else {
-      admitted = BoundReached("inference_streams",
-                              absl::StrCat("the server has ", limits::kInferenceStreams,
-                                           " streams of inference already: use one stream for more requests, or "
-                                           "ModelInfer"),
-                              "QUEUE_FULL");
-    }
-  }
+  const absl::Status admitted = tenant.ok() ? Add(session) : tenant.status();
   admitted.ok() ? session->ReadNext() : session->End(admitted);
   return call;
+}
+
+absl::Status InferenceStreams::Add(const std::shared_ptr<Session>& session) {
+  size_t of_tenant = 0;
+  const MutexLock lock(&mutex_);
+  std::erase_if(sessions_, [&](const auto& open) {
+    const std::shared_ptr<InferenceSession> known = open.lock();
+    if (known == nullptr || known->has_ended()) return true;
+    of_tenant += known->tenant == session->tenant ? 1 : 0;
+    return false;
+  });
+  if (sessions_.size() >= limits::kInferenceStreams) {
+    return BoundReached("inference_streams",
+                        absl::StrCat("the server has ", limits::kInferenceStreams,
+                                     " streams of inference already: use one stream for more requests, or ModelInfer"),
+                        "QUEUE_FULL");
+  }
+  if (!session->tenant.empty() && of_tenant >= limits::kInferenceStreams / 2) return TenantHasTooMany(session->tenant);
+  sessions_.push_back(session);
+  return absl::OkStatus();
 }
 
 void InferenceStreams::End() {

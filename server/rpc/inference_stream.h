@@ -13,6 +13,7 @@
 #include "inference/grpc_service.pb.h"
 #include "server/rpc/bytes_in_flight.h"
 #include "server/rpc/call_deadline.h"
+#include "server/rpc/streamed_request.h"
 
 namespace chainfleet {
 
@@ -45,21 +46,22 @@ class InferenceStreams {
  public:
   using Infer =
       std::function<void(inference::ModelInferRequest request, const std::shared_ptr<StreamedAnswer>& answer)>;
-  using Reactor = grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse>;
+  using Reactor = grpc::ServerBidiReactor<StreamedRequest, inference::ModelStreamInferResponse>;
 
   // `bytes` outlives the streams.
   explicit InferenceStreams(BytesInFlight* bytes) : bytes_(bytes) {}
 
-  // `infer` answers each request once. It is called while the call of `context` lasts. `admitted` ends a call that is
-  // refused.
-  Reactor* Open(const grpc::CallbackServerContext& context, const ClientDeadline& deadline, absl::Status admitted,
-                Infer infer);
+  // `infer` answers each request once. It is called while the call of `context` lasts. A stream of no `tenant` is
+  // refused with its error, and one of the tenant "" has no share to keep to.
+  Reactor* Open(const grpc::CallbackServerContext& context, const ClientDeadline& deadline,
+                const absl::StatusOr<std::string>& tenant, Infer infer);
 
   // Reads no further request and ends each stream after its last answer, so that clients open another one.
   void End();
 
  private:
   using Session = InferenceSession;
+  absl::Status Add(const std::shared_ptr<Session>& session);
 
   BytesInFlight* const bytes_;
   Mutex mutex_;

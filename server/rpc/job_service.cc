@@ -113,6 +113,17 @@ void AnswerWithFindings(const ServiceParts& parts, const std::shared_ptr<Pending
 
 }  // namespace
 
+JobService::JobService(ServiceParts parts, ShardPort* shards)
+    : parts_(std::move(parts)), shards_(shards), row_reads_(parts_.executor, kRowReads) {
+  TakeUpload<v1::Dataset>("/chainfleet.v1.JobService/PutDataset", [this](Context* context, v1::Dataset* response) {
+    return new DatasetUploadCall(parts_, parts_.auth->TenantOf(*context), response);
+  });
+  TakeUpload<v1::StoredModel>("/chainfleet.v1.JobService/PutModel",
+                              [this](Context* context, v1::StoredModel* response) {
+                                return new ModelUploadCall(parts_, parts_.auth->CallerOf(*context), response);
+                              });
+}
+
 absl::StatusOr<JobSpec> JobService::ReadSpec(const std::string& tenant, const v1::JobSpec& proto) const {
   if (proto.preset().empty()) return FromProto(proto);
   PresetData data;
@@ -278,10 +289,6 @@ grpc::ServerWriteReactor<v1::Chunk>* JobService::ReadSegment(Context* context, c
                     SegmentExpectation(parts_, *job, request->object()));
 }
 
-grpc::ServerReadReactor<v1::PutDatasetRequest>* JobService::PutDataset(Context* context, v1::Dataset* response) {
-  return new DatasetUploadCall(parts_, parts_.auth->TenantOf(*context), response);
-}
-
 grpc::ServerUnaryReactor* JobService::ListDatasets(Context* context, const v1::ListDatasetsRequest* request,
                                                    v1::ListDatasetsResponse* response) {
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
@@ -332,10 +339,6 @@ grpc::ServerUnaryReactor* JobService::ShareDataset(Context* context, const v1::S
         ReaderOf(*caller), request->name(), HowToShare(*request),
         [answer](const absl::StatusOr<Dataset>& shared) { answer->Answer(shared, RenderDataset); });
   });
-}
-
-grpc::ServerReadReactor<v1::PutModelRequest>* JobService::PutModel(Context* context, v1::StoredModel* response) {
-  return new ModelUploadCall(parts_, parts_.auth->CallerOf(*context), response);
 }
 
 grpc::ServerUnaryReactor* JobService::ListModels(Context* context, const v1::ListModelsRequest* request,

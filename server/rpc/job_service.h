@@ -10,14 +10,14 @@
 #include "server/predict/serving/shard_port.h"
 #include "server/rpc/message_stream.h"
 #include "server/rpc/services.h"
+#include "server/rpc/streamed_request.h"
 
 namespace chainfleet {
 
-class JobService final : public v1::JobService::CallbackService {
+class JobService final : public StreamedService<v1::JobService::CallbackService> {
  public:
   // `shards` tells which workers serve predictions.
-  JobService(ServiceParts parts, ShardPort* shards)
-      : parts_(std::move(parts)), shards_(shards), row_reads_(parts_.executor, kRowReads) {}
+  JobService(ServiceParts parts, ShardPort* shards);
 
   // Ends every WatchJob, so that clients reconnect. Open watches would delay a shutdown to its deadline.
   void EndWatches();
@@ -51,7 +51,6 @@ class JobService final : public v1::JobService::CallbackService {
                                         v1::ListAliasesResponse* response) override;
   grpc::ServerUnaryReactor* DeleteAlias(Context* context, const v1::DeleteAliasRequest* request,
                                         v1::DeleteAliasResponse* response) override;
-  grpc::ServerReadReactor<v1::PutDatasetRequest>* PutDataset(Context* context, v1::Dataset* response) override;
   grpc::ServerUnaryReactor* ListDatasets(Context* context, const v1::ListDatasetsRequest* request,
                                          v1::ListDatasetsResponse* response) override;
   grpc::ServerUnaryReactor* ReadRows(Context* context, const v1::ReadRowsRequest* request,
@@ -60,7 +59,6 @@ class JobService final : public v1::JobService::CallbackService {
                                           v1::DeleteDatasetResponse* response) override;
   grpc::ServerUnaryReactor* ShareDataset(Context* context, const v1::ShareRequest* request,
                                          v1::Dataset* response) override;
-  grpc::ServerReadReactor<v1::PutModelRequest>* PutModel(Context* context, v1::StoredModel* response) override;
   grpc::ServerUnaryReactor* ListModels(Context* context, const v1::ListModelsRequest* request,
                                        v1::ListModelsResponse* response) override;
   grpc::ServerUnaryReactor* DeleteModel(Context* context, const v1::DeleteModelRequest* request,

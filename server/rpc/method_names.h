@@ -1,9 +1,10 @@
-// Finds the descriptor of a method by its gRPC path.
+// Finds the descriptor of a method by its gRPC path, and says what kind of method it is.
 #pragma once
 
 #include <google/protobuf/descriptor.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 namespace chainfleet {
@@ -19,6 +20,18 @@ inline const google::protobuf::MethodDescriptor* FindMethod(const char* path) {
 inline bool IsOurs(const google::protobuf::MethodDescriptor* method) {
   return method != nullptr &&
          (method->file()->package() == "chainfleet.v1" || method->file()->package() == "inference");
+}
+
+inline bool IsOfWorkers(const google::protobuf::MethodDescriptor& method) {
+  return method.service()->name() == "WorkerService";
+}
+
+// Changes that users make, and workers that join. Workers change something with every other call.
+inline bool ChangesSomething(const google::protobuf::MethodDescriptor* method) {
+  constexpr std::array kReads = {"Get", "List", "Watch", "Read", "Predict"};
+  if (method == nullptr || method->file()->package() != "chainfleet.v1") return false;
+  if (IsOfWorkers(*method)) return method->name() == "Join";
+  return std::ranges::none_of(kReads, [&](const char* verb) { return method->name().starts_with(verb); });
 }
 
 }  // namespace chainfleet

@@ -191,6 +191,7 @@ absl::StatusOr<EvaluationOperations::Asked> PredictService::AskedBy(const Contex
   CHAINFLEET_ASSIGN_OR_RETURN(const NamedDraws draws,
                               ResolveDraws(parts_, context, request.job(), request.selection().version()));
   asked.tenant = draws.job.tenant;
+  asked.shared = parts_.auth->wants_tokens();
   asked.job = draws.job.id;
   v1::EvaluateRequest resolved = request;
   resolved.set_job(asked.job);

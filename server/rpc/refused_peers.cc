@@ -1,9 +1,12 @@
 #include "server/rpc/refused_peers.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "core/base/log.h"
+#include "core/base/peer_name.h"
 #include "server/rpc/call_limits.h"
 
 namespace chainfleet {
@@ -13,39 +16,39 @@ constexpr absl::Duration kRefusalLogInterval = absl::Seconds(10);
 
 }  // namespace
 
-std::string HostOf(const std::string& peer) {
-  const size_t colon = peer.rfind(':');
-  return peer.starts_with("ipv") && colon > peer.find(':') ? peer.substr(0, colon) : peer;
-}
-
-absl::Duration RefusedPeers::Refuse(const std::string& host, absl::Duration now) {
+absl::Duration RefusedPeers::Refuse(const std::string& peer, absl::Duration now) {
+  const std::string host = HostOf(peer);
   int count = 0;
   double refusals = 0;
+  std::optional<int64_t> left_out;
   {
     const MutexLock lock(&mutex_);
-    if (hosts_.size() >= limits::kRefusedPeers && !hosts_.contains(host)) Forget(now);
+    if (hosts_.size() >= limits::kRefusedPeers && !hosts_.contains(host)) Forget();
     Host& known = hosts_.try_emplace(host, Host{.at = now}).first->second;
     known.refusals = std::max(known.refusals - absl::ToDoubleSeconds(now - known.at), 0.0) + 1;
     known.at = now;
     refusals = known.refusals;
     ++known.unlogged;
-    if (now - known.logged >= kRefusalLogInterval) {
+    if (now - known.logged >= kRefusalLogInterval) left_out = lines_.Take({}, now);
+    if (left_out) {
       known.logged = now;
       count = std::exchange(known.unlogged, 0);
     }
   }
-  if (count > 0) {
-    Log(LogLevel::kWarning, "token refused", {{"peer", host}, {"refusals", count}});
-    if (audit_ != nullptr) audit_->Append({{"peer", host}, {"code", "UNAUTHENTICATED"}, {"refusals", count}});
+  if (left_out) {
+    std::vector<LogField> fields = {{"peer", host}, {"code", "UNAUTHENTICATED"}, {"refusals", count}};
+    if (*left_out > 0) fields.emplace_back("left_out", *left_out);
+    Log(LogLevel::kWarning, "token refused", fields);
+    if (audit_ != nullptr) audit_->Append(fields);
   }
   return std::clamp((refusals - limits::kFreeRefusals) * limits::kRefusalDelay, absl::ZeroDuration(),
                     limits::kMaxRefusalDelay);
 }
 
-void RefusedPeers::Forget(absl::Duration now) {
-  std::erase_if(hosts_, [now](const auto& entry) { return now - entry.second.at > limits::kMaxRefusalDelay; });
-  // Only a flood from thousands of addresses gets here. Evict any host to make room for the newest.
-  if (hosts_.size() >= limits::kRefusedPeers) hosts_.erase(hosts_.begin());
+// Evicts the host whose refusals are the first to be all forgiven, so that a flood from other hosts frees no offender.
+void RefusedPeers::Forget() {
+  hosts_.erase(std::ranges::min_element(
+      hosts_, {}, [](const auto& entry) { return entry.second.at + absl::Seconds(entry.second.refusals); }));
 }
 
 }  // namespace chainfleet

@@ -7,20 +7,19 @@
 #include "absl/time/time.h"
 #include "core/base/mutex.h"
 #include "core/store/audit_log/audit_log.h"
+#include "server/rpc/audit_rate.h"
 
 namespace chainfleet {
-
-// Returns the host of a gRPC peer: "ipv4:10.0.0.1" for "ipv4:10.0.0.1:4711".
-std::string HostOf(const std::string& peer);
 
 // Remembers at most limits::kRefusedPeers hosts. Thread-safe.
 class RefusedPeers {
  public:
   explicit RefusedPeers(AuditLog* audit = nullptr) : audit_(audit) {}  // may be null
 
-  // Counts a refused token of `host` at `now` and returns how long to delay the answer. Logs a host's first refusal,
-  // then at most one line each 10 s with the number of refusals since the last line, in the audit log, too.
-  absl::Duration Refuse(const std::string& host, absl::Duration now);
+  // Counts a refused token of the peer's host (HostOf) at `now` and returns how long to delay the answer. Logs a host's
+  // first refusal, then at most one line each 10 s with the number of refusals since the last line, in the audit log,
+  // too. An AuditRate bounds the lines of all hosts together; the next line says how many were left out.
+  absl::Duration Refuse(const std::string& peer, absl::Duration now);
 
  private:
   struct Host {
@@ -28,9 +27,10 @@ class RefusedPeers {
     absl::Duration at, logged = -absl::InfiniteDuration();
     int unlogged = 0;
   };
-  void Forget(absl::Duration now) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Forget() CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   AuditLog* const audit_;
+  AuditRate lines_;
   Mutex mutex_;
   std::map<std::string, Host> hosts_ CHAINFLEET_GUARDED_BY(mutex_);
 };

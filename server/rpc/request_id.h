@@ -10,8 +10,9 @@ namespace chainfleet {
 
 // Metadata key under which the CallRecord stores the call's method ("/chainfleet.v1.JobService/GetJob").
 inline constexpr char kMethodHeader[] = "x-chainfleet-method";
-// Metadata key under which the call quota (call_quota.h) marks a call beyond its tenant's bound.
+// Metadata key under which the call quota (call_quota.h) marks a call beyond a bound, and the mark's values.
 inline constexpr char kOverQuotaHeader[] = "x-chainfleet-over-quota";
+inline constexpr char kTooManyCalls[] = "calls", kTooManyChanges[] = "changes";
 
 using CallMetadata = std::multimap<grpc::string_ref, grpc::string_ref>;
 

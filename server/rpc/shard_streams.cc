@@ -54,7 +54,6 @@ std::vector<std::string> ObjectsOf(const ShardRequest& request) {
 // Thread-safe; outlives the reactor while callers hold it.
 class ShardStreams::Session {
  public:
-  using Reactor = grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>;
   Session(Reactor* reactor, Executor* executor, Still s)
       : still(std::move(s)), executor_(executor), reactor_(reactor) {}
   const Still still;
@@ -203,14 +202,14 @@ class ShardStreams::Session {
   bool writing_ CHAINFLEET_GUARDED_BY(mutex_) = false;
 };
 
-class ShardStreams::Stream final : public Session::Reactor {
+class ShardStreams::Stream final : public Reactor {
  public:
   Stream(ShardStreams* streams, const absl::Status& admitted, Admit admit, Still still)
       : streams_(streams),
         admit_(std::move(admit)),
         session_(std::make_shared<Session>(this, streams->executor_, std::move(still))) {
     if (admitted.ok()) {
-      StartRead(&update_);
+      StartRead(&request_);
     } else {
       session_->End(admitted);
     }
@@ -218,8 +217,9 @@ class ShardStreams::Stream final : public Session::Reactor {
 
   void OnReadDone(bool ok) override {
     if (!ok) return End(absl::OkStatus());
-    if (const absl::Status status = Take(); !status.ok()) return End(status);
-    StartRead(&update_);
+    const absl::Status status = request_.status().ok() ? Take() : request_.status();
+    if (!status.ok()) return End(status);
+    StartRead(&request_);
   }
   void OnWriteDone(bool ok) override { session_->Written(ok); }
   void OnCancel() override { End(absl::CancelledError("the worker went away")); }
@@ -261,13 +261,13 @@ class ShardStreams::Stream final : public Session::Reactor {
   const Admit admit_;
   const std::shared_ptr<Session> session_;
   v1::ShardUpdate update_;
+  StreamedRequest request_{&update_};
 };
 
 ShardStreams::ShardStreams(Executor* executor) : executor_(executor) {}
 ShardStreams::~ShardStreams() = default;
 
-grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* ShardStreams::Open(const absl::Status& admitted, Admit admit,
-                                                                             Still still) {
+ShardStreams::Reactor* ShardStreams::Open(const absl::Status& admitted, Admit admit, Still still) {
   return new Stream(this, admitted, std::move(admit), std::move(still));
 }
 

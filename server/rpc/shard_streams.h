@@ -14,6 +14,7 @@
 #include "core/base/mutex.h"
 #include "server/control/dispatcher.h"
 #include "server/predict/serving/shard_port.h"
+#include "server/rpc/streamed_request.h"
 
 namespace chainfleet {
 
@@ -28,8 +29,8 @@ class ShardStreams final : public ShardPort {
   // the error of `still`, which is asked before each shard that is sent and with each update.
   using Admit = std::function<absl::StatusOr<Admission>(const WorkerIdentity& session)>;
   using Still = std::function<absl::Status()>;
-  grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* Open(const absl::Status& admitted, Admit admit,
-                                                                 Still still);
+  using Reactor = grpc::ServerBidiReactor<StreamedRequest, v1::ShardOrder>;
+  Reactor* Open(const absl::Status& admitted, Admit admit, Still still);
 
   // True if a shard that the session has not answered yet reads the object.
   bool NeedsObject(const WorkerIdentity& session, const std::string& object);

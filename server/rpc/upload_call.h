@@ -11,12 +11,13 @@
 #include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "core/wire/grpc_status.h"
+#include "server/rpc/streamed_request.h"
 
 namespace chainfleet {
 
 // Derived classes take messages in Take and start the work in TakeEnd. A read that is not issued is the flow control.
 template <typename Message>
-class UploadCall : public grpc::ServerReadReactor<Message> {
+class UploadCall : public grpc::ServerReadReactor<StreamedRequest> {
  public:
   // Work that outlives the call may hold it. Thread-safe.
   class Finisher {
@@ -28,7 +29,7 @@ class UploadCall : public grpc::ServerReadReactor<Message> {
       UploadCall* call = std::exchange(call_, nullptr);
       if (call == nullptr) return;
       if (status.ok() && fill) fill();
-      call->grpc::template ServerReadReactor<Message>::Finish(ToGrpc(status));
+      call->grpc::ServerReadReactor<StreamedRequest>::Finish(ToGrpc(status));
     }
 
     // Runs work of the call. If memory runs out, the call fails and the process survives.
@@ -53,8 +54,9 @@ class UploadCall : public grpc::ServerReadReactor<Message> {
 
   void OnReadDone(bool ok) final {
     if (!ok) return TakeEnd();
-    if (const absl::Status status = Take(message_); !status.ok()) return finisher_->Finish(status);
-    this->StartRead(&message_);
+    const absl::Status status = request_.status().ok() ? Take(message_) : request_.status();
+    if (!status.ok()) return finisher_->Finish(status);
+    StartRead(&request_);
   }
   void OnCancel() final { finisher_->Finish(absl::CancelledError("the client went away")); }
   void OnDone() final { delete this; }
@@ -63,7 +65,7 @@ class UploadCall : public grpc::ServerReadReactor<Message> {
   // Starts reading, or refuses at once.
   void Begin(const absl::Status& admitted) {
     if (!admitted.ok()) return finisher_->Finish(admitted);
-    this->StartRead(&message_);
+    StartRead(&request_);
   }
   const std::shared_ptr<Finisher>& finisher() const { return finisher_; }
 
@@ -73,6 +75,7 @@ class UploadCall : public grpc::ServerReadReactor<Message> {
  private:
   const std::shared_ptr<Finisher> finisher_ = std::make_shared<Finisher>(this);
   Message message_;
+  StreamedRequest request_{&message_};
 };
 
 }  // namespace chainfleet

@@ -45,6 +45,14 @@ absl::Status CheckSignature(const Principal& caller, ProgressCommit* commit) {
 
 }  // namespace
 
+WorkerService::WorkerService(ServiceParts parts, ShardStreams* shards) : parts_(std::move(parts)), shards_(shards) {
+  TakeUpload<v1::PutBlobReply>("/chainfleet.v1.WorkerService/PutBlob", [this](Context* context, v1::PutBlobReply*) {
+    return new BlobUploadCall(parts_, parts_.auth->CallerOf(*context));
+  });
+  TakeStream<v1::ShardOrder>("/chainfleet.v1.WorkerService/ServeShards",
+                             [this](Context* context) { return OpenShards(context); });
+}
+
 grpc::ServerUnaryReactor* WorkerService::Join(Context* context, const v1::JoinRequest* request,
                                               v1::JoinReply* response) {
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
@@ -110,10 +118,6 @@ grpc::ServerUnaryReactor* WorkerService::CommitProgress(Context* context, const 
   });
 }
 
-grpc::ServerReadReactor<v1::PutBlobRequest>* WorkerService::PutBlob(Context* context, v1::PutBlobReply*) {
-  return new BlobUploadCall(parts_, parts_.auth->CallerOf(*context));
-}
-
 grpc::ServerUnaryReactor* WorkerService::SignUpload(Context* context, const v1::SignUploadRequest* request,
                                                     v1::SignUploadReply* response) {
   return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
@@ -154,7 +158,7 @@ grpc::ServerWriteReactor<v1::Chunk>* WorkerService::GetBlob(Context* context, co
   return StreamBlob(parts_.blobs, parts_.executor, request->blob().name());
 }
 
-grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* WorkerService::ServeShards(Context* context) {
+ShardStreams::Reactor* WorkerService::OpenShards(Context* context) {
   const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
   const auto admit = [this, caller](const WorkerIdentity& session) -> absl::StatusOr<Admission> {
     CHAINFLEET_RETURN_IF_ERROR(CheckSpeaker(*caller, session));

@@ -6,6 +6,7 @@ import zipfile
 import zlib
 
 import fleet as fleets
+from coordinator import grpc
 
 JOB = """
 name: large
@@ -74,6 +75,32 @@ class Content(unittest.TestCase):
             f.write("1," * 1_200_000 + "1\n")
         self.assertLess(self.grown(lambda: self.refused("the most is 65537", name="wide", files=[path])), 64 * MIB)
         self.assertEqual(len(self.fleet.run("dataset", "list", check=True).stdout.splitlines()), 2)
+
+    def test_fields_of_two_bytes_take_no_memory(self):
+        """Parsed, each takes some hundred bytes."""
+        tensors, unknown = b"\x2a\x00" * (7 * MIB), b"\xf8\x3f\x01" * (5 * MIB)
+        with grpc.insecure_channel(self.fleet.address, [("grpc.max_send_message_length", -1)]) as channel:
+
+            def stream(path, message):
+                return lambda: list(channel.stream_stream(path)(iter([message]), timeout=60))
+
+            def unary(path, message):
+                return lambda: channel.unary_unary(path)(message, timeout=60)
+
+            for call in (unary("/inference.GRPCInferenceService/ModelInfer", tensors),
+                         stream("/chainfleet.v1.JobService/PutDataset", unknown)):
+
+                def refused(call=call):
+                    with self.assertRaises(grpc.RpcError) as error:
+                        call()
+                    self.assertEqual(error.exception.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+
+                self.assertLess(self.grown(refused), 64 * MIB)
+            answers = []
+            asked = stream("/inference.GRPCInferenceService/ModelStreamInfer", b"\x1a\x05seven" + tensors)
+            self.assertLess(self.grown(lambda: answers.extend(asked())), 64 * MIB)
+            self.assertIn(b"once it is parsed", answers[0])
+            self.assertIn(b"seven", answers[0], "the id of the refused request")
 
     def test_a_spec_of_unknown_layers_delays_nobody(self):
         layer = "{linear: {outputs: 2}}"

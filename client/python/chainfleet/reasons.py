@@ -347,8 +347,8 @@ class PortTaken(ChainfleetError):
 
 class QueueFull(ChainfleetError):
     """A bound on memory or on waiting work is reached: requests that arrive, answers that clients have not read,
-    streams of inference, callers that watch a job, predictions, shards, commits whose objects are checked, or
-    evaluations (8 run, 64 wait).
+    streams of inference, callers that watch a job or an evaluation, predictions, shards, commits whose objects are
+    checked, or evaluations (8 run, 64 wait).
     """
 
     hint = "repeat with backoff; read the answers that were asked for; ask for fewer rows; start more workers"
@@ -421,8 +421,8 @@ class StoreUnreachable(ChainfleetError):
 
 
 class TenantLimit(ChainfleetError):
-    """The [tenant](../guides/access.md#tenants) has reached a bound on jobs, chains, stored bytes, uploads, rows or
-    calls.
+    """The [tenant](../guides/access.md#tenants) has reached a bound on jobs, chains, stored bytes, uploads, reads by
+    URI, evaluations, streams, rows or calls; or the caller has reached the bound on changes.
     """
 
     hint = "the message names the bound: delete something, wait, or have an operator raise the bound"

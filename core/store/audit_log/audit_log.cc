@@ -31,6 +31,18 @@ constexpr char kPrefix[] = "audit-", kSuffix[] = ".jsonl";
 
 std::string NoDigest() { return std::string(64, '0'); }
 
+std::string Dump(const ordered_json& value) {
+  return value.dump(-1, ' ', /*ensure_ascii=*/false, ordered_json::error_handler_t::replace);
+}
+
+// Bounds what a text takes in the log, where JSON writes a control character as six.
+void Shorten(ordered_json* text) {
+  while (Dump(*text).size() > kLongestValue + 2) {  // with its quotes
+    const auto whole = text->get<std::string>();
+    *text = whole.substr(0, std::min(kLongestValue, whole.size() - 1 - whole.size() / 8));
+  }
+}
+
 absl::Status Failed(const std::string& what, const std::string& path) {
   return absl::UnavailableError(absl::StrCat("cannot ", what, " ", path, ": ", std::strerror(errno)));
 }
@@ -146,11 +158,10 @@ void AuditLog::Append(const std::vector<LogField>& fields) {
     ordered_json line = {{"seq", seq_ + 1}, {"at", absl::FormatTime(clock_->Wall(), absl::UTCTimeZone())}};
     for (const LogField& field : fields) {
       std::visit([&](const auto& value) { line[field.key] = value; }, field.value);
-      if (ordered_json& value = line[field.key]; value.is_string())
-        value = value.get<std::string>().substr(0, kLongestValue);
+      if (ordered_json& value = line[field.key]; value.is_string()) Shorten(&value);
     }
     line["previous"] = digest_;
-    const std::string text = line.dump(-1, ' ', /*ensure_ascii=*/false, ordered_json::error_handler_t::replace);
+    const std::string text = Dump(line);
     status = Write(text + "\n");
     if (status.ok()) {
       ++seq_;

@@ -402,6 +402,7 @@ std::function<void()> Batcher::Predict(PredictQuery query, std::shared_ptr<const
   }
   if (GoesAlone(query, *inputs)) {
     query.priority = priority;
+    state_->strand.Schedule([state = state_, tenant = query.tenant, now] { state->recent.Came(tenant, now); });
     return state_->PredictAlone(std::move(query), std::move(inputs), timeout, std::move(done));
   }
   const Kind kind = KindOf(query, *inputs, state_->limits.max_rows);

@@ -11,6 +11,7 @@
 #include "core/base/clock.h"
 #include "core/base/executor.h"
 #include "core/base/status.h"
+#include "server/http/http_limits.h"
 #include "server/http/http_server.h"
 #include "server/rpc/gateway/file_upload.h"
 
@@ -23,6 +24,7 @@ struct GatewayParts {
   std::function<absl::Status(const std::string& method, const std::string& authorization)> authorize;
   const Clock* clock = nullptr;  // it and the executor outlive the gateway
   Executor* executor = nullptr;  // translates large bodies
+  HttpBytes bytes{limits::kHttpBytes};
   // True for a server without tokens that only this host reaches. Requests must then name this host: a page of another
   // site could otherwise have its own name resolved to this host, and call the server from the user's browser.
   bool is_local = false;

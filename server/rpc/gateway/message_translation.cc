@@ -1,5 +1,6 @@
 // The job API: bodies and replies in protobuf's JSON mapping, and the bytes of segments.
 #include <google/protobuf/util/json_util.h>
+#include <google/protobuf/util/type_resolver_util.h>
 
 #include <memory>
 #include <string>
@@ -8,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "chainfleet/v1/jobs.pb.h"
 #include "core/base/check.h"
+#include "core/wire/parsed_bytes.h"
 #include "server/http/error_reply.h"
 #include "server/http/http_limits.h"
 #include "server/rpc/gateway/translation.h"
@@ -24,10 +26,17 @@ class MessageTranslation final : public Translation {
     if (request->body.empty()) return absl::OkStatus();
     const auto reading = static_cast<int64_t>(request->body.size()) * limits::kJsonFactor;
     if (!request->held->Add(reading)) return NoRoom();
-    const auto parsed = protobuf::util::JsonStringToMessage(request->body, message);
-    if (parsed.ok()) return absl::OkStatus();
+    const protobuf::Descriptor& type = *message->GetDescriptor();
+    std::string wire;
+    const auto read = protobuf::util::JsonToBinaryString(Types(), kTypes + type.full_name(), request->body, &wire);
+    const int64_t parsed = ParsedBytes(type, wire);
+    if (parsed > limits::kHttpBytes / 4) {
+      return absl::ResourceExhaustedError("the body takes too much memory once it is parsed: send less in one request");
+    }
+    if (!request->held->Add(parsed)) return NoRoom();
+    if (read.ok() && message->ParseFromString(wire)) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        absl::StrCat("the body is no ", message->GetDescriptor()->name(), " in JSON: ", std::string(parsed.message())));
+        absl::StrCat("the body is no ", type.name(), " in JSON: ", std::string(read.message())));
   }
 
   WebReply Write(const protobuf::Message&, const protobuf::Message& reply) override {
@@ -37,6 +46,14 @@ class MessageTranslation final : public Translation {
     WebReply json;
     CHAINFLEET_CHECK(protobuf::util::MessageToJsonString(reply, &json.body, options).ok());
     return json;
+  }
+
+ private:
+  static constexpr char kTypes[] = "type.googleapis.com/";
+  static protobuf::util::TypeResolver* Types() {
+    static auto* const types = protobuf::util::NewTypeResolverForDescriptorPool(
+        "type.googleapis.com", protobuf::DescriptorPool::generated_pool());
+    return types;
   }
 };
 

@@ -63,6 +63,16 @@ TEST_F(AuditLogTest, ALineHasItsTimeItsFieldsAndTheDigestOfTheLineBefore) {
   ExpectChain(lines);
 }
 
+TEST_F(AuditLogTest, TextsAreShortAlsoAsTheyAreWritten) {
+  const auto log = Open();
+  for (const char c : {'x', '"', '\x01', '\xff'}) {
+    log->Append({{"name", std::string(10'000, c)}});
+    const std::string line = log->Read("")->lines.back();
+    EXPECT_LT(line.size(), 600u);
+    EXPECT_GT(line.size(), 350u) << "most of what has room is there";
+  }
+}
+
 TEST_F(AuditLogTest, GoesOnAfterARestart) {
   Open()->Append({{"method", "a"}});
   Open()->Append({{"method", "b"}});

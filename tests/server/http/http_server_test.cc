@@ -87,8 +87,9 @@ class HttpServerTest : public testing::Test {
   FakeClock clock_;
   ManualExecutor executor_{&clock_};
   Asked asked_;
+  const HttpBytes bytes_{limits::kHttpBytes};
   std::unique_ptr<HttpServer> server_ =
-      HttpServer::Start({"127.0.0.1:0"}, std::make_unique<Echo>(&asked_), &clock_, &executor_).value();
+      HttpServer::Start({"127.0.0.1:0"}, std::make_unique<Echo>(&asked_), bytes_, &clock_, &executor_).value();
 };
 
 TEST_F(HttpServerTest, AConnectionServesOneRequestAfterAnother) {
@@ -214,7 +215,7 @@ TEST_F(HttpServerTest, TheNextServerTakesThePortAtOnce) {
   HttpPeer peer(port());
   EXPECT_EQ(peer.Send(Get("/")).Read().code, 200);
   server_.reset();
-  const auto next = HttpServer::Start({address}, std::make_unique<Echo>(&asked_), &clock_, &executor_);
+  const auto next = HttpServer::Start({address}, std::make_unique<Echo>(&asked_), bytes_, &clock_, &executor_);
   EXPECT_TRUE(next.ok()) << next.status();
 }
 
@@ -239,8 +240,8 @@ TEST(ErrorReply, NamesTheBoundThatRefused) {
 }
 
 TEST_F(HttpServerTest, ATakenPortIsRefused) {
-  const auto second =
-      HttpServer::Start({absl::StrCat("127.0.0.1:", port())}, std::make_unique<Echo>(&asked_), &clock_, &executor_);
+  const auto second = HttpServer::Start({absl::StrCat("127.0.0.1:", port())}, std::make_unique<Echo>(&asked_), bytes_,
+                                        &clock_, &executor_);
   EXPECT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists);
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("--http-listen"));
 }

@@ -3,10 +3,12 @@
 
 #include <grpcpp/generic/generic_stub.h>
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "inference/grpc_service.pb.h"
 #include "server/rpc/bytes_in_flight.h"
 #include "server/rpc/call_limits.h"
@@ -14,6 +16,7 @@
 #include "server/rpc/receiving_calls.h"
 #include "server/rpc/refused_peers.h"
 #include "tests/server/rpc/running_server.h"
+#include "tests/support/fake_clock.h"
 #include "tests/support/scrape.h"
 
 namespace chainfleet {
@@ -140,10 +143,39 @@ TEST(RefusedPeers, AreAnsweredLaterAndLaterUntilTheyRest) {
   EXPECT_EQ(peers.Refuse("ipv4:10.0.0.1", now), absl::ZeroDuration());
 }
 
-TEST(RefusedPeers, AreTheHostsOfPeers) {
-  EXPECT_EQ(HostOf("ipv4:10.0.0.1:4711"), "ipv4:10.0.0.1");
-  EXPECT_EQ(HostOf("ipv6:%5B::1%5D:4711"), "ipv6:%5B::1%5D");
-  EXPECT_EQ(HostOf("unix:/run/socket"), "unix:/run/socket");
+TEST(RefusedPeers, AnotherAddressOfANetworkIsDelayedLikeTheFirst) {
+  RefusedPeers peers;
+  for (int i = 0; i < limits::kFreeRefusals; ++i) {
+    EXPECT_EQ(peers.Refuse(absl::StrCat("ipv6:%5B2001:db8::", i, "%5D:4711"), {}), absl::ZeroDuration());
+  }
+  EXPECT_GT(peers.Refuse("ipv6:%5B2001:db8::1:1%5D:4711", {}), absl::ZeroDuration());
+}
+
+TEST(RefusedPeers, AFloodFromOtherHostsFreesNoOffender) {
+  RefusedPeers peers;
+  for (int i = 0; i <= limits::kFreeRefusals; ++i) peers.Refuse("ipv4:10.0.0.1", {});
+  for (size_t i = 0; i < limits::kRefusedPeers + 100; ++i) peers.Refuse(absl::StrCat("unix:", i), {});
+  EXPECT_GT(peers.Refuse("ipv4:10.0.0.1", {}), absl::ZeroDuration());
+}
+
+TEST(RefusedPeers, ShareTheLinesOfTheAuditLog) {
+  const std::string folder = testing::TempDir() + "/chainfleet-refused-peers";
+  std::filesystem::remove_all(folder);
+  FakeClock clock;
+  const auto audit = AuditLog::Open(folder, &clock, {}).value();
+  RefusedPeers peers(audit.get());
+  const auto refuse = [&](int host) { peers.Refuse(absl::StrCat("unix:", host), clock.Monotonic()); };
+  for (int host = 0; host < limits::kAuditLinesAtOnce + 40; ++host) refuse(host);
+  EXPECT_THAT(audit->Read("")->lines, SizeIs(limits::kAuditLinesAtOnce));
+  clock.Advance(limits::kAuditLineInterval);
+  for (int host = 1000; host < 1005; ++host) refuse(host);
+  const std::vector<std::string> lines = audit->Read("")->lines;
+  ASSERT_THAT(lines, SizeIs(limits::kAuditLinesAtOnce + 1));
+  EXPECT_THAT(lines.back(), HasSubstr(R"("left_out":40)"));
+  clock.Advance(absl::Seconds(10));
+  refuse(1004);
+  EXPECT_THAT(audit->Read("")->lines.back(), HasSubstr(R"("refusals":2)")) << "with the one that got no line";
+  std::filesystem::remove_all(folder);
 }
 
 TEST(CancelledCalls, ReportsAConnectionWithTooManyOnce) {
@@ -188,6 +220,14 @@ TEST_F(CallGateTest, EveryMethodNamesBytesThatAreNoMessageOfIt) {
     }
   }
   EXPECT_GT(methods, 35);
+}
+
+TEST_F(CallGateTest, MeasuresWhatARequestTakesBeforeItIsParsed) {
+  std::string tensors;
+  for (int i = 0; i < 4'000'000; ++i) tensors.append({0x2a, 0});
+  const absl::Status refused = CallRaw("/inference.GRPCInferenceService/ModelInfer", tensors);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("once it is parsed"));
 }
 
 TEST_F(CallGateTest, RefusesCompressedRequests) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/log.h"
 #include "core/store/draw_codec/sha256.h"
 #include "server/rpc/audit_rate.h"
@@ -139,17 +140,45 @@ TEST_F(CallRecordTest, LogsEveryCallAtDebugLevelWithItsIds) {
 
 TEST(AuditRate, LeavesOutWhatACallerRepeatsAndSaysHowMuch) {
   AuditRate rate;
+  const Principal a{.id = "a"};
   absl::Duration now;
-  for (int i = 0; i < AuditRate::kAtOnce; ++i) EXPECT_EQ(rate.Take("a", now), 0);
-  for (int i = 0; i < 7; ++i) EXPECT_EQ(rate.Take("a", now), std::nullopt);
-  EXPECT_EQ(rate.Take("b", now), 0) << "others have their own";
+  for (int i = 0; i < limits::kAuditLinesAtOnce; ++i) EXPECT_EQ(rate.Take(a, now), 0);
+  for (int i = 0; i < 7; ++i) EXPECT_EQ(rate.Take(a, now), std::nullopt);
+  EXPECT_EQ(rate.Take({.id = "b"}, now), 0) << "others have their own";
   now += absl::Seconds(1);
-  EXPECT_EQ(rate.Take("a", now), 7);
-  EXPECT_EQ(rate.Take("a", now), std::nullopt);
+  EXPECT_EQ(rate.Take(a, now), 7);
+  EXPECT_EQ(rate.Take(a, now), std::nullopt);
   now += absl::Hours(1);
-  EXPECT_EQ(rate.Take("a", now), 1);
-  for (int i = 1; i < AuditRate::kAtOnce; ++i) EXPECT_EQ(rate.Take("a", now), 0);
-  EXPECT_EQ(rate.Take("a", now), std::nullopt) << "an hour gives no more than that";
+  EXPECT_EQ(rate.Take(a, now), 1);
+  for (int i = 1; i < limits::kAuditLinesAtOnce; ++i) EXPECT_EQ(rate.Take(a, now), 0);
+  EXPECT_EQ(rate.Take(a, now), std::nullopt) << "an hour gives no more than that";
+}
+
+TEST(AuditRate, ASubjectOfAnIssuerLeavesRoomForTheOthers) {
+  AuditRate rate;
+  absl::Duration now;
+  const auto lines = [&](const std::string& subject, const std::string& tenant) {
+    int taken = 0;
+    for (int i = 0; i < 1000; ++i) taken += rate.Take({.id = subject, .tenant = tenant}, now).has_value();
+    return taken;
+  };
+  EXPECT_EQ(lines("oidc:a", ""), 6);
+  EXPECT_EQ(rate.Take({.id = "oidc:b", .tenant = ""}, now), 994);
+  for (int i = 0; i < 100; ++i) lines(absl::StrCat("oidc:", i), "");
+  EXPECT_EQ(lines("oidc:c", ""), 0) << "all subjects together get no more than one token";
+  EXPECT_EQ(lines("oidc:c", "vision"), 6) << "strangers take nothing from those whom a rule matches";
+  now += absl::Seconds(10);
+  EXPECT_EQ(lines("oidc:a", ""), 1);
+}
+
+TEST(AuditRate, KnowsABoundedNumberOfCallers) {
+  AuditRate rate;
+  absl::Duration now;
+  for (int i = 0; i < 4200; ++i) rate.Take({.id = absl::StrCat("oidc:", i), .tenant = absl::StrCat(i)}, now);
+  EXPECT_EQ(rate.Take({.id = "late"}, now), std::nullopt) << "it shares one rate with those that did not fit";
+  now += absl::Seconds(1);
+  EXPECT_EQ(rate.Take({.id = "later"}, now), 0) << "those who may take all lines again were forgotten";
+  EXPECT_EQ(rate.Take({}, now), 4201 - 4096 - limits::kAuditLinesAtOnce);
 }
 
 TEST_F(CallRecordTest, ChangesAndRefusalsGetALineInTheAuditLog) {

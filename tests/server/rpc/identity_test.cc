@@ -2,7 +2,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "core/store/draw_codec/safetensors.h"
 #include "tests/server/rpc/one_worker.h"
 #include "tests/support/scrape.h"
 
@@ -137,6 +139,38 @@ TEST_F(IdentityTest, AStreamOfShardsIsOfAWorkerThatIsThere) {
   EXPECT_EQ(opens("life").code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST_F(IdentityTest, ATenantTakesHalfOfThePlacesOfEvaluations) {
+  const std::vector<int32_t> labels(100);
+  const auto* bytes = reinterpret_cast<const char*>(labels.data());
+  const BlobRef shard{"store/datasets/x", 10, DigestHex(64, 'b')};
+  const std::string file = WriteSafetensors({{"labels", TensorType::kInt32, {100}, bytes, 400}}, {});
+  ASSERT_TRUE(blobs_.Put(shard.name, file).ok());
+  PutDigitsOf("vision", shard);
+  const Grant grant = LeaseOfVision(SoftmaxJob("softmax"));
+  CommitFirstDraw(grant.chain, grant.lease_epoch);
+  grpc::ClientContext worker;
+  SetDeadline(&worker);
+  SendToken(&worker);
+  const auto stream = workers_->ServeShards(&worker);
+  v1::ShardUpdate hello;
+  hello.mutable_hello()->set_worker("w1");
+  hello.mutable_hello()->set_incarnation("life");
+  hello.mutable_hello()->set_protocol_version(kProtocolVersion);
+  stream->Write(hello);
+  while (shards_.Workers().empty()) continue;
+  token_ = "vision";
+  v1::EvaluateRequest request;
+  request.set_job("softmax");
+  request.set_dataset("digits");
+  const auto start = [&] { return Call(*predictions_, &v1::PredictService::Stub::StartEvaluation, request).status(); };
+  for (int i = 0; i < (limits::kRunningEvaluations + limits::kWaitingEvaluations) / 2; ++i) {
+    const absl::Status started = start();
+    ASSERT_TRUE(started.ok()) << started;
+  }
+  EXPECT_EQ(ReasonOf(start()), "TENANT_LIMIT");
+  worker.TryCancel();
+}
+
 TEST_F(IdentityTest, OtherTenantsCannotDeleteADataSet) {
   const BlobRef shard{"store/datasets/x", 10, DigestHex(64, 'b')};
   PutDigitsOf("vision", shard);
@@ -216,6 +250,31 @@ TEST_F(CallQuotaTest, BoundsTheCallsThatATenantHasInFlight) {
   for (int i = 0; i < 1000 && !again.ok(); ++i)
     again = GetJob("walk").status();  // the server hears of the end in its time
   EXPECT_TRUE(again.ok()) << again;
+}
+
+class ChangesQuotaTest : public RunningServer {
+ protected:
+  explicit ChangesQuotaTest(GivenTokens tokens = {{"vision", "vision"}})
+      : RunningServer(std::move(tokens), true, 4096, {}, /*changes_at_once=*/0) {}
+};
+
+TEST_F(ChangesQuotaTest, AChangeBeyondTheRateOfTheAuditLogIsRefused) {
+  token_ = "vision";
+  const absl::Status refused = CreateJob(GaussianJob("walk")).status();
+  EXPECT_EQ(ReasonOf(refused), "TENANT_LIMIT");
+  EXPECT_EQ(BoundOf(refused), "caller_changes");
+  EXPECT_EQ(RetryAfterOf(refused), absl::Seconds(1));
+  EXPECT_TRUE(absl::IsNotFound(GetJob("walk").status())) << "reading is no change, and nothing was changed";
+}
+
+class ChangesWithoutTokens : public ChangesQuotaTest {
+ protected:
+  ChangesWithoutTokens() : ChangesQuotaTest(GivenTokens{}) {}
+};
+
+TEST_F(ChangesWithoutTokens, AreLeftOutOfTheAuditLogInsteadOfRefused) {
+  EXPECT_TRUE(CreateJob(GaussianJob("walk")).ok());
+  EXPECT_TRUE(audit_->Read("")->lines.empty());
 }
 
 using WithoutTokens = OneWorker;

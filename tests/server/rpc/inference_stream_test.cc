@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/clock.h"
+#include "core/wire/grpc_status.h"
 #include "inference/grpc_service.grpc.pb.h"
 #include "server/rpc/call_limits.h"
 
@@ -18,17 +19,15 @@ namespace {
 constexpr int kRequests = 40;
 
 // Keeps every request's answer until the test gives it.
-class KeptAnswers final : public inference::GRPCInferenceService::CallbackService {
+class KeptAnswers final : public StreamedService<inference::GRPCInferenceService::CallbackService> {
  public:
-  InferenceStreams::Reactor* ModelStreamInfer(grpc::CallbackServerContext* context) override {
-    return streams_.Open(*context, ClientDeadline(*context, clock_), absl::OkStatus(),
-                         [this](const inference::ModelInferRequest&, const std::shared_ptr<StreamedAnswer>& answer) {
-                           answer->OnCancelled([this] { Count(&cancelled_); });
-                           const MutexLock lock(&mutex_);
-                           kept_.push_back(answer);
-                           most_ = std::max(most_, kept_.size());
-                           changed_.SignalAll();
-                         });
+  // All streams are those of `tenant`.
+  explicit KeptAnswers(const std::string& tenant) {
+    TakeStream<inference::ModelStreamInferResponse>(
+        "/inference.GRPCInferenceService/ModelStreamInfer", [this, tenant](Context* context) {
+          return streams_.Open(*context, ClientDeadline(*context, clock_), tenant,
+                               [this](const inference::ModelInferRequest&, const auto& answer) { Keep(answer); });
+        });
   }
 
   // Waits until `number` requests are not answered.
@@ -55,6 +54,13 @@ class KeptAnswers final : public inference::GRPCInferenceService::CallbackServic
   }
 
  private:
+  void Keep(const std::shared_ptr<StreamedAnswer>& answer) {
+    answer->OnCancelled([this] { Count(&cancelled_); });
+    const MutexLock lock(&mutex_);
+    kept_.push_back(answer);
+    most_ = std::max(most_, kept_.size());
+    changed_.SignalAll();
+  }
   void Count(size_t* number) {
     const MutexLock lock(&mutex_);
     ++*number;
@@ -70,6 +76,21 @@ class KeptAnswers final : public inference::GRPCInferenceService::CallbackServic
   InferenceStreams streams_{&bytes_};
 };
 
+TEST(StreamedRequest, KeepsNothingOfAMessageThatItRefuses) {
+  inference::ModelInferRequest message;
+  StreamedRequest request(&message);
+  inference::ModelInferRequest many;
+  for (int i = 0; i < 20'000; ++i) many.add_inputs();
+  for (const std::string& bytes : {many.SerializeAsString(), many.SerializeAsString() + "\x0a", std::string("\x0a")}) {
+    const grpc::Slice slice(bytes);
+    grpc::ByteBuffer wire(&slice, 1);
+    request.Read(&wire);
+    EXPECT_FALSE(request.status().ok());
+    EXPECT_FALSE(wire.Valid()) << "gRPC frees no bytes that it has given to its reader";
+    EXPECT_EQ(message.inputs_size(), 0);
+  }
+}
+
 class StreamBoundTest : public ::testing::Test {
  protected:
   StreamBoundTest() {
@@ -78,9 +99,9 @@ class StreamBoundTest : public ::testing::Test {
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
-    stream_ = inference::GRPCInferenceService::NewStub(
-                  grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials()))
-                  ->ModelStreamInfer(&context_);
+    stub_ = inference::GRPCInferenceService::NewStub(
+        grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials()));
+    stream_ = stub_->ModelStreamInfer(&context_);
   }
   ~StreamBoundTest() override {
     context_.TryCancel();
@@ -90,8 +111,9 @@ class StreamBoundTest : public ::testing::Test {
     for (int i = 0; i < requests; ++i) ASSERT_TRUE(stream_->Write({}));
   }
 
-  KeptAnswers service_;
+  KeptAnswers service_{"bank"};
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<inference::GRPCInferenceService::Stub> stub_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<inference::ModelInferRequest, inference::ModelStreamInferResponse>> stream_;
 };
@@ -112,6 +134,36 @@ TEST_F(StreamBoundTest, CancelsWhatAClientThatIsGoneHasAsked) {
   service_.AwaitKept(3);
   context_.TryCancel();
   service_.AwaitCancelled(3);
+}
+
+TEST_F(StreamBoundTest, RefusesARequestThatIsLargeOnceItIsParsed) {
+  inference::ModelInferRequest empty_tensors;
+  for (int i = 0; i < 20'000; ++i) empty_tensors.add_inputs();
+  empty_tensors.set_id("seven");
+  ASSERT_LT(2 * empty_tensors.ByteSizeLong(), size_t{1} << 20) << "its bytes alone have room";
+  ASSERT_TRUE(stream_->Write(empty_tensors));
+  inference::ModelStreamInferResponse response;
+  ASSERT_TRUE(stream_->Read(&response));
+  EXPECT_THAT(response.error_message(), testing::HasSubstr("once it is parsed"));
+  EXPECT_EQ(response.infer_response().id(), "seven");
+  Send(1);
+  service_.AwaitKept(1);
+}
+
+TEST_F(StreamBoundTest, ATenantHasHalfOfTheStreams) {
+  std::deque<grpc::ClientContext> contexts;
+  std::deque<decltype(stream_)> streams;
+  Send(1);
+  for (size_t i = 1; i < limits::kInferenceStreams / 2; ++i) {
+    streams.push_back(stub_->ModelStreamInfer(&contexts.emplace_back()));
+    ASSERT_TRUE(streams.back()->Write({}));
+  }
+  service_.AwaitKept(limits::kInferenceStreams / 2);
+  auto refused = stub_->ModelStreamInfer(&contexts.emplace_back());
+  inference::ModelStreamInferResponse response;
+  EXPECT_FALSE(refused->Read(&response));
+  EXPECT_EQ(BoundOf(FromGrpc(refused->Finish())), "tenant_inference_streams");
+  for (grpc::ClientContext& context : contexts) context.TryCancel();
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ std::string FreshFolder() {
 }  // namespace
 
 RunningServer::RunningServer(GivenTokens tokens, bool allow_modules, int64_t tenant_calls,
-                             const TenantLimits& tenant_limits)
+                             const TenantLimits& tenant_limits, int64_t changes_at_once)
     : coordinator_(&clock_, threads_.get(), state_.get(), state_->Load().value(), Options(&findings_, tenant_limits)),
       folder_(FreshFolder()),
       admission_(OpenWorkerAuthority(folder_ + "/authority", clock_.Wall()).value(), &clock_),
@@ -62,7 +62,7 @@ RunningServer::RunningServer(GivenTokens tokens, bool allow_modules, int64_t ten
              .object_checks = &object_checks_,
              .upload_budget = &upload_budget_,
              .reply_budget = &reply_budget_,
-             .access = {.allow_modules = allow_modules, .tenant_calls = tenant_calls},
+             .access = {allow_modules, tenant_calls, changes_at_once},
              .data_directory = folder_,
              .state_address = database_.path(),
              .started_at = clock_.Wall()} {

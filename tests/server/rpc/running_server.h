@@ -5,6 +5,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -62,10 +63,28 @@ class Waited {
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
 };
 
+// Blocks the calls of a state store until it is destroyed.
+class HeldStore {
+ public:
+  explicit HeldStore(RecordingStore* store) {
+    store->BeforeEachCall([first = std::make_shared<std::atomic_flag>(), reached = reached_.Take(), open = open_] {
+      if (!first->test_and_set()) reached(true);
+      open->Get();
+    });
+  }
+  ~HeldStore() { open_->Take()(true); }
+  // Waits for the first call.
+  void AwaitCall() { reached_.Get(); }
+
+ private:
+  Waited<bool> reached_;
+  const std::shared_ptr<Waited<bool>> open_ = std::make_shared<Waited<bool>>();
+};
+
 class RunningServer : public ::testing::Test {
  protected:
   explicit RunningServer(GivenTokens tokens = {}, bool allow_modules = true, int64_t tenant_calls = 4096,
-                         const TenantLimits& tenant_limits = {});
+                         const TenantLimits& tenant_limits = {}, int64_t changes_at_once = limits::kChangesAtOnce);
   ~RunningServer() override;
 
   std::string address() const { return "127.0.0.1:" + std::to_string(server_->port()); }

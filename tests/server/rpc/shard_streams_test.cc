@@ -139,18 +139,20 @@ TEST_F(ShardStreamsTest, AWorkerThatVanishesFailsItsShardsAsUnavailable) {
 }
 
 // gRPC's side of a stream: runs reactions concurrently, and OnDone last.
-class DrivenStream final : public grpc::ServerCallbackReaderWriter<v1::ShardUpdate, v1::ShardOrder> {
+class DrivenStream final : public grpc::ServerCallbackReaderWriter<StreamedRequest, v1::ShardOrder> {
  public:
-  explicit DrivenStream(grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* reactor) : reactor_(reactor) {
-    BindReactor(reactor);
-  }
+  explicit DrivenStream(ShardStreams::Reactor* reactor) : reactor_(reactor) { BindReactor(reactor); }
   ~DrivenStream() override {
     reactor_->OnReadDone(false);
     reactor_->OnDone();
   }
   void SayHello(const std::string& worker) {
-    update_->mutable_hello()->set_worker(worker);
-    update_->mutable_hello()->set_protocol_version(kProtocolVersion);
+    v1::ShardUpdate update;
+    update.mutable_hello()->set_worker(worker);
+    update.mutable_hello()->set_protocol_version(kProtocolVersion);
+    const grpc::Slice slice(update.SerializeAsString());
+    grpc::ByteBuffer wire(&slice, 1);
+    request_->Read(&wire);
     reactor_->OnReadDone(true);
   }
   void Cut() { reactor_->OnCancel(); }
@@ -158,14 +160,14 @@ class DrivenStream final : public grpc::ServerCallbackReaderWriter<v1::ShardUpda
  private:
   void Finish(grpc::Status) override {}
   void SendInitialMetadata() override {}
-  void Read(v1::ShardUpdate* update) override { update_ = update; }
+  void Read(StreamedRequest* request) override { request_ = request; }
   void Write(const v1::ShardOrder*, grpc::WriteOptions) override {}
   void WriteAndFinish(const v1::ShardOrder*, grpc::WriteOptions, grpc::Status) override {}
   grpc::internal::ServerReactor* reactor() override { return reactor_; }
   void CallOnDone() override {}
 
-  grpc::ServerBidiReactor<v1::ShardUpdate, v1::ShardOrder>* const reactor_;
-  v1::ShardUpdate* update_ = nullptr;
+  ShardStreams::Reactor* const reactor_;
+  StreamedRequest* request_ = nullptr;
 };
 
 TEST_F(ShardStreamsTest, AStreamThatIsCutWhileItsHelloIsTakenLeavesNoWorkerBehind) {

@@ -282,15 +282,18 @@ TEST_F(WorkerServiceTest, AnUploadThatOutlivesItsLeaseIsSweptAgain) {
   *message.mutable_header()->mutable_chain() = ToProto(grant.chain);
   message.mutable_header()->set_lease_epoch(grant.lease_epoch);
   *message.mutable_header()->mutable_blob() = ToProto(ref);
-  ASSERT_TRUE(writer->Write(message));
   ASSERT_TRUE(Put(grant.chain, grant.lease_epoch, RefOf(grant, "in time"), "in time").ok());
+  ASSERT_TRUE(writer->Write(message));
+  message.set_data("dr");
+  ASSERT_TRUE(writer->Write(message));
+  while (upload_budget_.all().held_bytes() != 2) continue;  // the header is taken
   EXPECT_TRUE(state_->ListSweeps(0, 10)->empty());
   ASSERT_TRUE(SetIntent("walk", v1::Job::CANCEL).ok());
   const std::vector<ChainSweep> sweeps = state_->ListSweeps(0, 10).value();
   ASSERT_EQ(sweeps.size(), 1u);
   const std::vector<StateChange> swept{change::EndSweep{sweeps[0].ticket}};
   ASSERT_TRUE(state_->Apply(swept, absl::UnixEpoch()).ok());
-  message.set_data("draws");
+  message.set_data("aws");
   ASSERT_TRUE(writer->Write(message));
   writer->WritesDone();
   ASSERT_TRUE(writer->Finish().ok()) << "its header came in time";

@@ -167,6 +167,18 @@ TEST_F(GatewayWithJob, PagesOfOtherSitesAreRefused) {
   }
 }
 
+class GatewayWithLittleMemory : public HttpBeforeServer {
+ protected:
+  GatewayWithLittleMemory() : HttpBeforeServer({}, 64 * limits::kKiB) {}
+};
+
+TEST_F(GatewayWithLittleMemory, ARequestWithoutRoomIsRefusedAndCounted) {
+  EXPECT_EQ(Ask(Post("/v2/models/m/infer", std::string(40'000, ' '))).code, 429) << "for its body";
+  EXPECT_EQ(Ask(Post("/v2/models/m/infer", std::string(10'000, ' '))).code, 429) << "for what is made of its body";
+  EXPECT_THAT(Scrape(registry_.Serve("127.0.0.1:0").value()),
+              HasSubstr(R"(chainfleet_refused_calls_total{bound="http_bytes",reason="QUEUE_FULL"} 2)"));
+}
+
 class GatewayWithTokens : public HttpBeforeServer {
  protected:
   GatewayWithTokens() : HttpBeforeServer(GivenTokens{{"vision", "vision"}, {"worker", kEveryTenant, Role::kWorker}}) {}

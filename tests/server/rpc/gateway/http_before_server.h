@@ -18,7 +18,8 @@ using nlohmann::json;
 
 class HttpBeforeServer : public RunningServer {
  protected:
-  explicit HttpBeforeServer(const GivenTokens& tokens = {}) : RunningServer(tokens) {
+  explicit HttpBeforeServer(const GivenTokens& tokens = {}, int64_t bytes = limits::kHttpBytes)
+      : RunningServer(tokens) {
     const auto authorize = [this](const std::string& method, const std::string& authorization) {
       return auth_.Authorize(method, {{"authorization", authorization}}).status();
     };
@@ -26,7 +27,8 @@ class HttpBeforeServer : public RunningServer {
                      {.channel = server_->InProcessChannel(),
                       .authorize = authorize,
                       .clock = &clock_,
-                      .executor = threads_.get()})
+                      .executor = threads_.get(),
+                      .bytes = HttpBytes(bytes, [this](const absl::Status& why) { metrics_.CountRefusedCall(why); })})
                 .value();
   }
 

@@ -29,12 +29,12 @@ inline constexpr int kJsonValues = 20'000;  // in a body, besides the elements o
 inline constexpr size_t kStreamBlockBytes = 16 * kKiB;  // bytes of a streamed reply, written at a time
 
 // Memory of all requests and replies together, besides what their calls take. A JSON body counts several times while it
-// is read: its text, the numbers in it, and the message.
+// is read, for its text and the numbers in it, and once more as the message that it becomes.
 inline constexpr int64_t kHttpBytes = 512 * kMiB;  // a host holds no more of them than it leaves free
 inline constexpr int64_t kJsonFactor = 8;
 inline constexpr int64_t kReplyFactor = 5;
-static_assert(kHttpBodyBytes * (1 + kJsonFactor) <= kHttpBytes / 2,
-              "the largest JSON body fits while no other is held");
+inline constexpr int64_t kJsonMessageBytes = kHttpBytes / 2 - kHttpBodyBytes * (1 + kJsonFactor);
+static_assert(kJsonMessageBytes > 0, "the largest JSON body fits while no other is held");
 static_assert(kHttpSkippedBytes > kHttpBodyBytes, "a client that sent too much reads the refusal");
 static_assert(kHttpSend >= kHttpReceive, "a reply may be as slow as its request");
 

@@ -30,8 +30,10 @@ class MessageTranslation final : public Translation {
     std::string wire;
     const auto read = protobuf::util::JsonToBinaryString(Types(), kTypes + type.full_name(), request->body, &wire);
     const int64_t parsed = ParsedBytes(type, wire);
-    if (parsed > limits::kHttpBytes / 4) {
-      return absl::ResourceExhaustedError("the body takes too much memory once it is parsed: send less in one request");
+    if (parsed > limits::kJsonMessageBytes) {
+      return absl::ResourceExhaustedError(absl::StrCat("the message in the body takes more than ",
+                                                       limits::kJsonMessageBytes / limits::kMiB,
+                                                       " MiB of memory: send less in one request"));
     }
     if (!request->held->Add(parsed)) return NoRoom();
     if (read.ok() && message->ParseFromString(wire)) return absl::OkStatus();

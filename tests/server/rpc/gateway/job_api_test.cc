@@ -135,6 +135,12 @@ TEST_F(JobApiTest, WrongFieldsAreNamed) {
   ExpectError(Post("/v1/jobs/nowhere/predict", R"({"inputs": {"data": "no base64!"}})"), 400, "PredictRequest");
 }
 
+TEST_F(JobApiTest, ABodyOfManyEmptyMessagesIsRefusedBeforeTheyAreMade) {
+  std::string layers = "{}";
+  for (int i = 0; i < 1'500'000; ++i) layers += ",{}";
+  ExpectError(Post("/v1/jobs", R"({"spec":{"model":{"layers":[)" + layers + "]}}}"), 429, "MiB of memory");
+}
+
 TEST_F(JobApiTest, AJobIsWatchedByServerSentEvents) {
   ASSERT_EQ(Ask(Post("/v1/jobs", absl::StrCat(kSpec, "}"))).code, 200);
   HttpPeer watcher(http_->port());

@@ -37,10 +37,9 @@ std::string Dump(const ordered_json& value) {
 
 // Bounds what a text takes in the log, where JSON writes a control character as six.
 void Shorten(ordered_json* text) {
-  while (Dump(*text).size() > kLongestValue + 2) {  // with its quotes
-    const auto whole = text->get<std::string>();
-    *text = whole.substr(0, std::min(kLongestValue, whole.size() - 1 - whole.size() / 8));
-  }
+  std::string kept = text->get_ref<const std::string&>().substr(0, kLongestValue);
+  while (Dump(kept).size() > kLongestValue + 2) kept.resize(kept.size() - 1 - kept.size() / 8);  // with its quotes
+  *text = kept;
 }
 
 absl::Status Failed(const std::string& what, const std::string& path) {

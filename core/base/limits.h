@@ -21,16 +21,23 @@ inline constexpr int64_t kMaxDatasetUploadBytes = 2048 * kMiB;  // all files of 
 inline constexpr int32_t kMaxDatasetFiles = 1000;               // files of one PutDataset
 inline constexpr size_t kMaxFileNameBytes = 255;                // name of one file of PutDataset
 inline constexpr int64_t kMaxModelBytes = 1024 * kMiB;          // a stored network, or its weights
-inline constexpr int64_t kMaxUploadsBytes = 4096 * kMiB;        // memory of all uploads to a server together
+inline constexpr int64_t kContentRecordBytes = 256 * kKiB;      // a larger record counts as several data sets or models
+inline constexpr int64_t kMaxUploadsBytes = 4096 * kMiB;        // memory of all uploads of users together
 inline constexpr int kWaitingDatasetReads = 16;                 // queued reads of data sets named by URI
 inline constexpr int64_t kMaxClassNamesBytes = 64 * kKiB;       // names of a data set's classes together
 inline constexpr size_t kMaxTenantsSharedWith = 1000;           // a data set or a model
 inline constexpr int64_t kDatasetShardBytes = 16 * kMiB;
 inline constexpr int64_t kMaxBlobBytes = int64_t{4} * 1024 * kMiB;
+// Memory of all objects that workers put through a server. One worker, or the workers of one tenant, get at most half
+// of it, so the largest object fits. Uploads of users do not count, because they must not keep a chain from committing.
+inline constexpr int64_t kMaxObjectUploadsBytes = 2 * kMaxBlobBytes;
 
 // A segment is closed when it reaches the first of these bounds.
 inline constexpr int64_t kSegmentBytes = 4 * kMiB;
+inline constexpr int64_t kMaxSegmentDraws = 65536;  // the record has a step and a weight of each
 inline constexpr absl::Duration kSegmentAge = absl::Seconds(1);
+// Records that one read of the state store returns. Together they take at most some 30 MB as text.
+inline constexpr int32_t kSegmentsPerRead = 16;
 
 // Leases.
 inline constexpr absl::Duration kLeaseTtl = absl::Seconds(15);
@@ -115,6 +122,10 @@ inline constexpr int kEntropyBins = 30;
 inline constexpr int kMaxFisherPoints = 1024;
 inline constexpr int kMaxLinePoints = 201;
 inline constexpr int64_t kMaxShardResultBytes = 256 * kMiB;  // reassembled result of one shard
+// Results of all shards that have not arrived completely. A worker sends one result after the other, and most have a few
+// MiB, so there is room for a hundred workers. One worker, or the workers of one tenant, get at most half of it: room
+// for four of the largest results.
+inline constexpr int64_t kUnfinishedResultBytes = 2048 * kMiB;
 inline constexpr int kMaxShardsInFlightPerWorker = 4;
 inline constexpr int kShardAttempts = 3;
 inline constexpr size_t kMaxWaitingShards = 1024;  // waiting shards of all predictions in the server
@@ -128,6 +139,7 @@ inline constexpr int64_t kShardForwardPasses = 1 << 15;  // rows x draws x kinds
 static_assert(kChunkBytes < kMaxMessageBytes && kInlineResumePointBytes < kMaxMessageBytes,
               "a chunk and an inline resume point each travel in one message");
 static_assert(kSegmentBytes < kUploadQueueBytes, "a full segment fits into the upload queue");
+static_assert(2 * 10 * kMaxSegmentDraws <= kMaxMessageBytes / 2, "steps and weights of a segment fit into a message");
 static_assert(std::max({kSegmentBytes, kDatasetShardBytes, kMaxModelBytes}) <= kMaxBlobBytes,
               "the blob store takes each object");
 static_assert(std::max(kMaxDatasetUploadBytes, kMaxModelBytes) <= kMaxUploadsBytes,
@@ -148,6 +160,8 @@ static_assert(std::max(kMaxEpochs, kMaxCycles) <= kMaxStepsPerChain, "each epoch
 static_assert(kPredictDeadline <= kEvaluateDeadline, "an evaluation consists of predictions");
 static_assert(kMaxMessageBytes <= kMaxPredictBytes, "the inputs of one call fit into those of all");
 static_assert(kMaxMemberBytes <= kMaxShardResultBytes, "one shard can carry all single draws of a call");
+static_assert(2 * kMaxShardResultBytes <= kUnfinishedResultBytes,
+              "the largest result arrives when no other is under way");
 static_assert(kMinShardRows <= kMaxShardRows, "RowsPerBlock clamps to this range");
 static_assert(kMaxShardRows <= kShardForwardPasses, "a shard of one draw may have the most rows");
 static_assert(2 * kShardBytes <= kMaxShardResultBytes, "the sums of a shard fit into its result");

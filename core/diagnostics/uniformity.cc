@@ -42,7 +42,8 @@ double ErrorOfShares(double n, double x) {
 
 double RankShare(std::span<const double> values, double ess, double uniform) {
   const auto n = static_cast<int64_t>(values.size());
-  const auto every = static_cast<int64_t>(std::clamp(std::ceil(static_cast<double>(n) / ess), 1.0, 1.0 * n));
+  // Values one autocorrelation time n / ess apart still have a correlation near exp(-2): enough to make ranks uneven.
+  const auto every = static_cast<int64_t>(std::clamp(std::ceil(2 * static_cast<double>(n) / ess), 1.0, 1.0 * n));
   double below = 0, equal = 0, counted = 0;
   for (int64_t i = n - 1; i >= 0; i -= every) {
     below += values[i] < 0;

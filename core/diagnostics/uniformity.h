@@ -9,12 +9,14 @@
 namespace chainfleet {
 
 inline constexpr int64_t kFewestShares = 20;  // fewer say too little for a test
+// Mean ESS of a chain. With less, the draws that RankShare counts stay correlated, and p-values come out too small.
+inline constexpr double kFewestRankedDraws = 20;
 
 // Returns the rank of 0 among the values of one chain as a share in (0, 1):
 //
 //   u = (number of values below 0 + uniform * (number equal to 0 + 1)) / (L + 1),  L: number of values counted.
 //
-// `values` are differences from the truth. Counts the newest value and each k-th before it, k = ceil(n / ess) for n
+// `values` are differences from the truth. Counts the newest value and each k-th before it, k = ceil(2 n / ess) for n
 // values: uniformity needs about independent draws. `uniform` in (0, 1) breaks ties, so u has the continuous uniform
 // law for any L. REQUIRES: at least one value; no NaN.
 double RankShare(std::span<const double> values, double ess, double uniform);

@@ -1,6 +1,7 @@
 // Scalar quantities of a chain at some of its steps, from which R-hat and effective sample sizes are computed.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,7 +12,7 @@ namespace chainfleet {
 inline constexpr int64_t kTraceWindow = 1000;       // newest values of each quantity and chain that diagnostics read
 inline constexpr int64_t kMostTracedChains = 128;   // traced chains of a sweep point: the first to commit
 inline constexpr int64_t kMostRankedChains = 1024;  // the same for jobs of kind sbc
-inline constexpr size_t kMostTraceQuantities = 144;
+inline constexpr size_t kMostTraceQuantities = 144, kMostTraceName = 512;  // bytes of a name, which is a key in stores
 inline constexpr int64_t kMostTracedParameters = 64;  // a potential with more traces none of its parameters
 
 // Names of the quantities that are a network's predictions at a row of the data set: "theta.probability[7]" for labels,
@@ -32,7 +33,8 @@ struct ChainTrace {
 
   bool any() const { return !steps.empty(); }
   bool well_formed() const {
-    return quantities.size() <= kMostTraceQuantities && values.size() == steps.size() * quantities.size();
+    return quantities.size() <= kMostTraceQuantities && values.size() == steps.size() * quantities.size() &&
+           std::ranges::all_of(quantities, [](const std::string& name) { return name.size() <= kMostTraceName; });
   }
   static void Fields(auto& self, auto&& visit) {
     visit("point", self.point);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
 #include "core/base/saturating.h"
+#include "core/domain/parameter_shape.h"
 
 namespace chainfleet {
 namespace {
@@ -39,6 +40,8 @@ absl::Status CheckClassNames(const std::vector<std::string>& names, const Target
   const std::string wrong = WrongWith(names, targets);
   return wrong.empty() ? absl::OkStatus() : InvalidFields({{"class_names", wrong}});
 }
+
+int64_t InputBytes(const Dataset& dataset) { return NumValues(dataset.input_shape) * ItemBytes(dataset.input_type); }
 
 int64_t StoredBytes(const Dataset& dataset) {
   int64_t bytes = 0;

@@ -14,6 +14,7 @@ namespace chainfleet {
 
 // Inputs of a shard are stored as they came; uint8 counts as x / 255 wherever it is used as a number.
 enum class InputType { kUint8 = 0, kFloat32 = 1 };
+inline int64_t ItemBytes(InputType type) { return type == InputType::kUint8 ? 1 : 4; }
 
 // Rows [first_row, first_row + num_rows) in one safetensors object: "inputs" [rows, input_shape...] and "labels" int32
 // [rows], or "targets" float32 [rows].
@@ -88,6 +89,9 @@ struct Dataset {
 // INVALID_ARGUMENT / INVALID_FIELD unless there are no names or one for each class: text without control characters,
 // all different, at most limits::kMaxClassNamesBytes together.
 absl::Status CheckClassNames(const std::vector<std::string>& names, const Targets& targets);
+
+// Returns the bytes of the inputs of one row.
+int64_t InputBytes(const Dataset& dataset);
 
 // Returns the bytes of all shards of the data set.
 int64_t StoredBytes(const Dataset& dataset);

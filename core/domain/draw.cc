@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/limits.h"
 
 namespace chainfleet {
 namespace {
@@ -26,6 +27,9 @@ absl::Status CheckSegment(const Segment& segment) {
   };
   if (segment.first_index < 0) return bad("first index is negative");
   if (segment.steps.empty()) return bad("it holds no draw");
+  if (segment.num_draws() > limits::kMaxSegmentDraws) {
+    return bad(absl::StrCat("it holds ", segment.num_draws(), " draws, the most is ", limits::kMaxSegmentDraws));
+  }
   if (segment.steps.size() != segment.weights.size()) {
     return bad(absl::StrCat(segment.steps.size(), " steps but ", segment.weights.size(), " weights"));
   }

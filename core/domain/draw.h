@@ -140,7 +140,8 @@ struct ResumePoint {
 // Returns the parent digest of a chain's first segment.
 inline DigestHex FirstParentDigest() { return DigestHex(64, '0'); }
 
-// Checks a segment before its commit: sizes agree, indices and steps rise, weights > 0, digests are hex.
+// Checks a segment before its commit: at most limits::kMaxSegmentDraws draws, sizes agree, indices and steps rise,
+// weights > 0, digests are hex.
 absl::Status CheckSegment(const Segment& segment);
 
 }  // namespace chainfleet

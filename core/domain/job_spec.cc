@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "core/base/limits.h"
+#include "core/base/content_limits.h"
 #include "core/domain/batch_norm_rules.h"
 #include "core/domain/chain_memory.h"
 #include "core/domain/chain_trace.h"
@@ -19,8 +19,6 @@ namespace chainfleet {
 namespace {
 
 using Violations = std::vector<FieldViolation>;
-
-constexpr size_t kMaxFilesOfWeights = 256, kMaxCharactersOfWeights = 2048;
 
 void Append(Violations more, Violations* violations) {
   violations->insert(violations->end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
@@ -274,17 +272,17 @@ void ValidateInit(const JobSpec& spec, Violations* violations) {
   }
   if (!init.weights.empty() && !spec.model.is_network())
     violations->push_back({"init.weights", "are for networks, the model is an analytic potential: give init.theta"});
-  if (init.weights.size() > kMaxFilesOfWeights) {
-    violations->push_back({"init.weights", absl::StrCat("must name at most ", kMaxFilesOfWeights, " files, names ",
-                                                        init.weights.size())});
+  if (init.weights.size() > limits::kMaxFilesOfWeights) {
+    violations->push_back({"init.weights", absl::StrCat("must name at most ", limits::kMaxFilesOfWeights,
+                                                        " files, names ", init.weights.size())});
     return;
   }
   size_t characters = 0;
   for (const std::string& name : init.weights) characters += name.size();
-  if (characters > kMaxCharactersOfWeights) {
+  if (characters > limits::kMaxCharactersOfWeights) {
     violations->push_back(
         {"init.weights", absl::StrCat("the names have ", characters, " characters together, the most is ",
-                                      kMaxCharactersOfWeights, ": give the files shorter names")});
+                                      limits::kMaxCharactersOfWeights, ": give the files shorter names")});
   }
   for (auto name = init.weights.begin(); name != init.weights.end(); ++name) {
     const std::string path = absl::StrCat("init.weights[", name - init.weights.begin(), "]");

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/saturating.h"

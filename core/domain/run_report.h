@@ -16,7 +16,7 @@ struct RunReport {
   double step_size = 0;                         // alpha at the measurement of the next three values
   double temperature = 0;                       // T at the measurement of the next three values
   std::optional<double> gradient_variance;      // Vbar: variance of the mini-batch gradient, mean over coordinates
-  std::optional<double> effective_temperature;  // T + mobility Vbar / 2
+  std::optional<double> effective_temperature;  // T + heat Vbar, see tracing/linear_response.h
   std::optional<double> noise_ulps;    // standard deviation of a step's noise over the float32 ulp of the rms of theta,
                                        // the smallest over tensors
   std::optional<double> curvature;     // largest eigenvalue of the Hessian of U

@@ -407,6 +407,14 @@ using SamplerKind =
                  BsamSpec, GradientUncertaintySpec, RandomWalkSpec, MalaSpec, HmcSpec, PenaltyMhSpec, BatchedMhSpec,
                  TemperedMhSpec, BarkerMhSpec, SwaSpec, SwagSpec, McDropoutSpec, LaplaceSpec, MileSpec, SmileSpec>;
 
+// clang-format off
+template <typename Spec> concept IsAnchored = requires { Spec::kAnchor; };
+template <typename Spec> concept IsMetropolis = requires { Spec::kMetropolis; };
+template <typename Spec> concept NeedsFullData = requires { Spec::kFullData; };
+template <typename Spec> concept PassesOverData = requires { Spec::kDataPass; };
+template <typename Spec> concept IsMicrocanonical = requires { Spec::kMicrocanonical; };
+// clang-format on
+
 struct SamplerSpec {
   SamplerKind kind;
 
@@ -414,39 +422,19 @@ struct SamplerSpec {
     return std::visit([](const auto& s) { return std::string(s.kName); }, kind);
   }
   bool has_anchor() const {
-    return std::visit(
-        [](const auto& s) {
-          return requires { s.kAnchor; };
-        },
-        kind);
+    return std::visit([]<typename S>(const S&) { return IsAnchored<S>; }, kind);
   }
   bool is_metropolis() const {
-    return std::visit(
-        [](const auto& s) {
-          return requires { s.kMetropolis; };
-        },
-        kind);
+    return std::visit([]<typename S>(const S&) { return IsMetropolis<S>; }, kind);
   }
   bool needs_full_data() const {
-    return std::visit(
-        [](const auto& s) {
-          return requires { s.kFullData; };
-        },
-        kind);
+    return std::visit([]<typename S>(const S&) { return NeedsFullData<S>; }, kind);
   }
   bool passes_over_data() const {
-    return std::visit(
-        [](const auto& s) {
-          return requires { s.kDataPass; };
-        },
-        kind);
+    return std::visit([]<typename S>(const S&) { return PassesOverData<S>; }, kind);
   }
   bool is_microcanonical() const {
-    return std::visit(
-        [](const auto& s) {
-          return requires { s.kMicrocanonical; };
-        },
-        kind);
+    return std::visit([]<typename S>(const S&) { return IsMicrocanonical<S>; }, kind);
   }
   bool uses_adamw() const {
     return std::visit(

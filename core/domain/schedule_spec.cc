@@ -1,6 +1,5 @@
 #include "core/domain/schedule_spec.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace chainfleet {

@@ -24,7 +24,7 @@ class StepSizeSchedule {
   StepPlan plan_;
   double scale_;
   double temperature_;
-  int64_t noise_free_steps_;  // at the end of each cycle
+  int64_t noise_free_steps_;  // at the start of each cycle
 };
 
 }  // namespace chainfleet

@@ -84,7 +84,8 @@ int64_t WireBytes(const Dataset& dataset) {
 int64_t WireBytes(const StoredModel& model) {
   int64_t bytes = kRest;
   if (!model.signature) return bytes;
-  for (const auto* tensors : {&model.signature->inputs, &model.signature->parameters}) {
+  const NetworkSignature& network = *model.signature;
+  for (const auto* tensors : {&network.inputs, &network.parameters, &network.statistics}) {
     for (const TensorSignature& tensor : *tensors) {
       bytes += 2 * kMessage + kObject + static_cast<int64_t>(tensor.name.size()) +
                kInList * static_cast<int64_t>(tensor.shape.size());

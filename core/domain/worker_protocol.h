@@ -141,7 +141,8 @@ struct ReleasedChain {
 struct Admission {
   std::string token;   // id of its token
   std::string tenant;  // the tenant whose chains it takes; kEveryTenant or empty: all
-  bool Admits(const std::string& other) const { return tenant.empty() || tenant == kEveryTenant || tenant == other; }
+  bool IsOfAllTenants() const { return tenant.empty() || tenant == kEveryTenant; }
+  bool Admits(const std::string& other) const { return IsOfAllTenants() || tenant == other; }
 };
 
 // The worker's whole state in each call: the next call repairs the effects of a lost or repeated call.

@@ -1,6 +1,5 @@
 #include "core/formats/exported_json.h"
 
-#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 

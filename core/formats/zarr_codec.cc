@@ -6,7 +6,6 @@
 
 #include <limits>
 #include <memory>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 

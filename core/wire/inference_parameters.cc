@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "core/base/limits.h"
 
 namespace chainfleet {
 namespace {
@@ -46,6 +47,7 @@ absl::Status TakeChains(const std::string& name, const std::string& text, Infere
     if (!absl::SimpleAtoi(index, &chain) || chain < 0) {
       return Invalid(name, "is '", text, "': indices of chains with commas, such as '0,2', are expected");
     }
+    if (call->chains.size() == limits::kMaxChainsPerJob) return Invalid(name, "names more chains than a job has");
     call->chains.push_back(chain);
   }
   return absl::OkStatus();

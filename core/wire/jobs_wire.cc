@@ -149,18 +149,13 @@ absl::StatusOr<JobIntent> FromProto(v1::Job::Intent proto) {
 
 v1::Job::State ToProto(JobState state) { return static_cast<v1::Job::State>(static_cast<int>(state) + 1); }
 
-absl::StatusOr<JobState> FromProto(v1::Job::State proto) {
-  if (proto >= v1::Job::PENDING && proto <= v1::Job::DELETING)
-    return static_cast<JobState>(static_cast<int>(proto) - 1);
-  return InvalidFields({{"state",
-                         "missing or unknown; give one of PENDING, RUNNING, PAUSED, SUCCEEDED, SUCCEEDED_EARLY, "
-                         "FAILED, CANCELLED, DELETING"}});
-}
-
 absl::StatusOr<JobState> JobStateFromString(const std::string& name) {
   v1::Job::State state = v1::Job::STATE_UNSPECIFIED;
   v1::Job::State_Parse(name, &state);
-  return FromProto(state);
+  if (state != v1::Job::STATE_UNSPECIFIED) return static_cast<JobState>(static_cast<int>(state) - 1);
+  return InvalidFields({{"state",
+                         "missing or unknown; give one of PENDING, RUNNING, PAUSED, SUCCEEDED, SUCCEEDED_EARLY, "
+                         "FAILED, CANCELLED, DELETING"}});
 }
 
 }  // namespace chainfleet

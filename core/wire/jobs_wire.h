@@ -23,7 +23,6 @@ absl::StatusOr<LikelihoodKind> FromProto(const v1::JobSpec::Likelihood& proto);
 v1::Job::Intent ToProto(JobIntent intent);
 absl::StatusOr<JobIntent> FromProto(v1::Job::Intent proto);
 v1::Job::State ToProto(JobState state);
-absl::StatusOr<JobState> FromProto(v1::Job::State proto);
 // Parses the name of a Job.State, such as "RUNNING".
 absl::StatusOr<JobState> JobStateFromString(const std::string& name);
 

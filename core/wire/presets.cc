@@ -40,7 +40,7 @@ constexpr Preset kPresets[] = {
          "augmentation": {"crop_padding": 4, "flip": true},
          "collect": {"last_epochs_of_cycle": 3}})"},
     {"swag-official", 5e-4, false,
-     R"({"sampler": {"swag": {"momentum": 0.9, "start_epoch": 161, "max_rank": 20, "scale": 0.5, "draws": 30}},
+     R"({"sampler": {"swag": {"momentum": 0.9, "start_epoch": 162, "max_rank": 20, "scale": 0.5, "draws": 30}},
          "batch_size": 128, "learning_rate": {"swag": {"initial": 0.05, "final": 0.01, "start_epoch": 161}},
          "num_epochs": 300, "augmentation": {"crop_padding": 4, "flip": true}})"},
     {"pbnn-seed", 0, false, R"({"sampler": {"penalty_mh": {"penalty": "plain"}}, "batch_size": 128})"},

@@ -15,7 +15,7 @@
 #include "worker/numerics/arena/device.h"
 #include "worker/numerics/arena/layout.h"
 #include "worker/numerics/kernels/cuda_module.h"
-#include "worker/numerics/kernels/pass_list.h"
+#include "worker/numerics/kernels/pass.h"
 #include "worker/numerics/potentials/batch_ids.h"
 #include "worker/numerics/potentials/minibatch.h"
 

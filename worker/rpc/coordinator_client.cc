@@ -14,6 +14,8 @@
 namespace chainfleet {
 namespace {
 
+using Methods = v1::WorkerService::Stub::async_interface;
+
 constexpr absl::Duration kCommitDeadline = absl::Seconds(10);
 
 }  // namespace
@@ -68,8 +70,8 @@ template <typename Reactor>
 class CoordinatorClient::Call : public Reactor {
  protected:
   explicit Call(CoordinatorClient* client) : client_(client), line_(client->lines_.current()) {}
-  v1::WorkerService::Stub::async_interface* control() const { return client_->lines_.stub(line_, 0)->async(); }
-  v1::WorkerService::Stub::async_interface* blobs() const { return client_->lines_.stub(line_, 1)->async(); }
+  Methods* control() const { return client_->lines_.stub(line_, 0)->async(); }
+  Methods* blobs() const { return client_->lines_.stub(line_, 1)->async(); }
 
   // False: this object is deleted.
   bool Begin(absl::Duration deadline, bool to_join = false) {
@@ -100,30 +102,31 @@ class CoordinatorClient::Call : public Reactor {
   grpc::ClientContext context_;
 };
 
-class CoordinatorClient::Sync final : public Call<grpc::ClientUnaryReactor> {
+// A call with one request and one reply. `read` makes the result of the reply.
+template <typename Request, typename Reply, typename Result>
+class CoordinatorClient::Unary final : public Call<grpc::ClientUnaryReactor> {
  public:
-  Sync(CoordinatorClient* client, const SynchronizeRequest& request, Done<SynchronizeReply> done)
-      : Call(client), request_(ToProto(request)), done_(std::move(done)) {}
+  using Read = std::function<absl::StatusOr<Result>(const Reply&)>;
+  using Method = void (Methods::*)(grpc::ClientContext*, const Request*, Reply*, grpc::ClientUnaryReactor*);
+  Unary(CoordinatorClient* client, Request request, Read read, Done<Result> done)
+      : Call(client), request_(std::move(request)), read_(std::move(read)), done_(std::move(done)) {}
 
-  void Start(absl::Duration deadline) {
+  void Start(Method method, absl::Duration deadline) {
     if (!Begin(deadline)) return;
-    this->control()->Synchronize(&context_, &request_, &reply_, this);
+    (this->control()->*method)(&context_, &request_, &reply_, this);
     StartCall();
   }
 
   void OnDone(const grpc::Status& status) override {
-    if (status.ok()) {
-      done_(FromProto(reply_));
-    } else {
-      done_(Ended(status));
-    }
+    done_(status.ok() ? read_(reply_) : Ended(status));
     End();
   }
 
  private:
-  const v1::SynchronizeRequest request_;
-  v1::SynchronizeReply reply_;
-  const Done<SynchronizeReply> done_;
+  const Request request_;
+  Reply reply_;
+  const Read read_;
+  const Done<Result> done_;
 };
 
 // Joins, then runs `next`.
@@ -151,82 +154,40 @@ class CoordinatorClient::Joining final : public Call<grpc::ClientUnaryReactor> {
   const std::function<void(const absl::Status&)> next_;
 };
 
-class CoordinatorClient::Commit final : public Call<grpc::ClientUnaryReactor> {
- public:
-  Commit(CoordinatorClient* client, const ProgressCommit& commit, Done<CommitReply> done)
-      : Call(client), request_(ToProto(commit)), done_(std::move(done)) {
-    const WorkerCredentials* const credentials = client->options_.credentials;
-    if (credentials != nullptr && commit.segment) request_.set_signature(credentials->Sign(*commit.segment));
-  }
-
-  void Start() {
-    if (!Begin(kCommitDeadline)) return;
-    this->control()->CommitProgress(&context_, &request_, &reply_, this);
-    StartCall();
-  }
-
-  void OnDone(const grpc::Status& status) override {
-    if (status.ok()) {
-      done_(CommitReply{reply_.replayed()});
-    } else {
-      done_(Ended(status));
-    }
-    End();
-  }
-
- private:
-  v1::CommitProgressRequest request_;
-  v1::CommitProgressReply reply_;
-  const Done<CommitReply> done_;
-};
-
-class CoordinatorClient::Signature final : public Call<grpc::ClientUnaryReactor> {
- public:
-  Signature(CoordinatorClient* client, const ChainId& chain, int64_t lease_epoch, const BlobRef& ref,
-            Done<SignedUpload> done)
-      : Call(client), done_(std::move(done)) {
-    *request_.mutable_chain() = ToProto(chain);
-    request_.set_lease_epoch(lease_epoch);
-    *request_.mutable_blob() = ToProto(ref);
-    *request_.mutable_session() = client->Session();
-  }
-
-  void Start() {
-    if (!Begin(kCommitDeadline)) return;
-    this->control()->SignUpload(&context_, &request_, &reply_, this);
-    StartCall();
-  }
-
-  void OnDone(const grpc::Status& status) override {
-    if (status.ok()) {
-      done_(SignedUpload{reply_.url(), {reply_.headers().begin(), reply_.headers().end()}});
-    } else {
-      done_(Ended(status));
-    }
-    End();
-  }
-
- private:
-  v1::SignUploadRequest request_;
-  v1::SignUploadReply reply_;
-  const Done<SignedUpload> done_;
-};
-
 void CoordinatorClient::SignUpload(const ChainId& chain, int64_t lease_epoch, const BlobRef& ref,
                                    Done<SignedUpload> done) {
-  (new Signature(this, chain, lease_epoch, ref, std::move(done)))->Start();
+  v1::SignUploadRequest request;
+  *request.mutable_chain() = ToProto(chain);
+  request.set_lease_epoch(lease_epoch);
+  *request.mutable_blob() = ToProto(ref);
+  *request.mutable_session() = Session();
+  const auto read = [](const v1::SignUploadReply& reply) {
+    return SignedUpload{reply.url(), {reply.headers().begin(), reply.headers().end()}};
+  };
+  (new Unary<v1::SignUploadRequest, v1::SignUploadReply, SignedUpload>(this, std::move(request), read, std::move(done)))
+      ->Start(&Methods::SignUpload, kCommitDeadline);
 }
 
 void CoordinatorClient::Synchronize(const SynchronizeRequest& request, absl::Duration deadline,
                                     Done<SynchronizeReply> done) {
-  const auto start = [this, request, deadline, done] { (new Sync(this, request, done))->Start(deadline); };
+  const auto start = [this, request, deadline, done] {
+    const auto read = [](const v1::SynchronizeReply& reply) { return FromProto(reply); };
+    (new Unary<v1::SynchronizeRequest, v1::SynchronizeReply, SynchronizeReply>(this, ToProto(request), read, done))
+        ->Start(&Methods::Synchronize, deadline);
+  };
   if (options_.credentials == nullptr || !options_.credentials->MustJoin()) return start();
   const auto next = [start, done](const absl::Status& joined) { joined.ok() ? start() : done(joined); };
   (new Joining(this, next))->Start(deadline);
 }
 
 void CoordinatorClient::CommitProgress(const ProgressCommit& commit, Done<CommitReply> done) {
-  (new Commit(this, commit, std::move(done)))->Start();
+  v1::CommitProgressRequest request = ToProto(commit);
+  const WorkerCredentials* const credentials = options_.credentials;
+  if (credentials != nullptr && commit.segment) request.set_signature(credentials->Sign(*commit.segment));
+  const auto read = [](const v1::CommitProgressReply& reply) { return CommitReply{reply.replayed()}; };
+  (new Unary<v1::CommitProgressRequest, v1::CommitProgressReply, CommitReply>(this, std::move(request), read,
+                                                                              std::move(done)))
+      ->Start(&Methods::CommitProgress, kCommitDeadline);
 }
 
 class CoordinatorClient::Put final : public Call<grpc::ClientWriteReactor<v1::PutBlobRequest>> {

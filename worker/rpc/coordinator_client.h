@@ -48,10 +48,9 @@ class CoordinatorClient final : public CoordinatorPort {
  private:
   template <typename Reactor>
   class Call;
-  class Sync;
+  template <typename Request, typename Reply, typename Result>
+  class Unary;
   class Joining;
-  class Commit;
-  class Signature;
   class Put;
   class Get;
 

@@ -271,7 +271,9 @@ bool ChainBatchRunner::SegmentIsFull(const Row& row) const {
   if (row.draft.empty()) return false;
   const auto draws = static_cast<int64_t>(row.draft.size());
   const int64_t limit = plan_->spec.collect.segment_draws;
-  return (limit > 0 && draws >= limit) || (draws + 1) * BytesOf(row.draft.front()) > limits::kSegmentBytes;
+  // The end of the chain may add the draw that it still holds.
+  return (limit > 0 && draws >= limit) || draws + 1 >= limits::kMaxSegmentDraws ||
+         (draws + 1) * BytesOf(row.draft.front()) > limits::kSegmentBytes;
 }
 
 bool ChainBatchRunner::ResumePointIsDue(const Row& row) const {

@@ -27,9 +27,9 @@ using ChainBatchFactory = std::function<absl::StatusOr<std::unique_ptr<ChainBatc
 // split in half, repeatedly. Chains join and leave at step boundaries, which does not change the other chains.
 //
 // Draws gather in a draft per chain. The draft is closed into one upload, together with the resume point of that
-// moment, when the next draw would take it over limits::kSegmentBytes, at limits::kSegmentAge, at
-// collect.segment_draws, or when the chain ends or is handed back. Without draws, a resume point alone is uploaded
-// every resume_point_every_steps, or by time. By time, a chain's first one here is due after
+// moment, when the next draw would take it over limits::kSegmentBytes or to limits::kMaxSegmentDraws, at
+// limits::kSegmentAge, at collect.segment_draws, or when the chain ends or is handed back. Without draws, a resume
+// point alone is uploaded every resume_point_every_steps, or by time. By time, a chain's first one here is due after
 // limits::kResumePointInterval; each later one when enough time has passed that saving all chains of the job takes
 // 1/limits::kResumePointFactor of it. A batch does not step while one of its uploads waits for room.
 class ChainBatchRunner {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/base/log.h"
-
 namespace chainfleet {
 namespace {
 

@@ -29,11 +29,32 @@ std::vector<double> Shares(int64_t n, double width, double bias, uint64_t step) 
 
 TEST(RankShare, CountsValuesBelowTheTruthAndBreaksTies) {
   const std::vector<double> values = {-3, 0, 2, -1, 0, 5, -2, 4};
-  EXPECT_DOUBLE_EQ(RankShare(values, 8, 0.25), (3 + 0.25 * 3) / 9);
+  EXPECT_DOUBLE_EQ(RankShare(values, 16, 0.25), (3 + 0.25 * 3) / 9);
+  EXPECT_DOUBLE_EQ(RankShare(values, 8, 0.25), (1 + 0.25 * 2) / 5) << "every second: 4, 5, -1, 0";
   EXPECT_DOUBLE_EQ(RankShare(values, 100, 0.25), (3 + 0.25 * 3) / 9) << "more than all are not to be had";
-  EXPECT_DOUBLE_EQ(RankShare(values, 3, 0.5), (0 + 0.5 * 3) / 4) << "every third from the newest on: 4, 0, 0";
+  EXPECT_DOUBLE_EQ(RankShare(values, 6, 0.5), (0 + 0.5 * 3) / 4) << "every third from the newest on: 4, 0, 0";
   EXPECT_DOUBLE_EQ(RankShare(values, 0.1, 0.5), 0.5 / 2) << "one value is left";
   EXPECT_DOUBLE_EQ(RankShare(std::vector<double>(9, 0.0), 9, 0.7), 0.7) << "ties only";
+}
+
+// Correlated draws make the variance of shares too large: by 3.4 % here if k were half as large, by 0.04 % with k.
+TEST(RankShare, CountsDrawsThatAreAboutIndependent) {
+  constexpr int kChains = 40'000, kValues = 24;
+  constexpr double kRho = 0.7, kEss = kValues * (1 - kRho) / (1 + kRho);
+  double squares = 0;
+  for (uint64_t chain = 0; chain < kChains; ++chain) {
+    const RngKey key = Fold(RngKey{7}, chain);
+    const auto normal = [&](uint64_t step) { return NormalDouble(key, RngStream::kInit, step, 0); };
+    const double truth = normal(0);
+    double value = normal(1);
+    std::vector<double> differences;
+    for (uint64_t i = 0; i < kValues; ++i) {
+      differences.push_back(value - truth);
+      value = kRho * value + std::sqrt(1 - kRho * kRho) * normal(i + 2);
+    }
+    squares += std::pow(RankShare(differences, kEss, Uniform(chain, 0)) - 0.5, 2);
+  }
+  EXPECT_NEAR(12 * squares / kChains, 1, 0.017) << "3.8 standard deviations of this ratio";
 }
 
 // With uniform shares a share p of tests has a p-value below p. 4 standard deviations of 4,000 tests are allowed.

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
+
+#include "core/base/limits.h"
 
 namespace chainfleet {
 namespace {
@@ -18,6 +21,17 @@ Segment Good() {
 }
 
 TEST(Segment, AGoodOnePasses) { EXPECT_TRUE(CheckSegment(Good()).ok()); }
+
+TEST(Segment, HasABoundOnItsDraws) {
+  Segment segment = Good();
+  segment.steps.resize(limits::kMaxSegmentDraws);
+  std::iota(segment.steps.begin(), segment.steps.end(), 1);
+  segment.weights.assign(segment.steps.size(), 1);
+  EXPECT_TRUE(CheckSegment(segment).ok());
+  segment.steps.push_back(segment.steps.back() + 1);
+  segment.weights.push_back(1);
+  EXPECT_EQ(CheckSegment(segment).message(), "segment at draw 0: it holds 65537 draws, the most is 65536");
+}
 
 TEST(Segment, EveryDefectIsRefused) {
   const auto refused = [](auto change) {

@@ -93,8 +93,9 @@ TEST(JobSpecWire, RefusesLayersOfAPotential) {
 TEST(JobEnumsWire, NamesAgreeWithTheContract) {
   for (int i = v1::Job::State_MIN + 1; i <= v1::Job::State_MAX; ++i) {
     const auto proto = static_cast<v1::Job::State>(i);
-    EXPECT_EQ(ToString(*FromProto(proto)), v1::Job::State_Name(proto));
-    EXPECT_EQ(ToProto(*JobStateFromString(v1::Job::State_Name(proto))), proto);
+    const JobState state = *JobStateFromString(v1::Job::State_Name(proto));
+    EXPECT_EQ(ToString(state), v1::Job::State_Name(proto));
+    EXPECT_EQ(ToProto(state), proto);
   }
   for (int i = v1::Job::Intent_MIN + 1; i <= v1::Job::Intent_MAX; ++i) {
     const auto proto = static_cast<v1::Job::Intent>(i);

@@ -190,6 +190,8 @@ inline void Fix(v1::ShardResult* result, RandomMessage* random) {
 inline void Fix(v1::PredictResponse* response, RandomMessage* random) {
   if (random->Below(2) == 0) response->clear_num_classes();
 }
+// The server adds the id when it renders the operation.
+inline void Fix(v1::Evaluation* evaluation, RandomMessage*) { evaluation->clear_id(); }
 template <typename Message>
 void Fix(Message*, RandomMessage*) {}
 

@@ -76,9 +76,10 @@ TEST(Presets, CyclicalOnesAreNoisyInTheLastEpochsOfACycle) {
   EXPECT_EQ(sghmc.scheme, SghmcScheme::kFriction);
 }
 
-TEST(Presets, SwagOfficialTakesOneSnapshotAnEpochFromThe161st) {
+// run_swag.py takes a snapshot if epoch + 1 > 161, where epoch + 1 epochs are done.
+TEST(Presets, SwagOfficialTakesItsFirstSnapshotAfterEpoch162) {
   const JobSpec spec = SpecOf("swag-official", "vgg16");
-  EXPECT_EQ(std::get<SwagSpec>(spec.sampler.kind), (SwagSpec{0.9, 161, false, 20, 0.5, 30}));
+  EXPECT_EQ(std::get<SwagSpec>(spec.sampler.kind), (SwagSpec{0.9, 162, false, 20, 0.5, 30}));
   EXPECT_EQ(PlanSteps(spec, kExamples).NumDraws(), 30);
   EXPECT_EQ(*spec.num_epochs, 300);
   EXPECT_EQ(spec.batch_size, 128);

@@ -116,7 +116,7 @@ TEST(FieldWire, ListsEveryFieldOfTheContract) {
   ExpectAllListed<v1::PartialPrediction, PartialPrediction>();
   ExpectAllListed<v1::PredictResponse, Prediction>();
   ExpectAllListed<v1::Scores, Scores>();
-  ExpectAllListed<v1::Evaluation, Evaluation>();
+  ExpectAllListed<v1::Evaluation, Evaluation>({"id"});
   ExpectAllListed<v1::JobSpec, JobSpec>(
       {"model", "dataset", "prior", "sampler", "learning_rate", "step_size", "likelihood", "preset"});
 }

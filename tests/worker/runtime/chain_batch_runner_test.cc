@@ -140,6 +140,22 @@ TEST_F(ChainBatchRunnerTest, NeverMakesASegmentAboveItsBytes) {
   ExpectPath(0, 20);
 }
 
+TEST_F(ChainBatchRunnerTest, NeverMakesASegmentOfMoreDrawsThanAServerTakes) {
+  script_.dimension = 4;
+  script_.collect_every = 1;
+  script_.step_time = absl::Nanoseconds(10);
+  script_.total_steps = limits::kMaxSegmentDraws + 1000;
+  auto plan = Plan(1);
+  plan->spec.collect.segment_draws = 1'000'000;
+  Start(plan);
+  Run(absl::Seconds(30));
+  EXPECT_EQ(server_.chains[chain_].state, ChainState::kSucceeded);
+  ASSERT_THAT(server_.chains[chain_].segments, SizeIs(2));
+  EXPECT_EQ(server_.chains[chain_].segments[0].num_draws(), limits::kMaxSegmentDraws - 1)
+      << "the end of a chain may add a draw";
+  ExpectPath(0, script_.total_steps);
+}
+
 TEST_F(ChainBatchRunnerTest, WaitsWhileTheQueueIsFullAndLosesNothing) {
   script_.dimension = 20'000;  // 160 KB a draw, 1 MiB of queue
   script_.total_steps = 60;

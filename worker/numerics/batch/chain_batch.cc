@@ -1,7 +1,6 @@
 #include "worker/numerics/batch/chain_batch.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <utility>
 
@@ -232,10 +231,10 @@ class KernelBatch final : public ChainBatch {
  private:
   struct Row {
     int32_t chain = 0;
-    int64_t step = 0;          // steps done
-    std::optional<Draw> due;   // the state that the last step of a Metropolis kernel left
-    bool draw_due = false;     // after the last step
-    int64_t first_report = 0;  // the update before which it is first measured
+    int64_t step = 0;                          // steps done
+    std::optional<Draw> due;                   // the state that the last step of a Metropolis kernel left
+    bool draw_due = false, trace_due = false;  // after the last step
+    int64_t first_report = 0;                  // the update before which it is first measured
     std::optional<RunReport> report;
     std::optional<StepInfo> seen;  // info about its last step that was read
     bool finite = true;            // after all steps read so far
@@ -340,7 +339,7 @@ class KernelBatch final : public ChainBatch {
     std::vector<RowReport> reports;
     statistics_.clear();
     for (size_t r = 0; r < rows_.size(); ++r) {
-      rows_[r].draw_due = false;
+      rows_[r].draw_due = rows_[r].trace_due = false;
       if (!chains[r].active) continue;
       const StepInfo& seen = *rows_[r].seen;
       RowReport report;
@@ -360,6 +359,8 @@ class KernelBatch final : public ChainBatch {
       report.stats.report = rows_[r].report;
       report.stats.device_bytes = chain_bytes_;
       report.finite = rows_[r].finite;
+      // A state that the kernel does not keep is no draw, so its values are not of the law of the draws.
+      rows_[r].trace_due = report.finite && seen.kept && steps_.TracesAfter(rows_[r].step);
       report.draw_due = report.finite && seen.kept && steps_.CollectsAfter(rows_[r].step);
       report.draw_due &= rows_[r].stored.Keeps(rows_[r].step);
       if (held_) report.draw_due = Hold(static_cast<int64_t>(r), seen.moved, report.draw_due);
@@ -373,12 +374,11 @@ class KernelBatch final : public ChainBatch {
 
   // The rows have moved already, so an error here only leaves values out.
   void AddTraces(std::vector<RowReport>* reports) {
-    const auto due = [&](const RowReport& report) { return report.finite && steps_.TracesAfter(report.step); };
-    if (std::none_of(reports->begin(), reports->end(), due)) return;
+    if (std::ranges::none_of(rows_, &Row::trace_due)) return;
     std::vector<StepInfo> info;
     for (const Row& row : rows_) info.push_back(row.seen.value_or(StepInfo()));
     std::vector<const ThetaArena*> kinds;
-    for (const DrawKind kind : KindsOf(plan_->spec)) kinds.push_back(&ArenaOf(kind));
+    for (const DrawKind kind : tracer_.kinds()) kinds.push_back(&ArenaOf(kind));
     auto traces = CatchTorch("the traces of a batch", [&] { return tracer_.Trace(info, kinds); });
     if (!traces.ok()) {
       Log(LogLevel::kWarning, "trace values not recorded",
@@ -386,11 +386,10 @@ class KernelBatch final : public ChainBatch {
       return;
     }
     for (RowReport& report : *reports) {
-      if (!due(report)) continue;
-      const int64_t row = RowOf(report.chain);
-      report.trace = std::move((*traces)[row]);
-      const std::vector<double>& truth = rows_[row].truth;
-      for (size_t q = 0; q < truth.size(); ++q) report.trace[q] -= truth[q];
+      const auto row = Find(report.chain);
+      if (!row->trace_due) continue;
+      report.trace = std::move((*traces)[row - rows_.begin()]);
+      for (size_t q = 0; q < row->truth.size(); ++q) report.trace[q] -= row->truth[q];
     }
   }
 

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <functional>
 
 #include "absl/strings/str_cat.h"
 #include "core/domain/posthoc_rules.h"

@@ -1,26 +1,18 @@
 #include "worker/numerics/dataset/input_rows.h"
 
 #include <cmath>
-#include <functional>
-#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/check.h"
+#include "core/domain/parameter_shape.h"
 #include "worker/numerics/kernels/gather.h"
 
 namespace chainfleet {
-namespace {
-
-int64_t Product(const std::vector<int64_t>& shape) {
-  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
-}
-
-}  // namespace
 
 absl::Status CheckNormalisation(const Normalisation& normalisation, const std::vector<int64_t>& input_shape) {
   const size_t channels = normalisation.mean.size();
-  bool fits = normalisation.stddev.size() == channels && (channels == 0 || Product(input_shape) % channels == 0);
+  bool fits = normalisation.stddev.size() == channels && (channels == 0 || NumValues(input_shape) % channels == 0);
   for (size_t c = 0; fits && c < channels; ++c) {
     fits =
         std::isfinite(normalisation.mean[c]) && std::isfinite(normalisation.stddev[c]) && normalisation.stddev[c] >= 0;
@@ -33,10 +25,7 @@ absl::Status CheckNormalisation(const Normalisation& normalisation, const std::v
 
 InputRows::InputRows(InputType type, const char* bytes, const std::vector<int64_t>& input_shape,
                      const Normalisation& normalisation)
-    : type_(type),
-      bytes_(bytes),
-      row_size_(Product(input_shape)),
-      row_bytes_(row_size_ * (type == InputType::kUint8 ? 1 : sizeof(float))) {
+    : type_(type), bytes_(bytes), row_size_(NumValues(input_shape)), row_bytes_(row_size_ * ItemBytes(type)) {
   const double unit = type == InputType::kUint8 ? 1.0 / 255 : 1.0;
   const size_t channels = normalisation.mean.empty() ? 1 : normalisation.mean.size();
   CHAINFLEET_CHECK(row_size_ % channels == 0) << row_size_ << " values do not split into " << channels << " channels";

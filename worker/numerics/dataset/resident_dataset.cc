@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
-#include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "core/domain/parameter_shape.h"
 #include "core/store/draw_codec/safetensors.h"
 
 namespace chainfleet {
@@ -52,11 +51,9 @@ absl::StatusOr<std::shared_ptr<const ResidentDataset>> ResidentDataset::Create(
   auto resident = std::make_shared<ResidentDataset>();
   resident->description_ = dataset;
   resident->targets_ = EmptyOf<TargetValues>(dataset.targets);
-  resident->row_size_ =
-      std::accumulate(dataset.input_shape.begin(), dataset.input_shape.end(), int64_t{1}, std::multiplies<>());
+  resident->row_size_ = NumValues(dataset.input_shape);
   const TensorType type = dataset.input_type == InputType::kUint8 ? TensorType::kUint8 : TensorType::kFloat32;
-  const int64_t row_bytes = resident->row_size_ * ItemBytes(type);
-  resident->input_bytes_.reserve(dataset.num_rows * row_bytes);
+  resident->input_bytes_.reserve(dataset.num_rows * InputBytes(dataset));
   int64_t rows = 0;
   for (size_t i = 0; i < shard_bytes.size(); ++i) {
     const DatasetShard& shard = dataset.shards[i];

@@ -7,7 +7,7 @@
 #include <initializer_list>
 
 #include "worker/numerics/kernels/minibatch_ids.h"
-#include "worker/numerics/kernels/pass_list.h"
+#include "worker/numerics/kernels/pass.h"
 #include "worker/numerics/kernels/update.h"
 
 namespace chainfleet {

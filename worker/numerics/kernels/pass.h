@@ -11,33 +11,18 @@
 
 namespace chainfleet {
 
-// Each names one op of pass_ops.h; pass_list.h lists them, too.
+// X(Name) for every pass, in the order of their numbers: kName is the Pass, and pass::Name of pass_ops.h its op.
+// clang-format off
+#define CHAINFLEET_PASSES(X)                                                                                         \
+  X(AnchoredLangevin) X(Friction) X(Baoa) X(HeavyBall) X(Blend) X(Accumulate) X(Propose) X(NormalAround) X(Kick)     \
+  X(Residual) X(Dot) X(Perturb) X(SampleScaled) X(Sharpen) X(BsamStep) X(Average) X(DiagonalDraw) X(Adamw) X(Turn)   \
+  X(Refresh) X(Moments) X(SquareRatio) X(Scale) X(GatherNoise) X(Invert)
+// clang-format on
+
 enum class Pass : int {
-  kAnchoredLangevin,
-  kFriction,
-  kBaoa,
-  kHeavyBall,
-  kBlend,
-  kAccumulate,
-  kPropose,
-  kNormalAround,
-  kKick,
-  kResidual,
-  kDot,
-  kPerturb,
-  kSampleScaled,
-  kSharpen,
-  kBsamStep,
-  kAverage,
-  kDiagonalDraw,
-  kAdamw,
-  kTurn,
-  kRefresh,
-  kMoments,
-  kSquareRatio,
-  kScale,
-  kGatherNoise,
-  kInvert,
+#define CHAINFLEET_PASS(Name) k##Name,
+  CHAINFLEET_PASSES(CHAINFLEET_PASS)
+#undef CHAINFLEET_PASS
 };
 
 inline constexpr int kMaxPassArenas = 5, kMaxPassScalars = 5;

@@ -2,7 +2,8 @@
 #include <vector>
 
 #include "worker/numerics/kernels/chunks.h"
-#include "worker/numerics/kernels/pass_list.h"
+#include "worker/numerics/kernels/pass.h"
+#include "worker/numerics/kernels/pass_ops.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "worker/numerics/kernels/pass_cpu.cc"

@@ -7,6 +7,7 @@
 
 #include "worker/numerics/kernels/cuda_abi.h"
 #include "worker/numerics/kernels/normals.cuh"
+#include "worker/numerics/kernels/pass_ops.h"
 
 namespace chainfleet {
 namespace pass {

@@ -10,7 +10,6 @@
 #include <string_view>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/str_split.h"
 #include "worker/numerics/models/stored_network.h"
 
 namespace chainfleet {

@@ -16,6 +16,7 @@
 #include "worker/numerics/dataset/resident_dataset.h"
 #include "worker/numerics/models/example_gradients.h"
 #include "worker/numerics/models/fused_network.h"
+#include "worker/numerics/models/stored_network.h"
 #include "worker/numerics/predict/served_model.h"
 #include "worker/numerics/tensors/single_threaded.h"
 #include "worker/numerics/tensors/torch_errors.h"
@@ -143,22 +144,13 @@ class MeasuredFlatness final : public FlatnessRun {
     const at::Tensor x = at::empty(shape, at::kFloat);
     for (int64_t i = 0; i < count; ++i) rows_.Read(first + i, x.data_ptr<float>() + i * rows_.row_size());
     // from_blob takes a mutable pointer, but nothing writes through it.
+    const at::Tensor draw = at::from_blob(const_cast<float*>(theta_->data()), {std::ssize(*theta_)}, at::kFloat);
     at::Tensor targets = at::from_blob(const_cast<float*>(targets_.data()) + first, {count}, at::kFloat);
     if (std::holds_alternative<Classes>(model_->plan->targets)) targets = targets.to(at::kLong);
     return ExampleGradients(model_->network, model_->script.get(), *model_->likelihood,
-                            Views(model_->network.parameters), Views(model_->network.statistics), x, targets)
+                            TensorsOfDraw(model_->network.parameters, draw),
+                            TensorsOfDraw(model_->network.statistics, draw), x, targets)
         .contiguous();
-  }
-
-  // Views [1, shape...] of the draw's tensors.
-  std::vector<at::Tensor> Views(const std::vector<ParameterShape>& tensors) const {
-    std::vector<at::Tensor> views;
-    for (const ParameterShape& tensor : tensors) {
-      std::vector<int64_t> shape = {1};
-      shape.insert(shape.end(), tensor.shape.begin(), tensor.shape.end());
-      views.push_back(at::from_blob(const_cast<float*>(theta_->data()) + tensor.offset, shape, at::kFloat));
-    }
-    return views;
   }
 
   void Rank(std::vector<double> diagonal) {

@@ -100,7 +100,7 @@ class PassPredictor final : public Predictor {
                                                      "] for job ", plan_->job, ", are [", absl::StrJoin(shape, ", "),
                                                      "]"));
     }
-    const int64_t item = inputs.type == InputType::kUint8 ? 1 : sizeof(float);
+    const int64_t item = ItemBytes(inputs.type);
     const int64_t size = shape[0] * NumValues(plan_->input_shape) * item;
     if (shape[0] < 0 || static_cast<int64_t>(inputs.bytes.size()) != size) {
       return absl::InvalidArgumentError(absl::StrCat("inputs: [", absl::StrJoin(shape, ", "), "] of ", item,

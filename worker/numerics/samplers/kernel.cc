@@ -38,7 +38,9 @@ Kernel Make(const BarkerMhSpec& spec) {
   return MinibatchMh{MinibatchMh::Rule::kBarker, spec.proposal, spec.num_batches};
 }
 Kernel Make(const McDropoutSpec& spec) { return McDropout{{spec.momentum, spec.optimizer}, spec.rate}; }
-Kernel Make(const LaplaceSpec& spec) { return Laplace{{spec.momentum, spec.optimizer}, spec.structure}; }
+Kernel Make(const LaplaceSpec& spec) {
+  return Laplace{{spec.momentum, spec.optimizer, /*couples_prior=*/true}, spec.structure};
+}
 Kernel Make(const MileSpec& spec) { return Mile{spec}; }
 Kernel Make(const SmileSpec& spec) { return Smile{spec}; }
 

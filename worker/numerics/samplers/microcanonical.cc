@@ -6,7 +6,7 @@
 
 #include "worker/numerics/arena/tensor_view.h"
 #include "worker/numerics/samplers/full_data.h"
-#include "worker/numerics/samplers/row_pass.h"
+#include "worker/numerics/samplers/stochastic_gradient.h"
 
 namespace chainfleet {
 namespace {
@@ -63,13 +63,6 @@ std::vector<double> DrawVelocity(const StepInputs& inputs, ThetaArena* velocity)
   std::vector<double> lengths;
   for (const PassOutcome& outcome : squares.get()) lengths.push_back(std::sqrt(outcome.sum));
   return lengths;
-}
-
-Late<PassOutcome> AddPrior(const StepInputs& inputs, ThetaArena* theta, ThetaArena* gradient) {
-  return RunPass(Pass::kBlend, {gradient, theta}, inputs.chains, [&](int64_t row, float* s) {
-    s[0] = 1;
-    s[1] = static_cast<float>(PriorPrecision(inputs, row));
-  });
 }
 
 EnergyAndSquare WholeGradient(const StepInputs& inputs, ThetaArena* theta, ThetaArena* gradient) {

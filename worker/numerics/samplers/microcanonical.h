@@ -60,9 +60,6 @@ struct EnergyAndSquare {
   Late<PassOutcome> gradient;  // sum: |grad U|^2
 };
 
-// Adds the prior's gradient at theta. Sum: the square of the length of the whole gradient.
-Late<PassOutcome> AddPrior(const StepInputs& inputs, ThetaArena* theta, ThetaArena* gradient);
-
 // Computes them and the gradient at theta, over all data.
 EnergyAndSquare WholeGradient(const StepInputs& inputs, ThetaArena* theta, ThetaArena* gradient);
 

@@ -14,7 +14,7 @@ Late<PassOutcome> UpdateHeavyBall(const StepInputs& inputs, double momentum, The
 }
 
 Late<PassOutcome> UpdateAdamw(const StepInputs& inputs, double beta1, ThetaArena* theta, AdamwMoments moments,
-                              ThetaArena* gradient) {
+                              ThetaArena* gradient, bool decays) {
   constexpr double kBeta2 = 0.999, kEpsilon = 1e-8;
   const auto n = static_cast<double>(inputs.potential->num_examples());
   return RunPass(Pass::kAdamw, {theta, moments.m, moments.v, gradient}, inputs.chains, [&](int64_t row, float* s) {
@@ -26,7 +26,7 @@ Late<PassOutcome> UpdateAdamw(const StepInputs& inputs, double beta1, ThetaArena
     s[1] = static_cast<float>(kBeta2);
     s[2] = static_cast<float>(n * chain.step_size * root / (1 - std::pow(beta1, steps)));
     s[3] = static_cast<float>(n * kEpsilon * root);
-    s[4] = static_cast<float>(chain.step_size * PriorPrecision(inputs, row));
+    s[4] = decays ? static_cast<float>(chain.step_size * PriorPrecision(inputs, row)) : 0.0f;
   });
 }
 
@@ -40,7 +40,8 @@ Late<StepInfo> Descent::Update(const StepInputs& inputs, SamplerState* state) co
   if (optimizer == Optimizer::kHeavyBall) {
     return InfoOf(inputs, UpdateHeavyBall(inputs, momentum, theta, first, gradient));
   }
-  return InfoOf(inputs, UpdateAdamw(inputs, momentum, theta, {first, &state->arenas.back()}, gradient));
+  if (couples_prior) AddPrior(inputs, theta, gradient);
+  return InfoOf(inputs, UpdateAdamw(inputs, momentum, theta, {first, &state->arenas.back()}, gradient, !couples_prior));
 }
 
 }  // namespace chainfleet

@@ -8,6 +8,9 @@
 //   m <- b m + (1 - b) g;  v <- b2 v + (1 - b2) g^2
 //   theta <- theta - h (m / (1 - b^t)) / (sqrt(v / (1 - b2^t)) + 1e-8) - h (lambda / N) theta
 //
+// The decay is not divided by sqrt(v), so this AdamW does not end at argmin U. Where a law needs argmin U, the prior is
+// coupled: g is the gradient with the prior, and nothing decays (Adam with an L2 penalty, Kingma & Ba, ICLR 2015).
+//
 // As a sampler it is a baseline: no noise, whatever the temperature. Independent chains are a deep ensemble
 // (Lakshminarayanan et al., NeurIPS 2017).
 #pragma once
@@ -27,13 +30,15 @@ Late<PassOutcome> UpdateHeavyBall(const StepInputs& inputs, double momentum, The
 struct AdamwMoments {
   ThetaArena *m, *v;
 };
+// `decays`: by the prior; false for a gradient that has it.
 Late<PassOutcome> UpdateAdamw(const StepInputs& inputs, double beta1, ThetaArena* theta, AdamwMoments moments,
-                              ThetaArena* gradient);
+                              ThetaArena* gradient, bool decays = true);
 
 // The descent of a kernel whose second arena is the momentum, and with AdamW the last one "square".
 struct Descent {
   double momentum = 0;
   Optimizer optimizer = Optimizer::kHeavyBall;
+  bool couples_prior = false;  // with AdamW; heavy ball always does
 
   std::vector<std::string> Arenas(std::vector<std::string> names) const;
   // Moves theta by the gradient of the scratch.

@@ -8,6 +8,7 @@
 #include "worker/numerics/samplers/anchored_langevin.h"
 #include "worker/numerics/samplers/microcanonical.h"
 #include "worker/numerics/samplers/sgd.h"
+#include "worker/numerics/samplers/stochastic_gradient.h"
 
 namespace chainfleet {
 namespace {

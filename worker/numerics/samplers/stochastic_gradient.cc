@@ -48,6 +48,13 @@ void EvaluateBatches(const StepInputs& inputs, const ThetaArena& theta) {
   inputs.scratch->energy = Evaluate(inputs, theta, batch, &inputs.scratch->gradient);
 }
 
+Late<PassOutcome> AddPrior(const StepInputs& inputs, ThetaArena* theta, ThetaArena* gradient) {
+  return RunPass(Pass::kBlend, {gradient, theta}, inputs.chains, [&](int64_t row, float* s) {
+    s[0] = 1;
+    s[1] = static_cast<float>(PriorPrecision(inputs, row));
+  });
+}
+
 Late<StepInfo> UpdateLangevin(const StepInputs& inputs, const LangevinTerms& terms, ThetaArena* theta,
                               ThetaArena* theta_a) {
   StepScratch& scratch = *inputs.scratch;

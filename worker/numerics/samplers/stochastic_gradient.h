@@ -15,6 +15,9 @@ BatchRows FillBatches(const StepInputs& inputs, const ThetaArena& theta);
 // Evaluates gradient and energy at `theta`, each row on its own minibatch, into the scratch.
 void EvaluateBatches(const StepInputs& inputs, const ThetaArena& theta);
 
+// Adds the prior's gradient at theta. Sum: the square of the length of the whole gradient.
+Late<PassOutcome> AddPrior(const StepInputs& inputs, ThetaArena* theta, ThetaArena* gradient);
+
 // Optional terms of a Langevin update.
 struct LangevinTerms {
   double eta = 0;             // coupling with theta_a, if any

@@ -129,11 +129,12 @@ void ChainReporter::ReportNoise(const ChainStep& chain, double variance, const s
   report->noise_ulps = NoiseUlps(std::sqrt(2 * mobility * chain.temperature), *potential_->layout(), theta);
   if (chain.temperature == 0) report->noise_ulps.reset();
   if (!std::isfinite(variance)) return;
+  report->gradient_variance = variance;
+  const std::optional<double> heat = HeatOfNoise(sampler, chain.step_size);
+  if (!heat) return;
   const auto* sgld = std::get_if<SgldSpec>(&sampler.kind);
   const double made_room_for = sgld != nullptr ? sgld->gradient_noise : 0;
-  report->gradient_variance = variance;
-  report->effective_temperature =
-      std::max(chain.temperature - mobility * made_room_for / 2, 0.0) + mobility * variance / 2;
+  report->effective_temperature = std::max(chain.temperature - *heat * made_room_for, 0.0) + *heat * variance;
 }
 
 void ChainReporter::ReportCurvature(const ChainStep& chain, const StepSizeSchedule& schedule, double curvature,

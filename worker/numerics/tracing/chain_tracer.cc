@@ -25,6 +25,13 @@ std::vector<int64_t> ProbesOf(const JobSpec& spec, int64_t num_examples) {
   return rows;
 }
 
+// Calibration ranks the true theta among draws of its posterior. theta_a does not have that law: given the same targets
+// its variance is larger by eta T.
+std::vector<DrawKind> TracedKinds(const JobSpec& spec) {
+  if (spec.kind == JobKind::kSbc) return {DrawKind::kTheta};
+  return KindsOf(spec);
+}
+
 // ".weights[2]" for a value of a tensor, ".intercept" for a tensor of one value, "[2]" for the tensor "theta" of a
 // density; in the order of ThetaArena::ReadRow. None for a network, and for a potential with too many.
 std::vector<std::string> TracedParameters(const JobSpec& spec, const Layout& layout) {
@@ -67,9 +74,9 @@ std::vector<double> NormsOf(const ThetaArena& theta) {
 
 ChainTracer::ChainTracer(const JobSpec& spec, bool has_labels, Potential* potential)
     : potential_(potential),
-      num_kinds_(KindsOf(spec).size()),
+      kinds_(TracedKinds(spec)),
       has_energy_(spec.kind == JobKind::kPosterior),
-      has_anchor_(has_energy_ && num_kinds_ > 1),
+      has_anchor_(has_energy_ && kinds_.size() > 1),
       has_uncertainty_(has_energy_ && std::holds_alternative<GradientUncertaintySpec>(spec.sampler.kind)),
       are_probabilities_(spec.model.is_network() && has_labels),
       probes_(ProbesOf(spec, potential->num_examples())),
@@ -80,7 +87,7 @@ ChainTracer::ChainTracer(const JobSpec& spec, bool has_labels, Potential* potent
   if (has_energy_) quantities_.push_back("energy");
   if (has_anchor_) quantities_.push_back("anchor_distance");
   if (has_uncertainty_) quantities_.push_back("gradient_uncertainty");
-  for (const DrawKind kind : KindsOf(spec)) {
+  for (const DrawKind kind : kinds_) {
     quantities_.push_back(absl::StrCat(ToString(kind), ".norm"));
     for (const int64_t row : probes_) {
       quantities_.push_back(absl::StrCat(ToString(kind), at_probe, row, "]"));
@@ -123,7 +130,8 @@ absl::StatusOr<std::vector<double>> ChainTracer::ValuesAt(const std::vector<floa
   ThetaArena row(potential_->layout(), device);
   row.AddRow();
   row.WriteRow(0, theta);
-  CHAINFLEET_ASSIGN_OR_RETURN(const auto values, Trace({StepInfo()}, std::vector<const ThetaArena*>(num_kinds_, &row)));
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto values,
+                              Trace({StepInfo()}, std::vector<const ThetaArena*>(kinds_.size(), &row)));
   return values.front();
 }
 

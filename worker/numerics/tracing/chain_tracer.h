@@ -25,7 +25,8 @@ namespace chainfleet {
 //   KIND.NAME, KIND.NAME[I]     each parameter of a regression with at most kMostTracedParameters of them, by its index
 //   KIND[I]                     likewise of a density without data
 //
-// In a job of kind sbc all but the first three, which have no true value: the batch subtracts the truth.
+// In a job of kind sbc all but the first three, which have no true value, and none of theta_a, whose law is not the
+// posterior: the batch subtracts the truth.
 //
 // A pure function of the state: it uses no random number and does not change a chain. Not thread-safe; `potential` must
 // outlive it.
@@ -35,8 +36,9 @@ class ChainTracer {
   ChainTracer(const JobSpec& spec, bool has_labels, Potential* potential);
 
   const std::vector<std::string>& quantities() const { return quantities_; }
+  const std::vector<DrawKind>& kinds() const { return kinds_; }
 
-  // The values of each row after its step `info`, [C, Q]; `kinds` are the arenas of KindsOf(spec). Throws as a
+  // The values of each row after its step `info`, [C, Q]; `kinds` are the arenas of kinds(). Throws as a
   // Potential does when memory is short.
   absl::StatusOr<std::vector<std::vector<double>>> Trace(const std::vector<StepInfo>& info,
                                                          const std::vector<const ThetaArena*>& kinds);
@@ -46,7 +48,7 @@ class ChainTracer {
 
  private:
   Potential* const potential_;
-  const size_t num_kinds_;
+  const std::vector<DrawKind> kinds_;
   const bool has_energy_, has_anchor_, has_uncertainty_;
   const bool are_probabilities_;               // the values at probes
   std::vector<int64_t> probes_;                // rows of the data set

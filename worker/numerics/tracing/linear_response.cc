@@ -15,6 +15,20 @@ double MobilityOf(const SghmcSpec& sampler, double alpha) {
   return sampler.scheme == SghmcScheme::kFriction ? alpha / a : alpha * (2 - a) / (2 * a);
 }
 
+// theta and theta_a share the heat: together they move by alpha / 2.
+double HeatOf(const EmcmcSpec&, double alpha) { return alpha / 4; }
+// A constant force moves theta by alpha (1 - r^L) / (1 - r) in L inner steps, r = 1 - alpha g, and theta_a follows.
+// Noise adds the variance alpha^2 V (1 - r^(2 L)) / (1 - r^2) in these steps. Half the ratio of variance and
+// displacement is the heat. For even L and r <= -1 theta leaves every minimum.
+std::optional<double> HeatOf(const EmcmcGibbsSpec& sampler, double alpha) {
+  const double r = 1 - alpha / sampler.eta;
+  if (sampler.inner_steps % 2 == 0 && r <= -1) return std::nullopt;
+  if (r == -1) return alpha / 2 * static_cast<double>(sampler.inner_steps);  // the limit
+  return alpha / 2 * (1 + std::pow(r, static_cast<double>(sampler.inner_steps))) / (1 + r);
+}
+double HeatOf(const auto& sampler, double alpha) requires requires { MobilityOf(sampler, alpha); }
+{ return MobilityOf(sampler, alpha) / 2; }
+
 // `k` >= 0. A division by 0 gives infinity, which means no bound.
 double BoundOf(const SgldSpec&, double k, double) { return 2 / k; }
 double BoundOf(const GradientUncertaintySpec&, double k, double) { return 2 / k; }
@@ -81,6 +95,15 @@ std::optional<double> Mobility(const SamplerSpec& sampler, double step_size) {
   return std::visit(
       [&](const auto& kind) -> std::optional<double> {
         if constexpr (requires { MobilityOf(kind, step_size); }) return MobilityOf(kind, step_size);
+        return std::nullopt;
+      },
+      sampler.kind);
+}
+
+std::optional<double> HeatOfNoise(const SamplerSpec& sampler, double step_size) {
+  return std::visit(
+      [&](const auto& kind) -> std::optional<double> {
+        if constexpr (requires { HeatOf(kind, step_size); }) return HeatOf(kind, step_size);
         return std::nullopt;
       },
       sampler.kind);

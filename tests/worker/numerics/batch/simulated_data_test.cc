@@ -232,6 +232,7 @@ TEST_P(Calibration, AChainIsThatOfAJobWithItsTargets) {
     ASSERT_EQ(plain->trace_quantities().size(), wanted.traces.front().size());
     for (const char* const untrue : {"energy", "anchor_distance"})
       EXPECT_EQ(std::ranges::count(names, std::string(untrue)), 0);
+    EXPECT_TRUE(std::ranges::none_of(names, [](const std::string& name) { return name.starts_with("theta_a"); }));
     // The truth is what a trace lacks, at every step.
     for (size_t q = 0; q < names.size(); ++q) {
       const size_t of_plain =

@@ -14,7 +14,6 @@
 namespace chainfleet {
 namespace {
 
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -40,29 +39,32 @@ std::shared_ptr<JobPlan> RegressionPlan(const ResidentDataset& data, const Sampl
   return plan;
 }
 
-// The sampler keeps exactly the steps whose traced statistic is below the threshold.
-TEST(ChainTracer, GivesTheStatisticThatGradientUncertaintyDecidesBy) {
+// The sampler keeps the steps whose statistic is below the threshold. Only these are traced: after other steps the
+// arena of the draws is stale, and before the first kept step it is zero.
+TEST(ChainTracer, TracesTheStatesThatGradientUncertaintyKeepsAndNoOther) {
   const auto data = SyntheticImages(64, {1, 8, 8});
   auto plan = RegressionPlan(*data, {GradientUncertaintySpec{.threshold = 0}});
   plan->spec.model.kind = BuiltinModel{"mlp", {8}};
   plan->spec.collect.every_steps = 1;
   const auto batch = ChainBatch::Create(plan, data, "cpu");
   ASSERT_TRUE(batch.ok()) << batch.status();
-  ASSERT_THAT((*batch)->trace_quantities(), Contains("gradient_uncertainty"));
   ASSERT_EQ((*batch)->trace_quantities()[1], "gradient_uncertainty");
+  ASSERT_EQ((*batch)->trace_quantities()[2], "theta.norm");
   ASSERT_TRUE((*batch)->AddChain(0, std::nullopt).ok());
-  int below = 0;
+  int kept = 0;
   for (int64_t step = 1; step <= 12; ++step) {
     const auto reports = (*batch)->Step();
     ASSERT_TRUE(reports.ok()) << reports.status();
-    if (step <= 5) continue;
     const RowReport& report = reports->front();
-    EXPECT_NE(report.trace[1], 0);
-    EXPECT_EQ(report.draw_due, report.trace[1] < 0) << step;
-    below += report.trace[1] < 0 ? 1 : 0;
+    EXPECT_FALSE(step <= 5 && report.draw_due) << "burn-in";
+    ASSERT_EQ(report.trace.empty(), !report.draw_due) << step;
+    if (!report.draw_due) continue;
+    EXPECT_LT(report.trace[1], 0) << step;
+    EXPECT_NEAR(report.trace[2], Norm((*batch)->TakeDraw(0).theta[0]), 1e-5) << step;
+    ++kept;
   }
-  EXPECT_GT(below, 0);
-  EXPECT_LT(below, 7);
+  EXPECT_GT(kept, 0);
+  EXPECT_LT(kept, 7);
 }
 
 TEST(ChainTracer, GivesEnergyNormsAndLogLikelihoodsAtFixedRows) {

@@ -1,17 +1,20 @@
-// Compares mobility and stability bounds with the kernels themselves on a quadratic.
+// Compares mobility, heat and stability bounds with the kernels themselves on a quadratic.
 #include "worker/numerics/tracing/linear_response.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "tests/support/kernel_rows.h"
+#include "tests/support/linear_law.h"
 
 namespace chainfleet {
 namespace {
 
 using testing::KernelRows;
+using testing::LinearStep;
 
 constexpr double kCurvature = 2.5, kPrior = 1.5;
 
@@ -144,14 +147,61 @@ TEST(Mobility, GivesTheTemperatureThatGradientNoiseMakes) {
   for (const double friction : {0.05, 0.3, 1.0}) {
     for (const SghmcScheme scheme : {SghmcScheme::kFriction, SghmcScheme::kBaoa}) {
       const SghmcSpec sampler{.friction = friction, .scheme = scheme};
-      const double mobility = *Mobility({sampler}, alpha), v = 2 / mobility;  // the noise adds 1
+      EXPECT_DOUBLE_EQ(*HeatOfNoise({sampler}, alpha), *Mobility({sampler}, alpha) / 2);
+      const double v = 1 / *HeatOfNoise({sampler}, alpha);  // the noise adds 1
       EXPECT_NEAR(VarianceOf(sampler, alpha, k, temperature, v) * k, temperature + 1, 3e-3)
           << friction << (scheme == SghmcScheme::kBaoa ? " baoa" : " friction");
     }
   }
   EXPECT_DOUBLE_EQ(*Mobility({SgldSpec{}}, alpha), alpha);
   EXPECT_DOUBLE_EQ(*Mobility({EmcmcSpec{}}, alpha), alpha);
+  EXPECT_DOUBLE_EQ(*HeatOfNoise({SgldSpec{}}, alpha), alpha / 2);
   EXPECT_FALSE(Mobility({SgdSpec{}}, alpha).has_value());
+  EXPECT_FALSE(HeatOfNoise({SgdSpec{}}, alpha).has_value());
+}
+
+// The temperature of theta on U = k x^2 / 2 under gradient noise of variance `v`: k times the variance after 2^40 steps
+// of the recursion of (theta, theta_a) that tests/statistical holds the kernels to.
+double TemperatureOf(const SamplerSpec& sampler, double alpha, double k, double temperature, double v) {
+  const double noise = 2 * alpha * temperature, of_theta = noise + alpha * alpha * v;
+  LinearStep step;
+  if (const auto* emcmc = std::get_if<EmcmcSpec>(&sampler.kind)) {
+    const double g = 1 / emcmc->eta;
+    step = {{{1 - alpha * (k + g), alpha * g}, {alpha * g, 1 - alpha * g}}, {{of_theta, 0}, {0, noise}}};
+  } else {
+    const auto& gibbs = std::get<EmcmcGibbsSpec>(sampler.kind);
+    const double g = 1 / gibbs.eta;
+    step = {{{1, 0}, {1, 0}}, {{0, 0}, {0, temperature * gibbs.eta}}};
+    const LinearStep inner = {{{1 - alpha * (k + g), alpha * g}, {0, 1}}, {{of_theta, 0}, {0, 0}}};
+    for (int64_t i = 0; i < gibbs.inner_steps; ++i) step = testing::Then(step, inner);
+  }
+  for (int i = 0; i < 40; ++i) step = testing::Then(step, step);
+  return step.q[0][0] * k;
+}
+
+// The heat alone, without the error of the step: the difference to the same chain without gradient noise.
+double ExactHeat(const SamplerSpec& sampler, double alpha, double k) {
+  return TemperatureOf(sampler, alpha, k, 0.5, 1000) / 1000 - TemperatureOf(sampler, alpha, k, 0.5, 0) / 1000;
+}
+
+TEST(HeatOfNoise, IsSharedByThetaAndItsAnchor) {
+  constexpr double kAlpha = 1e-3, kG = 200;
+  std::vector<SamplerSpec> samplers = {{EmcmcSpec{.eta = 1 / kG}}};
+  for (const int64_t steps : {1, 2, 5, 20}) samplers.push_back({EmcmcGibbsSpec{.eta = 1 / kG, .inner_steps = steps}});
+  for (const SamplerSpec& sampler : samplers) {
+    const double heat = *HeatOfNoise(sampler, kAlpha);
+    EXPECT_NEAR(ExactHeat(sampler, kAlpha, 1e-4 * kG), heat, 1e-3 * heat) << sampler.name();
+    // A stiff direction does not see its anchor. Its step is small, so that the error of the step is small, too.
+    EXPECT_NEAR(ExactHeat(sampler, 1e-9, 1e4 * kG), 1e-9 / 2, 5e-3 * 1e-9) << sampler.name();
+  }
+  EXPECT_DOUBLE_EQ(*HeatOfNoise(samplers[0], kAlpha), kAlpha / 4);
+  EXPECT_DOUBLE_EQ(*HeatOfNoise(samplers[1], kAlpha), kAlpha / 2) << "one inner step: theta_a is drawn at each step";
+  EXPECT_LT(*HeatOfNoise(samplers[4], kAlpha), 0.57 * kAlpha / 2);
+}
+
+TEST(HeatOfNoise, IsAbsentWhereTheInnerChainDiverges) {
+  EXPECT_FALSE(HeatOfNoise({EmcmcGibbsSpec{.eta = 0.01, .inner_steps = 2}}, 0.03).has_value());
+  EXPECT_DOUBLE_EQ(*HeatOfNoise({EmcmcGibbsSpec{.eta = 0.5, .inner_steps = 3}}, 1), 1.5) << "r = -1";
 }
 
 }  // namespace

@@ -238,7 +238,7 @@ TEST(ChainReporter, LeavesTheBitsOfAChainAsTheyAre) {
     if (measured) {
       ASSERT_TRUE(reports[1].has_value());
       EXPECT_GT(*reports[1]->gradient_variance, 0);
-      EXPECT_DOUBLE_EQ(*reports[1]->effective_temperature, 0.5 + 1e-4 * *reports[1]->gradient_variance / 2);
+      EXPECT_DOUBLE_EQ(*reports[1]->effective_temperature, 0.5 + 1e-4 * *reports[1]->gradient_variance / 4);
       EXPECT_GT(*reports[1]->curvature, 25);
       EXPECT_LT(*reports[1]->stable_below, 2 / *reports[1]->curvature);
     }

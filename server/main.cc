@@ -138,6 +138,10 @@ void AddAccessFlags(CLI::App* app, Flags* flags) {
                   "Limit on the chains of a tenant that have not ended")
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
+  app->add_option("--tenant-contents", flags->server.tenant_limits.contents,
+                  "Limit on the data sets and models of a tenant together")
+      ->check(CLI::Range(1, 1 << 30))
+      ->capture_default_str();
   app->add_option("--tenant-stored-gib", flags->tenant_stored_gib,
                   "Limit on a tenant's draws (estimated), data sets and models, in GiB")
       ->check(CLI::Range(1, 1 << 30))

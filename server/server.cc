@@ -22,6 +22,7 @@
 #include "core/store/state_store/state_copy.h"
 #include "server/control/restored_store.h"
 #include "server/disk_reserve.h"
+#include "server/http/error_reply.h"
 #include "server/rpc/gateway/gateway.h"
 #include "server/rpc/selection_query.h"
 #include "server/scale/slurm_scaler.h"
@@ -470,6 +471,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
                            .dataset_reads = dataset_reads_.get(),
                            .object_checks = object_checks_.get(),
                            .upload_budget = &upload_budget_,
+                           .object_budget = &object_budget_,
                            .reply_budget = &reply_budget_,
                            .request_ids = RngKey{RandomBits()},
                            .longest_call = options.longest_call,
@@ -536,13 +538,13 @@ absl::Status Server::ServeHttp(const ServerOptions& options) {
   const auto authorize = [this](const std::string& method, const std::string& authorization) {
     return auth_->Authorize(method, {{"authorization", authorization}}).status();
   };
-  const auto count = [this](const absl::Status& why) { metrics_.CountRefusedCall(why); };
+  const auto count_refused = [this] { metrics_.CountRefusedCall(NoRoom()); };
   CHAINFLEET_ASSIGN_OR_RETURN(http_, OpenHttp({options.http_listen, options.tls}, !auth_->wants_tokens(),
                                               {.channel = grpc_->InProcessChannel(),
                                                .authorize = authorize,
                                                .clock = &clock_,
                                                .executor = threads_.get(),
-                                               .bytes = HttpBytes(limits::kHttpBytes, count)}));
+                                               .bytes = FairBudget(limits::kHttpBytes, count_refused)}));
   return absl::OkStatus();
 }
 

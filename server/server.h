@@ -63,7 +63,7 @@ struct ServerOptions {
   TokenTable tokens;                              // empty: every call is allowed
   IdentityOptions identities;                     // without an issuer: only tokens of ours are taken
   std::string worker_authority;                   // folder with ca.crt and ca.key; empty: in the data directory
-  TenantLimits tenant_limits{.jobs = 10'000, .chains = 65'536, .stored_bytes = int64_t{4} << 40};
+  TenantLimits tenant_limits{.jobs = 10'000, .chains = 65'536, .contents = 10'000, .stored_bytes = int64_t{4} << 40};
   AccessOptions access{.tenant_calls = 4096};
   ShareSettings shares;
   absl::Duration lease = limits::kLeaseTtl;
@@ -149,7 +149,8 @@ class Server {
   std::unique_ptr<BlobStore> backup_copies_;
   std::unique_ptr<S3Client> s3_public_;  // signs requests, sends none
   DatasetRoots dataset_roots_;
-  const UploadBudget upload_budget_{limits::kMaxUploadsBytes};
+  const FairBudget upload_budget_{limits::kMaxUploadsBytes};
+  const FairBudget object_budget_{limits::kMaxObjectUploadsBytes};
   const ByteBudget reply_budget_{kMaxHeldReplyBytes};
   std::unique_ptr<AuditLog> audit_;
   std::unique_ptr<WorkerAdmission> admission_;

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <string_view>
 
 #include "core/base/escaped.h"

@@ -12,13 +12,10 @@
 
 namespace chainfleet {
 
-std::string NumericHost(const sockaddr* address, socklen_t size) {
-  char host[NI_MAXHOST] = "";
-  ::getnameinfo(address, size, host, sizeof host, nullptr, 0, NI_NUMERICHOST);
-  return host;
-}
-
-std::string PeerName(const sockaddr* address, const std::string& host) {
+std::string PeerName(const sockaddr* address, socklen_t size) {
+  char number[NI_MAXHOST] = "";
+  ::getnameinfo(address, size, number, sizeof number, nullptr, 0, NI_NUMERICHOST);
+  const std::string host = number;
   const auto& six = reinterpret_cast<const sockaddr_in6&>(*address);  // the port has the same place in both
   const int port = ntohs(six.sin6_port);
   if (address->sa_family == AF_INET) return absl::StrCat("ipv4:", host, ":", port);

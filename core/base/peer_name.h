@@ -7,12 +7,8 @@
 
 namespace chainfleet {
 
-// The address without its port: "10.0.0.1", "::1".
-std::string NumericHost(const sockaddr* address, socklen_t size);
-
-// "ipv4:10.0.0.1:4711", "ipv6:%5B::1%5D:4711". An IPv4 address that was mapped to IPv6 is named as IPv4. `host` is the
-// NumericHost of `address`.
-std::string PeerName(const sockaddr* address, const std::string& host);
+// "ipv4:10.0.0.1:4711", "ipv6:%5B::1%5D:4711". An IPv4 address that was mapped to IPv6 is named as IPv4.
+std::string PeerName(const sockaddr* address, socklen_t size);
 
 // Returns the host of a peer, for bounds on one host: "ipv4:10.0.0.1" for "ipv4:10.0.0.1:4711". All IPv6 addresses of a
 // /64 network are one host ("ipv6:[2001:db8::]/64"), because a client chooses among 2^64 of them. An IPv4 address that

@@ -27,12 +27,18 @@ std::shared_ptr<const PredictPlan> PlanOf(const JobBrief& job) {
   return plan;
 }
 
+constexpr int32_t kMostPerRead = 256;
+
 // Reads live segments in order until `take` returns false.
 absl::Status ReadSegments(StateStore* store, const ChainId& chain, const std::function<bool(SegmentRecord)>& take) {
   StateStore::SegmentQuery query{.job = chain.job, .chain = chain.index, .live_only = true};
   while (true) {
     CHAINFLEET_ASSIGN_OR_RETURN(std::vector<SegmentRecord> page, store->ListSegments(query));
     const bool last = static_cast<int32_t>(page.size()) < query.limit;
+    int64_t draws = 0;
+    for (const SegmentRecord& record : page) draws += record.segment.num_draws();
+    // Small records are read many at a time; a record of many draws is large.
+    query.limit = draws < limits::kMaxSegmentDraws ? std::min(4 * query.limit, kMostPerRead) : limits::kSegmentsPerRead;
     if (!page.empty()) {
       query.after_chain = chain.index;
       query.after_first_index = page.back().segment.first_index;

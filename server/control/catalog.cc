@@ -5,9 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/ids.h"
 #include "core/base/limits.h"
-#include "core/base/saturating.h"
 #include "core/domain/no_such.h"
-#include "core/domain/wire_bytes.h"
 #include "server/control/page_token.h"
 #include "server/control/tenant_limits.h"
 
@@ -142,25 +140,37 @@ absl::StatusOr<Page<Item>> Shelf<Item>::List(const Reader& reader, int32_t page_
 }
 
 template <typename Item>
-int64_t Shelf<Item>::StoredBytes(const std::string& tenant) const {
+ContentHoldings Shelf<Item>::HoldingsOf(const std::string& tenant) const {
   MutexLock lock(&mutex_);
-  int64_t bytes = 0;
-  for (const auto& [name, item] : items_) {
-    if (item.tenant == tenant) bytes = SaturatingAdd(bytes, ObjectBytes(item));
-  }
-  return bytes;
+  const auto found = holdings_.find(tenant);
+  return found == holdings_.end() ? ContentHoldings() : found->second;
 }
 
 template <typename Item>
 void Shelf<Item>::Put(const Item& item) {
   MutexLock lock(&mutex_);
-  items_[ContentKey(item)] = item;
+  EraseLocked(ContentKey(item));
+  items_.emplace(ContentKey(item), item);
+  ContentHoldings& has = holdings_[item.tenant];
+  has.contents += ContentsOf(item);
+  has.bytes += ObjectBytes(item);
 }
 
 template <typename Item>
 void Shelf<Item>::Erase(const std::string& key) {
   MutexLock lock(&mutex_);
-  items_.erase(key);
+  EraseLocked(key);
+}
+
+template <typename Item>
+void Shelf<Item>::EraseLocked(const std::string& key) {
+  const auto found = items_.find(key);
+  if (found == items_.end()) return;
+  const auto has = holdings_.find(found->second.tenant);
+  has->second.contents -= ContentsOf(found->second);
+  has->second.bytes -= ObjectBytes(found->second);
+  if (has->second.contents == 0) holdings_.erase(has);
+  items_.erase(found);
 }
 
 template class Shelf<Dataset>;
@@ -209,8 +219,9 @@ std::string Catalog::NameOfContent(const std::string& tenant, const DigestHex& s
   return "weights-" + sha256.substr(0, 16);
 }
 
-int64_t Catalog::StoredBytes(const std::string& tenant) const {
-  return SaturatingAdd(datasets().StoredBytes(tenant), models().StoredBytes(tenant));
+ContentHoldings Catalog::HoldingsOf(const std::string& tenant) const {
+  const ContentHoldings of_datasets = datasets().HoldingsOf(tenant), of_models = models().HoldingsOf(tenant);
+  return {of_datasets.contents + of_models.contents, of_datasets.bytes + of_models.bytes};
 }
 
 uint64_t Catalog::ObjectNonce() { return Fold(nonces_, ++nonces_made_).value; }

@@ -9,12 +9,14 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/limits.h"
 #include "core/base/mutex.h"
 #include "core/base/rng_key.h"
 #include "core/base/status.h"
 #include "core/domain/dataset.h"
 #include "core/domain/stored_model.h"
 #include "core/domain/tenant.h"
+#include "core/domain/wire_bytes.h"
 #include "core/domain/worker_protocol.h"
 #include "core/store/state_store/state_store.h"
 #include "server/control/reply.h"
@@ -31,6 +33,19 @@ struct Reader {
   bool all = false;  // an operator, who may read and change what belongs to other tenants
 };
 
+// Returns the number of data sets or models that the item counts as. The server holds its record in memory, and a file
+// of weights may list thousands of tensors.
+template <typename Item>
+int64_t ContentsOf(const Item& item) {
+  return 1 + WireBytes(item) / limits::kContentRecordBytes;
+}
+
+// The data sets or models of a tenant.
+struct ContentHoldings {
+  int64_t contents = 0;  // by ContentsOf
+  int64_t bytes = 0;     // bytes of all objects
+};
+
 // The stored items of one kind, of all tenants. Only the Catalog changes them. Thread-safe.
 template <typename Item>
 class Shelf {
@@ -45,16 +60,17 @@ class Shelf {
   absl::StatusOr<Page<Item>> List(const Reader& reader, int32_t page_size, const std::string& page_token) const;
   // Returns the item with the name that it has for the reader.
   static Item Shown(const Reader& reader, Item item);
-  // Returns the bytes of all objects of the tenant.
-  int64_t StoredBytes(const std::string& tenant) const;
+  ContentHoldings HoldingsOf(const std::string& tenant) const;
 
  private:
   friend class Catalog;
   void Put(const Item& item);
   void Erase(const std::string& key);
+  void EraseLocked(const std::string& key) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable Mutex mutex_;
-  std::map<std::string, Item> items_ CHAINFLEET_GUARDED_BY(mutex_);  // by ContentKey
+  std::map<std::string, Item> items_ CHAINFLEET_GUARDED_BY(mutex_);                // by ContentKey
+  std::map<std::string, ContentHoldings> holdings_ CHAINFLEET_GUARDED_BY(mutex_);  // by tenant
 };
 
 // Thread-safe. The Catalog's lock is below the Dispatcher's: calls are allowed while the Dispatcher's lock is held.
@@ -72,8 +88,8 @@ class Catalog {
   absl::Status FindData(const std::string& tenant, JobPlan* plan) const;
   // Returns the name of a model of the tenant that has this content, or else one that follows from the content.
   std::string NameOfContent(const std::string& tenant, const DigestHex& sha256) const;
-  // Returns the bytes of the data sets and models of the tenant.
-  int64_t StoredBytes(const std::string& tenant) const;
+  // Returns the holdings of both kinds.
+  ContentHoldings HoldingsOf(const std::string& tenant) const;
 
   // Returns a number that makes the names of one upload's objects unique.
   uint64_t ObjectNonce();
@@ -85,7 +101,7 @@ class Catalog {
   void EndUpload(const std::string& upload);
 
   // Storing the same content under the same name again is OK. ALREADY_EXISTS for other content. `room` is the upload's
-  // reservation, or null; it ends as soon as StoredBytes counts the content. After an error its holder ends it.
+  // reservation, or null; it ends as soon as HoldingsOf counts the content. After an error its holder ends it.
   void Put(const Dataset& dataset, const std::string& upload, const Reply<Dataset>& done,
            const std::shared_ptr<TenantReservation>& room = nullptr);
   void Put(const StoredModel& model, const std::string& upload, const Reply<StoredModel>& done,

@@ -81,11 +81,13 @@ Dispatcher::Entered::Entered(Impl* impl) : impl_(impl), core_(&impl->core) {
 Dispatcher::Entered::~Entered() {
   core_->Settle();
   core_->TellOfEndedJobs();
-  const std::vector<std::function<void()>> replies = std::exchange(core_->outbox, {});
+  core_->TellOfChangedJobs();
+  std::vector<std::function<void()>> replies = std::exchange(core_->outbox, {});
   const std::vector<Core::LogLine> lines = std::exchange(core_->log_lines, {});
+  const std::vector<std::shared_ptr<const JobView>> old_views = std::exchange(core_->old_views, {});
   impl_->mutex.Unlock();
   for (const Core::LogLine& line : lines) Log(line.level, line.message, line.fields);
-  for (const auto& reply : replies) core_->executor->Schedule(reply);
+  for (auto& reply : replies) core_->executor->Schedule(std::move(reply));
 }
 
 void Dispatcher::Core::Advance() {
@@ -271,9 +273,26 @@ void Dispatcher::Core::WaitFromNow(JobEntry* job) {
   for (ChainEntry& chain : job->chains) chain.waits_since = now;
 }
 
+// Views are large: the old one must not stay after its version, and must not be freed under the lock.
 void Dispatcher::Core::Bump(JobEntry* job) {
   ++job->version;
-  if (watchers.contains(job->row.id)) TellWatchers(job->row.id, Watched{ViewOf(*job), job->version});
+  if (job->view != nullptr) old_views.push_back(std::exchange(job->view, nullptr));
+  if (watchers.contains(job->row.id)) changed_jobs.insert(job->row.id);
+}
+
+// Runs at the end of an entry: the statistics of a commit are set after Bump.
+void Dispatcher::Core::TellOfChangedJobs() {
+  for (const std::string& id : std::exchange(changed_jobs, {})) {
+    if (JobEntry* job = jobs.Find(id)) TellWatchers(id, Watched{SharedViewOf(job), job->version});
+  }
+}
+
+std::shared_ptr<const JobView> Dispatcher::Core::SharedViewOf(JobEntry* job) {
+  if (job->view != nullptr && job->view_version == job->version) return job->view;
+  auto view = std::make_shared<const JobView>(ViewOf(*job));
+  if (IsFinal(job->state)) return view;  // a watch ends with it, so that keeping it would only take memory
+  job->view_version = job->version;
+  return job->view = std::move(view);
 }
 
 void Dispatcher::Core::StirHolders(const JobEntry& job) {

@@ -105,10 +105,10 @@ class Dispatcher {
     std::optional<std::string> tenant;
     std::optional<JobState> state;
   };
-  absl::StatusOr<Page<JobView>> ListJobs(const JobFilter& filter, int32_t page_size, const std::string& page_token);
+  absl::StatusOr<Page<ListedJob>> ListJobs(const JobFilter& filter, int32_t page_size, const std::string& page_token);
   // Runs `changed` once when the job's version counter passes `seen` or the job is gone; at once if so already.
   struct Watched {
-    JobView job;
+    std::shared_ptr<const JobView> job;  // shared by all watchers of this version
     uint64_t version = 0;
   };
   // Identifies a watch for Unwatch.
@@ -124,10 +124,10 @@ class Dispatcher {
   absl::StatusOr<NamedDraws> ResolveDraws(const std::string& tenant, const std::string& name);
   // Lists jobs whose retention deletes draws, by age; Versions fills in `held`.
   std::vector<RetainedJob> RetainedJobs();
-  // Reserves the tenant's room for an upload of `content`, such as "model NAME".
-  // RESOURCE_EXHAUSTED / TENANT_LIMIT: the tenant has no room for `bytes` more.
+  // Reserves the tenant's room for an upload of `content`, such as "model NAME", that counts as `contents`
+  // (ContentsOf). RESOURCE_EXHAUSTED / TENANT_LIMIT: the tenant has no room for it.
   absl::StatusOr<std::shared_ptr<TenantReservation>> ReserveRoom(const std::string& tenant, const std::string& content,
-                                                                 int64_t bytes);
+                                                                 int64_t bytes, int64_t contents);
 
   // Workers. The server holds the call of a worker that is idle or has free slots for up to half a sync interval while
   // there is no news. A next_sync_in of 0 asks for the next call at once.

@@ -21,19 +21,20 @@
 
 namespace chainfleet {
 
+// A worker's call that waits for its answer by AnswerIfDue.
+struct HeldCall {
+  Reply<SynchronizeReply> done;
+  std::vector<HeldChain> chains;
+  absl::Duration since;
+  bool draining = false;  // as the worker reported
+  bool foreign = false;   // its chains belong to another store
+  bool pressing = false;  // a renewed lease may be near its end at the worker
+};
+
 // The tables and shared functions. Only Entered gives access to them, with the lock held.
 struct Dispatcher::Core : SchedulingTables {
   using Then = std::function<void(Core&, const ApplyResult&)>;
 
-  // A worker's call that waits for its answer by AnswerIfDue.
-  struct HeldCall {
-    Reply<SynchronizeReply> done;
-    std::vector<HeldChain> chains;
-    absl::Duration since;
-    bool draining = false;  // as the worker reported
-    bool foreign = false;   // its chains belong to another store
-    bool pressing = false;  // a renewed lease may be near its end at the worker
-  };
   Core(const DispatcherParts& parts, StoredState state, const DispatcherOptions& options, EventLog* log);
 
   // Starts the tasks that need the shared Impl around the core.
@@ -65,7 +66,8 @@ struct Dispatcher::Core : SchedulingTables {
   void AbsorbJob(const JobRow& row);
   void OnChainEnd(const ChainRow& row);
   void TellOfEndedJobs();
-  void Bump(JobEntry* job);         // tells the watchers
+  void Bump(JobEntry* job);  // TellOfChangedJobs tells its watchers
+  void TellOfChangedJobs();
   void WaitFromNow(JobEntry* job);  // its pending chains wait from now on
   void TellWatchers(const std::string& job, const absl::StatusOr<Watched>& watched);
   void StirHolders(const JobEntry& job);  // the holders of its chains may get orders
@@ -80,6 +82,9 @@ struct Dispatcher::Core : SchedulingTables {
   JobEntry* AddJob(StoredJob stored);
   void ReportProgress(const JobEntry& job);  // to the versions
   JobView ViewOf(const JobEntry& job) const { return chainfleet::ViewOf(job, versions->NamesOf(job.row.id)); }
+  // Returns the view of the job's version, made once for all watchers. REQUIRES: nothing visible of the job changes
+  // later in the same entry.
+  std::shared_ptr<const JobView> SharedViewOf(JobEntry* job);
   JobBrief BriefOf(const JobEntry& job) const;
 
   // Extent of the draws (dispatcher_extent.cc). `traces`: the diagnoses that are known now.
@@ -163,7 +168,9 @@ struct Dispatcher::Core : SchedulingTables {
   std::optional<absl::Duration> armed;
   uint64_t ids_made = 0, watches_made = 0;
   std::vector<std::function<void()>> outbox;
-  std::vector<std::string> ended;  // jobs that on_job_end has not seen
+  std::vector<std::string> ended;                         // jobs that on_job_end has not seen
+  std::set<std::string> changed_jobs;                     // jobs whose watchers are told at the end of the entry
+  std::vector<std::shared_ptr<const JobView>> old_views;  // freed after the lock is released
   struct LogLine {
     LogLevel level;
     std::string message;

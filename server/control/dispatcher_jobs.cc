@@ -140,9 +140,11 @@ std::vector<RetainedJob> Dispatcher::RetainedJobs() {
 }
 
 absl::StatusOr<std::shared_ptr<TenantReservation>> Dispatcher::ReserveRoom(const std::string& tenant,
-                                                                           const std::string& content, int64_t bytes) {
+                                                                           const std::string& content, int64_t bytes,
+                                                                           int64_t contents) {
   Entered core(impl_.get());
-  return core->quotas.Reserve(core->jobs, *core->catalog, {.tenant = tenant, .bytes = bytes, .object = content});
+  return core->quotas.Reserve(core->jobs, *core->catalog,
+                              {.tenant = tenant, .bytes = bytes, .object = content, .contents = contents});
 }
 
 absl::StatusOr<JobView> Dispatcher::GetJob(const std::string& id) {
@@ -168,8 +170,8 @@ absl::StatusOr<std::vector<ChainState>> Dispatcher::GetChainStates(const std::st
   return states;
 }
 
-absl::StatusOr<Page<JobView>> Dispatcher::ListJobs(const JobFilter& filter, int32_t page_size,
-                                                   const std::string& page_token) {
+absl::StatusOr<Page<ListedJob>> Dispatcher::ListJobs(const JobFilter& filter, int32_t page_size,
+                                                     const std::string& page_token) {
   const std::string arguments =
       absl::StrCat("jobs ", filter.state ? ToString(*filter.state) : "", " ", filter.tenant.value_or(""));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string cursor, CursorOf(arguments, page_token));
@@ -178,7 +180,7 @@ absl::StatusOr<Page<JobView>> Dispatcher::ListJobs(const JobFilter& filter, int3
   int64_t older_than = 0;
   auto job = jobs.rbegin();
   if (absl::SimpleAtoi(cursor, &older_than)) job = std::make_reverse_iterator(jobs.lower_bound(older_than));
-  Page<JobView> page;
+  Page<ListedJob> page;
   PageRoom room(static_cast<size_t>(ClampPageSize(page_size)));
   int64_t last = 0;
   for (; job != jobs.rend(); ++job) {
@@ -190,7 +192,7 @@ absl::StatusOr<Page<JobView>> Dispatcher::ListJobs(const JobFilter& filter, int3
       page.next_page_token = MakePageToken(arguments, absl::StrCat(last));
       break;
     }
-    page.items.push_back(core->ViewOf(*job->second));
+    page.items.push_back(ListedOf(*job->second, core->versions->NamesOf(job->second->row.id).newest));
     last = job->first;
   }
   return page;
@@ -202,9 +204,9 @@ Dispatcher::WatchTicket Dispatcher::WatchJob(const std::string& id, uint64_t see
     core->Say<Watched>(changed, std::move(watched));
     return WatchTicket();
   };
-  const JobEntry* job = core->jobs.Find(id);
+  JobEntry* job = core->jobs.Find(id);
   if (job == nullptr) return answer(NoSuch("job", id));
-  if (job->version > seen) return answer(Watched{core->ViewOf(*job), job->version});
+  if (job->version > seen) return answer(Watched{core->SharedViewOf(job), job->version});
   auto& watchers = core->watchers[job->row.id];
   if (watchers.size() >= kMaxWatchersPerJob) {
     return answer(BoundReached("job_watchers",

@@ -112,7 +112,7 @@ void Dispatcher::Synchronize(const SynchronizeRequest& request, Reply<Synchroniz
     }
   }
   core->BoundDrain(worker);
-  Core::HeldCall call{std::move(done), request.chains, core->now, request.draining};
+  HeldCall call{std::move(done), request.chains, core->now, request.draining};
   call.foreign = !request.store_incarnation.empty() && request.store_incarnation != core->store->incarnation();
   if (!call.foreign) {
     for (const ReleasedChain& released : request.released) core->Release(released, worker);
@@ -209,7 +209,7 @@ void Dispatcher::Core::RestoreUnseenGrants(const WorkerEntry& worker) {
   }
 }
 
-std::optional<Dispatcher::Core::HeldCall> Dispatcher::Core::TakeHeld(const std::string& worker) {
+std::optional<HeldCall> Dispatcher::Core::TakeHeld(const std::string& worker) {
   const auto found = held.find(worker);
   if (found == held.end()) return std::nullopt;
   HeldCall call = std::move(found->second);

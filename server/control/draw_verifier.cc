@@ -13,7 +13,6 @@
 namespace chainfleet {
 namespace {
 
-constexpr int32_t kCorruptPage = 64;
 constexpr int64_t kReadBytes = 4 * limits::kMiB;
 
 // Reads in pieces: an object may be too large to hold in memory.
@@ -43,7 +42,8 @@ struct DrawVerifier::State {
     MutexLock lock(&verifying);
     int64_t cleared = 0;
     while (budget_bytes > 0) {
-      CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<SegmentRecord> records, store->ListCorrupt(cursor, kCorruptPage));
+      CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<SegmentRecord> records,
+                                  store->ListCorrupt(cursor, limits::kSegmentsPerRead));
       for (const SegmentRecord& record : records) {
         if (budget_bytes <= 0) return cleared;
         CHAINFLEET_ASSIGN_OR_RETURN(const bool clean, VerifyOne(record));
@@ -51,7 +51,7 @@ struct DrawVerifier::State {
         budget_bytes -= std::max<int64_t>(1, record.segment.object.size_bytes);
         cursor = {record.chain, record.segment.first_index};
       }
-      if (static_cast<int32_t>(records.size()) == kCorruptPage) continue;
+      if (static_cast<int32_t>(records.size()) == limits::kSegmentsPerRead) continue;
       cursor = {};
       break;
     }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/saturating.h"
 #include "core/domain/chain_memory.h"
 #include "core/domain/no_such.h"
 
@@ -159,8 +160,19 @@ void JobTable::Retire(const RetiredName& name) {
   newest = std::max(newest, name.sequence);
 }
 
+ListedJob ListedOf(const JobEntry& job, int64_t newest_version) {
+  ListedJob listed{job.row, job.state, newest_version, job.num_draws};
+  listed.total_steps = SaturatingMultiply(job.total_steps, static_cast<int64_t>(job.chains.size()));
+  for (const ChainEntry& chain : job.chains) {
+    const bool failed = chain.row.state == ChainState::kFailed || chain.row.state == ChainState::kDiverged;
+    listed.step += chain.reported_step;
+    listed.has_usable_draws = listed.has_usable_draws || (chain.row.num_draws > 0 && !failed);
+  }
+  return listed;
+}
+
 JobView ViewOf(const JobEntry& job, VersionNames versions) {
-  JobView view{job.row, job.state, {}, versions.newest, std::move(versions.aliases)};
+  JobView view{ListedOf(job, versions.newest), {}, std::move(versions.aliases)};
   view.chains.reserve(job.chains.size());
   for (const ChainEntry& chain : job.chains) {
     const ChainRow& row = chain.row;

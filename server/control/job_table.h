@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -40,6 +41,8 @@ struct JobEntry {
   int64_t measured_bytes = 0;           // as a worker last reported it; 0 if none has
   int64_t draw_bytes = 0;               // estimated bytes of one draw with all its kinds
   uint64_t version = 1;                 // rises with every visible change
+  std::shared_ptr<const JobView> view;  // shows `view_version`, shared by watchers; may be null
+  uint64_t view_version = 0;
   // Indices of PENDING chains while the intent is RUN: chains that may share a worker, chains that may not, and chains
   // that are no longer needed.
   std::set<int32_t> pending, suspects, surplus;
@@ -109,6 +112,8 @@ class JobTable {
   JobQueue suspect_queue_, surplus_queue_, running_;
 };
 
+// Allocates nothing for the chains.
+ListedJob ListedOf(const JobEntry& job, int64_t newest_version);
 JobView ViewOf(const JobEntry& job, VersionNames versions);
 
 }  // namespace chainfleet

@@ -129,17 +129,28 @@ struct RetentionKeeper::State {
     const bool worth_it = place.oldest ? Expires(job.retention, job.num_draws[chain], *place.oldest, now)
                                        : place.next < job.num_draws[chain];
     if (!worth_it) return change;
-    const StateStore::SegmentQuery query{.job = job.id,
-                                         .chain = index,
-                                         .after_chain = index,
-                                         .after_first_index = place.next - 1,
-                                         .limit = limits::kRetentionBatch,
-                                         .live_only = true};
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<SegmentRecord> records, store->ListSegments(query));
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<SegmentRecord> records, ReadBatch(change.chain, place.next));
     place.next = records.empty() ? job.num_draws[chain] : records.front().segment.first_index;
     place.oldest = records.empty() ? std::nullopt : std::optional(OldestOf(records.front()));
     change.first_indices = ChooseExpired(job.retention, job.num_draws[chain], records, now);
     return change;
+  }
+
+  // Returns live segments of the chain from the draw `next` on, at most limits::kRetentionBatch.
+  absl::StatusOr<std::vector<SegmentRecord>> ReadBatch(const ChainId& chain, int64_t next) {
+    StateStore::SegmentQuery query{.job = chain.job,
+                                   .chain = chain.index,
+                                   .after_chain = chain.index,
+                                   .after_first_index = next - 1,
+                                   .live_only = true};
+    std::vector<SegmentRecord> batch;
+    for (;;) {
+      query.limit = std::min(limits::kSegmentsPerRead, limits::kRetentionBatch - static_cast<int32_t>(batch.size()));
+      CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<SegmentRecord> records, store->ListSegments(query));
+      batch.insert(batch.end(), records.begin(), records.end());
+      if (static_cast<int32_t>(records.size()) < query.limit || batch.size() == limits::kRetentionBatch) return batch;
+      query.after_first_index = records.back().segment.first_index;
+    }
   }
 
   absl::StatusOr<int64_t> Apply(const std::vector<StateChange>& changes) {

@@ -15,7 +15,7 @@ constexpr char kDelete[] = "delete what nobody needs";
 constexpr absl::Duration kChainsRetry = absl::Seconds(30);  // a guess: nobody knows when a job ends
 
 struct Holdings {
-  int64_t jobs = 0, chains = 0, bytes = 0;
+  int64_t jobs = 0, chains = 0, kept_chains = 0, contents = 0, bytes = 0;
 };
 
 // Returns the tenant's committed jobs, or nullopt if the job of the request is one of them.
@@ -25,6 +25,7 @@ std::optional<Holdings> CommittedJobs(const JobTable& jobs, const TenantRequest&
     if (job->row.tenant != request.tenant || job->row.intent == JobIntent::kDelete) continue;
     if (!request.request_id.empty() && job->row.request_id == request.request_id) return std::nullopt;
     ++has.jobs;
+    has.kept_chains += static_cast<int64_t>(job->chains.size());
     if (!job->row.finished_at) has.chains += static_cast<int64_t>(job->chains.size());
     has.bytes = SaturatingAdd(has.bytes, SaturatingMultiply(job->num_draws, job->draw_bytes));
   }
@@ -47,6 +48,12 @@ absl::Status CheckLimits(const TenantLimits& limits, const Holdings& has, const 
   const absl::Status room = CheckLimit(tenant, "chains", has.chains, request.chains, limits.chains,
                                        "wait until a job ends, or cancel one", "tenant_chains");
   if (!room.ok()) return WithRetryAfter(room, kChainsRetry);
+  // The server holds a row of each chain in memory until its job is deleted.
+  CHAINFLEET_RETURN_IF_ERROR(CheckLimit(tenant, "chains with those that ended", has.kept_chains, request.chains,
+                                        SaturatingMultiply(TenantLimits::kKeptChains, limits.chains), kDelete,
+                                        "tenant_chains"));
+  CHAINFLEET_RETURN_IF_ERROR(CheckLimit(tenant, "data sets and models", has.contents, request.contents, limits.contents,
+                                        kDelete, "tenant_contents"));
   // Draws come later: a tenant at the limit gets no job that would make more.
   return CheckLimit(tenant, "stored bytes", has.bytes, std::max<int64_t>(request.bytes, 1), limits.stored_bytes,
                     kDelete, "tenant_stored_gib");
@@ -67,10 +74,14 @@ absl::StatusOr<std::shared_ptr<TenantReservation>> TenantQuotas::Reserve(const J
       if (i->first.tenant != request.tenant) break;
       has->jobs += i->first.jobs;
       has->chains += i->first.chains;
+      has->kept_chains += i->first.chains;
+      has->contents += i->first.contents;
       has->bytes = SaturatingAdd(has->bytes, i->first.bytes);
     }
     // An upload becomes visible before its reservation ends, so it is never missed here.
-    has->bytes = SaturatingAdd(has->bytes, catalog.StoredBytes(request.tenant));
+    const ContentHoldings stored = catalog.HoldingsOf(request.tenant);
+    has->contents += stored.contents;
+    has->bytes = SaturatingAdd(has->bytes, stored.bytes);
     CHAINFLEET_RETURN_IF_ERROR(CheckLimits(limits_, *has, request));
     at = requests.emplace(request, 0).first;
   }

@@ -15,14 +15,15 @@
 namespace chainfleet {
 
 struct TenantLimits {
-  static constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
-  int64_t jobs = kNone;    // jobs that are not deleted
-  int64_t chains = kNone;  // chains of jobs that have not ended
+  static constexpr int64_t kNone = std::numeric_limits<int64_t>::max(), kKeptChains = 16;
+  int64_t jobs = kNone;      // jobs that are not deleted
+  int64_t chains = kNone;    // chains of jobs that have not ended; with those of ended jobs, kKeptChains times as many
+  int64_t contents = kNone;  // data sets and models, counted by ContentsOf
   // Bytes of the tenant's committed draws, estimated from the parameters of the networks, and of data sets and models.
   int64_t stored_bytes = kNone;
 };
 
-// The jobs, chains and bytes that a tenant requests in addition to its holdings.
+// The jobs, chains, bytes, data sets and models that a tenant requests in addition to its holdings.
 struct TenantRequest {
   std::string tenant;
   std::string request_id;  // request id of the job, or empty; a job that exists already counts once
@@ -30,6 +31,7 @@ struct TenantRequest {
   // The object that the request adds, unless the request id says it. Only one of several equal requests in flight can
   // add it, so they count once.
   std::string object;
+  int64_t contents = 0;
   auto operator<=>(const TenantRequest&) const = default;
 };
 

@@ -139,7 +139,10 @@ void JudgeRanks(const Traces& traces, const std::vector<int32_t>& chains, Diagno
     shares.push_back(RankShare(chain.values, ess, TieBreaker(found->quantity, chains[c])));
     ++ranks.counts[std::min(Ranks::kParts - 1, static_cast<int64_t>(shares.back() * Ranks::kParts))];
   }
-  if (static_cast<int64_t>(shares.size()) >= kFewestShares) ranks.p_value = AndersonDarlingUniform(shares);
+  const auto used = static_cast<int64_t>(shares.size());
+  if (used >= kFewestShares && found->ess_bulk >= kFewestRankedDraws * static_cast<double>(used)) {
+    ranks.p_value = AndersonDarlingUniform(shares);
+  }
   found->rhat = std::nan("");
   found->chains = static_cast<int32_t>(shares.size());
   found->ranks = std::move(ranks);

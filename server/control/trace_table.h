@@ -24,7 +24,7 @@ namespace chainfleet {
 // The ranks of the true values among the draws of their chains, as shares in (0, 1) (core/diagnostics/uniformity.h).
 struct Ranks {
   std::vector<int64_t> counts;    // chains in each of kParts equal parts of [0, 1]
-  std::optional<double> p_value;  // that the shares are uniform; none with fewer than kFewestShares chains
+  std::optional<double> p_value;  // that the shares are uniform; none below kFewestShares or kFewestRankedDraws
   static constexpr int64_t kParts = 20;
   static void Fields(auto& self, auto&& visit) {
     visit("counts", self.counts);

@@ -43,12 +43,19 @@ struct ChainView {
   }
 };
 
-// One job as stored, with what follows from its chains and versions.
-struct JobView : JobRow {
+// One job of a list: as stored, with sums over its chains.
+struct ListedJob : JobRow {
   JobState state = JobState::kPending;  // follows from intent and chains
-  std::vector<ChainView> chains;        // by index
   int64_t newest_version = 0;           // 0 if none
-  std::vector<std::string> aliases;     // aliases of its versions, sorted
+  int64_t num_draws = 0;                // committed
+  int64_t step = 0, total_steps = 0;    // newest known
+  bool has_usable_draws = false;        // some chain that is neither FAILED nor DIVERGED has committed draws
+};
+
+// One job with its chains.
+struct JobView : ListedJob {
+  std::vector<ChainView> chains;     // by index
+  std::vector<std::string> aliases;  // aliases of its versions, sorted
 };
 
 // The part of a job that every prediction needs. Its cost does not depend on the number of chains.

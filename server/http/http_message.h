@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "server/http/http_bytes.h"
+#include "core/base/fair_budget.h"
 #include "server/http/web_stream.h"
 
 namespace chainfleet {
@@ -35,7 +35,7 @@ struct WebHead {
 struct WebRequest {
   WebHead head;
   std::string body;
-  std::shared_ptr<HttpShare> held;  // memory of the body, and of what is made of it
+  std::shared_ptr<BudgetShare> held;  // memory of the body, and of what is made of it
 };
 
 struct WebReply {

@@ -123,7 +123,7 @@ WebHead ReadHead(MHD_Connection* connection, const char* url, const absl::string
   MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, KeepArgument, &head);
   const sockaddr* from = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
   const socklen_t bytes = from->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-  head.peer = PeerName(from, NumericHost(from, bytes));
+  head.peer = PeerName(from, bytes);
   return head;
 }
 
@@ -155,7 +155,7 @@ MHD_Daemon* StartDaemon(const HostPort& address, TlsDaemon* tls, MHD_AccessHandl
 
 class HttpServer::Connections : public std::enable_shared_from_this<Connections> {
  public:
-  Connections(const TlsFiles& tls, std::unique_ptr<WebApplication> application, const HttpBytes& bytes,
+  Connections(const TlsFiles& tls, std::unique_ptr<WebApplication> application, const FairBudget& bytes,
               const Clock* clock, Executor* executor)
       : tls_(tls), application_(std::move(application)), executor_(executor), bytes_(bytes), exchanges_(clock) {}
 
@@ -217,7 +217,7 @@ class HttpServer::Connections : public std::enable_shared_from_this<Connections>
   Exchange* Begin(MHD_Connection* connection, WebHead head) {
     auto* const exchange = new Exchange{.connection = connection};
     exchange->socket = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    exchange->request.held = std::make_shared<HttpShare>(bytes_, HostOf(head.peer));
+    exchange->request.held = std::make_shared<BudgetShare>(bytes_, HostOf(head.peer));
     exchange->known = RefuseBody(head, &exchange->is_early);
     if (!exchange->known) {
       WebApplication::Admission admission = application_->Admit(head);
@@ -257,7 +257,7 @@ class HttpServer::Connections : public std::enable_shared_from_this<Connections>
   TlsDaemon tls_;
   const std::unique_ptr<WebApplication> application_;
   Executor* const executor_;
-  const HttpBytes bytes_;
+  const FairBudget bytes_;
   ExchangeTable exchanges_;
   MHD_Daemon* daemon_ = nullptr;
 };
@@ -270,7 +270,7 @@ int HttpServer::port() const { return connections_->port(); }
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const Endpoint& endpoint,
                                                               std::unique_ptr<WebApplication> application,
-                                                              const HttpBytes& bytes, const Clock* clock,
+                                                              const FairBudget& bytes, const Clock* clock,
                                                               Executor* executor) {
   const auto connections = std::make_shared<Connections>(endpoint.tls, std::move(application), bytes, clock, executor);
   CHAINFLEET_RETURN_IF_ERROR(connections->Listen(endpoint.address));

@@ -37,7 +37,7 @@ class HttpServer {
   // take `bytes`. `clock` and `executor` outlive the server.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const Endpoint& endpoint,
                                                            std::unique_ptr<WebApplication> application,
-                                                           const HttpBytes& bytes, const Clock* clock,
+                                                           const FairBudget& bytes, const Clock* clock,
                                                            Executor* executor);
   // Takes no new connection, cancels what is not answered, and returns when all requests have ended.
   ~HttpServer();

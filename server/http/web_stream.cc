@@ -60,16 +60,20 @@ ssize_t WebStream::Read(char* to, size_t most) {
   size_t size = 0;
   {
     MutexLock lock(&mutex_);
-    if (bytes_.empty()) {
+    if (taken_ == bytes_.size()) {
       if (has_ended_) return is_cut_ ? kCut : kEnd;
       is_suspended_ = true;
       suspend_();
       return 0;
     }
-    size = std::min(most, bytes_.size());
-    std::memcpy(to, bytes_.data(), size);
-    bytes_.erase(0, size);
-    if (bytes_.empty()) next.swap(next_);
+    size = std::min(most, bytes_.size() - taken_);
+    std::memcpy(to, bytes_.data() + taken_, size);
+    taken_ += size;
+    if (taken_ == bytes_.size()) {
+      bytes_.clear();
+      taken_ = 0;
+      next.swap(next_);
+    }
   }
   if (next) next(true);
   return static_cast<ssize_t>(size);

@@ -39,7 +39,8 @@ class WebStream {
   void Resume() CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Mutex mutex_;
-  std::string bytes_ CHAINFLEET_GUARDED_BY(mutex_);  // not taken yet
+  std::string bytes_ CHAINFLEET_GUARDED_BY(mutex_);
+  size_t taken_ CHAINFLEET_GUARDED_BY(mutex_) = 0;  // the first of them, which the connection has
   bool has_ended_ CHAINFLEET_GUARDED_BY(mutex_) = false, is_cut_ CHAINFLEET_GUARDED_BY(mutex_) = false;
   bool is_closed_ CHAINFLEET_GUARDED_BY(mutex_) = false, is_suspended_ CHAINFLEET_GUARDED_BY(mutex_) = false;
   std::function<void()> cancel_ CHAINFLEET_GUARDED_BY(mutex_), ended_ CHAINFLEET_GUARDED_BY(mutex_);

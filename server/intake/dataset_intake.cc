@@ -8,20 +8,13 @@
 #include "absl/strings/str_join.h"
 #include "core/base/ids.h"
 #include "core/base/limits.h"
+#include "core/domain/parameter_shape.h"
 #include "core/store/draw_codec/object_names.h"
 #include "core/store/draw_codec/safetensors.h"
 #include "core/store/draw_codec/sha256.h"
 
 namespace chainfleet {
 namespace {
-
-int64_t ItemBytes(InputType type) { return type == InputType::kUint8 ? 1 : 4; }
-
-int64_t ValuesPerRow(const std::vector<int64_t>& input_shape) {
-  int64_t values = 1;
-  for (const int64_t size : input_shape) values *= size;
-  return values;
-}
 
 // Bytes count as x / 255.
 double ValueAt(const DecodedDataset& data, int64_t index) {
@@ -51,7 +44,7 @@ class Moments {
 };
 
 Normalisation Measure(const DecodedDataset& data) {
-  const int64_t row = ValuesPerRow(data.input_shape), plane = row / data.channels;
+  const int64_t row = NumValues(data.input_shape), plane = row / data.channels;
   Normalisation normalisation;
   for (int64_t c = 0; c < data.channels; ++c) {
     Moments moments;
@@ -111,7 +104,7 @@ TensorView TensorOf(const std::vector<T>& targets, int64_t first_row, int64_t nu
 }
 
 std::string EncodeShard(const DecodedDataset& data, InputType type, int64_t first_row, int64_t num_rows) {
-  const int64_t row_bytes = ValuesPerRow(data.input_shape) * ItemBytes(type);
+  const int64_t row_bytes = NumValues(data.input_shape) * ItemBytes(type);
   std::vector<int64_t> shape = data.input_shape;
   shape.insert(shape.begin(), num_rows);
   return WriteSafetensors(
@@ -240,8 +233,7 @@ absl::StatusOr<CutDataset> Cut(const DatasetUpload& upload, const std::string& s
              .class_names = upload.class_names(),
              .warnings = WarningsOf(data)};
   CHAINFLEET_RETURN_IF_ERROR(CheckClassNames(dataset.class_names, dataset.targets));
-  const int64_t row_bytes =
-      ValuesPerRow(dataset.input_shape) * ItemBytes(dataset.input_type) + static_cast<int64_t>(sizeof(int32_t));
+  const int64_t row_bytes = InputBytes(dataset) + static_cast<int64_t>(sizeof(int32_t));
   const int64_t rows_per_shard = std::max<int64_t>(1, limits::kDatasetShardBytes / row_bytes);
   for (int64_t first = 0; first < dataset.num_rows; first += rows_per_shard) {
     const int64_t rows = std::min(rows_per_shard, dataset.num_rows - first);

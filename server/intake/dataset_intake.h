@@ -19,7 +19,7 @@ namespace chainfleet {
 class DatasetUpload {
  public:
   // `tenant`: as UploadShare's.
-  explicit DatasetUpload(const UploadBudget* budget, const std::string& tenant = "")
+  explicit DatasetUpload(const FairBudget* budget, const std::string& tenant = "")
       : share_(std::make_shared<UploadShare>(budget, tenant)) {}
 
   // INVALID_ARGUMENT for messages that are out of order, or for more files, bytes of a name or data than limits.h

@@ -1,6 +1,5 @@
 #include "server/intake/object_checks.h"
 
-#include <algorithm>
 #include <deque>
 #include <utility>
 #include <vector>

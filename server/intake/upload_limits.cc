@@ -8,18 +8,17 @@
 namespace chainfleet {
 
 absl::Status UploadShare::Add(int64_t bytes) {
-  if (!tenant_.empty() && !own_.Add(bytes)) {
+  if (share_.Add(bytes)) return absl::OkStatus();
+  const int64_t most = budget_.max_bytes(), most_of_tenant = most / 2;
+  if (!tenant().empty() && bytes > most_of_tenant - budget_.held_bytes(tenant())) {
     const std::string message =
-        absl::StrCat("the uploads of tenant ", tenant_, " hold the ", all_.max_bytes() / 2 / limits::kMiB,
+        absl::StrCat("the uploads of tenant ", tenant(), " hold the ", most_of_tenant / limits::kMiB,
                      " MiB that one tenant may: try again when another upload has ended");
     return WithRetryAfter(BoundReached("tenant_uploads", message, "TENANT_LIMIT"), absl::Seconds(1));
   }
-  if (share_.Add(bytes) && (tenant_.empty() || of_tenant_.held_bytes() <= all_.max_bytes() - all_.held_bytes())) {
-    return absl::OkStatus();
-  }
   return BoundReached(
       "uploads",
-      absl::StrCat("uploads in progress leave too little of the ", all_.max_bytes() / limits::kMiB,
+      absl::StrCat("uploads in progress leave too little of the ", most / limits::kMiB,
                    " MiB for them, of which a tenant may hold no more than it leaves free: try again later"),
       "UPLOADS_FULL");
 }

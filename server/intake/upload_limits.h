@@ -3,58 +3,33 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <utility>
 
-#include "core/base/byte_budget.h"
 #include "core/base/executor.h"
+#include "core/base/fair_budget.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"
 
 namespace chainfleet {
 
-// The bytes that all uploads may hold, and half of them that those of one tenant may. A tenant holds no more than it
-// leaves free, so that tenants who fill their part leave one to the next: half, then a quarter, an eighth. Thread-safe.
-class UploadBudget {
- public:
-  explicit UploadBudget(int64_t max_bytes) : all_(max_bytes) {}
-
-  const ByteBudget& all() const { return all_; }
-  ByteBudget Of(const std::string& tenant) const {
-    MutexLock lock(&mutex_);
-    return by_tenant_.try_emplace(tenant, ByteBudget(all_.max_bytes() / 2)).first->second;
-  }
-
- private:
-  const ByteBudget all_;
-  mutable Mutex mutex_;
-  mutable std::map<std::string, ByteBudget> by_tenant_ CHAINFLEET_GUARDED_BY(mutex_);
-};
-
-// One upload's share of these bytes; the destructor returns it. Not thread-safe.
+// One upload's share of the memory of all uploads; the destructor returns it. Not thread-safe.
 class UploadShare {
  public:
-  // `tenant` is empty for uploads of workers, and on a server without tokens: only the bound of all uploads counts.
-  explicit UploadShare(const UploadBudget* budget, std::string tenant = "")
-      : tenant_(std::move(tenant)),
-        all_(budget->all()),
-        of_tenant_(tenant_.empty() ? all_ : budget->Of(tenant_)),
-        own_(of_tenant_),
-        share_(all_) {}
+  // `tenant` is empty on a server without tokens: only the bound of all uploads counts.
+  explicit UploadShare(const FairBudget* budget, std::string tenant = "")
+      : budget_(*budget), share_(budget_, std::move(tenant)) {}
 
-  const std::string& tenant() const { return tenant_; }
+  const std::string& tenant() const { return share_.holder(); }
   // RESOURCE_EXHAUSTED / UPLOADS_FULL: other uploads hold too much; TENANT_LIMIT: those of this tenant do. The upload
   // must end then.
   absl::Status Add(int64_t bytes);
 
  private:
-  const std::string tenant_;
-  const ByteBudget all_, of_tenant_;
-  ByteShare own_;
-  ByteShare share_;
+  const FairBudget budget_;
+  BudgetShare share_;
 };
 
 // Scheduled reads run even if this object is destroyed meanwhile. Thread-safe.

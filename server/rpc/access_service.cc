@@ -51,9 +51,8 @@ absl::StatusOr<AccessToken> ParseToken(const v1::CreateTokenRequest& request, co
 
 grpc::ServerUnaryReactor* AccessService::CreateToken(Context* context, const v1::CreateTokenRequest* request,
                                                      v1::Token* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
-    if (!caller.ok()) return answer->Fail(caller.status());
+  const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+  return ServeUnary({*context, *parts_.clock}, response, caller.status(), [&](auto answer) {
     if (!parts_.auth->wants_tokens()) {
       return answer->Fail(WithReason(
           absl::FailedPreconditionError("this server was started without tokens, so everyone may call it: start it "
@@ -69,8 +68,7 @@ grpc::ServerUnaryReactor* AccessService::CreateToken(Context* context, const v1:
 
 grpc::ServerUnaryReactor* AccessService::ListTokens(Context* context, const v1::ListTokensRequest* request,
                                                     v1::ListTokensResponse* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+  return ServeUnary({*context, *parts_.clock}, response, parts_.auth->Check(*context), [&](auto answer) {
     answer->Answer(parts_.tokens->List(request->page_size(), request->page_token()), [](const Page<AccessToken>& page) {
       v1::ListTokensResponse list;
       for (const AccessToken& token : page.items) *list.add_tokens() = RenderToken(token);
@@ -82,8 +80,7 @@ grpc::ServerUnaryReactor* AccessService::ListTokens(Context* context, const v1::
 
 grpc::ServerUnaryReactor* AccessService::RevokeToken(Context* context, const v1::RevokeTokenRequest* request,
                                                      v1::RevokeTokenResponse* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+  return ServeUnary({*context, *parts_.clock}, response, parts_.auth->Check(*context), [&](auto answer) {
     parts_.tokens->Revoke(request->id(), [answer](const absl::StatusOr<bool>& revoked) {
       answer->Answer(revoked, [](bool) { return v1::RevokeTokenResponse(); });
     });
@@ -92,8 +89,7 @@ grpc::ServerUnaryReactor* AccessService::RevokeToken(Context* context, const v1:
 
 grpc::ServerUnaryReactor* AccessService::ListAudit(Context* context, const v1::ListAuditRequest* request,
                                                    v1::ListAuditResponse* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+  return ServeUnary({*context, *parts_.clock}, response, parts_.auth->Check(*context), [&](auto answer) {
     parts_.executor->Schedule([answer, audit = parts_.audit, from = request->page_token()] {
       answer->Answer(audit->Read(from), [](const AuditLog::Page& page) {
         v1::ListAuditResponse list;

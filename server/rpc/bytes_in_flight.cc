@@ -80,27 +80,16 @@ class ReplyBoundFactory final : public grpc::experimental::ServerInterceptorFact
 std::shared_ptr<const void> BytesInFlight::Hold(const std::string& connection, int64_t bytes) {
   static const auto* const kUncounted = new std::shared_ptr<const void>(std::make_shared<int>());
   if (bytes <= limits::kFreeBytes) return *kUncounted;
-  const MutexLock lock(&held_->mutex);
-  const auto mine = held_->of_connection.try_emplace(connection).first;
-  const int64_t left = in_all_ - held_->in_all - bytes;
-  if (left < 0 || mine->second + bytes > of_a_connection_ || (mine->second > 0 && mine->second + bytes > left)) {
-    if (mine->second == 0) held_->of_connection.erase(mine);
-    return nullptr;
-  }
-  held_->in_all += bytes;
-  mine->second += bytes;
-  return std::shared_ptr<const void>(held_.get(), [held = held_, connection, bytes](const void*) {
-    const MutexLock relock(&held->mutex);
-    held->in_all -= bytes;
-    const auto left = held->of_connection.find(connection);
-    if ((left->second -= bytes) == 0) held->of_connection.erase(left);
-  });
+  auto share = std::make_shared<BudgetShare>(budget_, connection);
+  if (!share->Add(bytes)) return nullptr;
+  return share;
 }
 
 absl::StatusOr<std::shared_ptr<const void>> BytesInFlight::HoldRequest(const std::string& connection, int64_t bytes) {
-  if (bytes > of_a_connection_) {
+  const int64_t most = budget_.max_bytes() / 2;
+  if (bytes > most) {
     return absl::ResourceExhaustedError(absl::StrCat("the request takes more memory once it is parsed than the ",
-                                                     of_a_connection_ / limits::kMiB,
+                                                     most / limits::kMiB,
                                                      " MiB that a connection may hold: send less in one request"));
   }
   if (std::shared_ptr<const void> room = Hold(connection, bytes)) return room;
@@ -108,11 +97,6 @@ absl::StatusOr<std::shared_ptr<const void>> BytesInFlight::HoldRequest(const std
                       "the requests and answers in flight leave no room for this request: retry with backoff, and read "
                       "the answers that this connection asked for",
                       "QUEUE_FULL");
-}
-
-int64_t BytesInFlight::held_bytes() const {
-  const MutexLock lock(&held_->mutex);
-  return held_->in_all;
 }
 
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeReplyBound(

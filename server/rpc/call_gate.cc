@@ -55,7 +55,7 @@ struct CallGate::Parts : std::enable_shared_from_this<Parts> {
                              FrontDoor* const in = door();
                              return in == nullptr ? 0 : in->BytesReceived(peer);
                            }};
-  BytesInFlight bytes{limits::kBytesInFlight, limits::kConnectionBytesInFlight};
+  BytesInFlight bytes{limits::kBytesInFlight};
   RefusedPeers refused;
   CancelledCalls cancelled{limits::kCancelledCalls, limits::kCancelledWindow};
   std::atomic<bool> watching = false;

@@ -212,7 +212,10 @@ class Interceptor final : public grpc::experimental::Interceptor {
     const bool is_refusal = status.error_code() == grpc::StatusCode::PERMISSION_DENIED;
     if (parts_.audit == nullptr || status.error_code() == grpc::StatusCode::UNAUTHENTICATED) return;
     if (!is_refusal && !ChangesSomething(method_)) return;
-    const std::optional<int64_t> left_out = TakeLine(status.ok());
+    // A call that its caller ended may have changed something all the same.
+    const grpc::StatusCode outcome = status.error_code();
+    const bool was_ended = outcome == grpc::StatusCode::CANCELLED || outcome == grpc::StatusCode::DEADLINE_EXCEEDED;
+    const std::optional<int64_t> left_out = TakeLine(status.ok() || was_ended);
     if (!left_out) return;
     std::vector<LogField> fields = {{"principal", caller_ ? caller_->id : refused_},
                                     {"tenant", caller_ ? caller_->tenant : kDefaultTenant},
@@ -228,11 +231,12 @@ class Interceptor final : public grpc::experimental::Interceptor {
   }
 
   // As AuditRate::Take.
-  std::optional<int64_t> TakeLine(bool is_ok) {
-    if (is_ok && parts_.auth->wants_tokens() && !IsOfWorkers(*method_)) return 0;  // call_quota.h has bounded it
+  std::optional<int64_t> TakeLine(bool may_have_changed) {
+    if (may_have_changed && parts_.auth->wants_tokens() && !IsOfWorkers(*method_))
+      return 0;  // call_quota.h has bounded it
     // A caller without a tenant is one whose JWT no rule matches.
     const Principal caller = caller_.value_or(Principal{.id = refused_});
-    return (is_ok ? rates_->unbounded : rates_->failed).Take(caller, parts_.clock->Monotonic());
+    return (may_have_changed ? rates_->unbounded : rates_->failed).Take(caller, parts_.clock->Monotonic());
   }
 
   // Methods of our own protos have generated messages whose first base is Message. Null: no message.

@@ -50,7 +50,7 @@ void DatasetUploadCall::TakeEnd() {
     absl::StatusOr<std::shared_ptr<TenantReservation>> room = nullptr;
     if (!repairs) {
       room = parts.dispatcher->ReserveRoom(tenant, absl::StrCat("dataset ", upload->name()),
-                                           StoredBytes(decoded->description));
+                                           StoredBytes(decoded->description), ContentsOf(decoded->description));
     }
     if (!room.ok()) return finisher->Finish(room.status());
     const auto finish = [room = *room, finisher, response](const absl::StatusOr<Dataset>& registered) {

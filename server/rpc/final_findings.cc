@@ -107,18 +107,23 @@ void FinalFindings::WhenKept(const std::string& job, std::function<void()> kept)
   executor_->Schedule(std::move(kept));
 }
 
-absl::StatusOr<v1::Job> FinalFindings::Render(JobView job) const {
+absl::StatusOr<v1::Job> FinalFindings::Render(const JobView& job) const {
   v1::Job summary;
   const absl::StatusOr<std::string> stored =
       IsFinal(job.state) ? store_->FindFinding(job.id, kSummary) : NoSuchFinding(job.id, kSummary);
   if (stored.ok() && !summary.ParseFromString(*stored)) return Damaged(job.id, kSummary);
   if (!stored.ok() && !absl::IsNotFound(stored.status())) return stored.status();
-  for (size_t i = 0; i < job.chains.size() && i < static_cast<size_t>(summary.chains_size()); ++i) {
-    job.chains[i].stats = FromProto(summary.chains(static_cast<int>(i)).stats());
+  if (!stored.ok()) {
+    v1::Job rendered = RenderJob(job);
+    RenderDiagnostics(traces_->Of(job.id), &rendered);
+    return rendered;
   }
-  v1::Job rendered = RenderJob(job, /*with_chains=*/true);
+  JobView ended = job;
+  for (size_t i = 0; i < ended.chains.size() && i < static_cast<size_t>(summary.chains_size()); ++i) {
+    ended.chains[i].stats = FromProto(summary.chains(static_cast<int>(i)).stats());
+  }
+  v1::Job rendered = RenderJob(ended);
   *rendered.mutable_diagnostics() = std::move(*summary.mutable_diagnostics());
-  if (!stored.ok()) RenderDiagnostics(traces_->Of(job.id), &rendered);
   return rendered;
 }
 

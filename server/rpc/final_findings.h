@@ -45,7 +45,7 @@ class FinalFindings {
 
   // Renders the job with its chains and diagnostics. The findings of an ended job come from the store, or from memory
   // if the job ended under an older release. May block; returns the store's errors.
-  absl::StatusOr<v1::Job> Render(JobView job) const;
+  absl::StatusOr<v1::Job> Render(const JobView& job) const;
 
   // As TraceTable::TracesOf, from the store if the job has ended. May block.
   absl::StatusOr<v1::Traces> TracesOf(const JobView& job, const std::string& quantity) const;

@@ -242,8 +242,8 @@ class FrontDoor::Connections {
       const int descriptor =
           ::accept4(listener, reinterpret_cast<sockaddr*>(&address), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (descriptor >= 0) {
-        const std::string host = NumericHost(Plain(address), size);
-        Take({descriptor, host, PeerName(Plain(address), host), clock_->Monotonic()});
+        const std::string peer = PeerName(Plain(address), size);
+        Take({descriptor, HostOf(peer), peer, clock_->Monotonic()});
       } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
         Say("connections wait: there is no descriptor or memory for them");
         if (!CloseASilent()) paused_until_ = clock_->Monotonic() + kWithoutDescriptors;

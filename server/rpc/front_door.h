@@ -17,7 +17,7 @@ namespace chainfleet {
 
 struct DoorLimits {
   int connections = 0;     // at a time
-  int of_a_host = 0;       // connections from one address
+  int of_a_host = 0;       // connections from one address, or one /64 of IPv6
   int silent = 0;          // connections without HTTP/2 preface
   absl::Duration silence;  // after which a silent connection is closed
 };

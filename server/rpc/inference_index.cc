@@ -12,13 +12,10 @@ namespace chainfleet {
 namespace {
 
 // Why predictions of the job are refused; "" if they are not.
-std::string WhyUnavailable(const JobView& job) {
+std::string WhyUnavailable(const ListedJob& job) {
   if (job.intent >= JobIntent::kCancel) return "the job was cancelled or is being deleted";
   if (job.plan->spec.kind == JobKind::kSbc) return "the job calibrates a sampler (kind: sbc) and predicts nothing";
-  for (const ChainView& chain : job.chains) {
-    if (chain.num_draws > 0 && chain.state != ChainState::kFailed && chain.state != ChainState::kDiverged) return "";
-  }
-  return "no draw is committed, or only by chains that have failed";
+  return job.has_usable_draws ? "" : "no draw is committed, or only by chains that have failed";
 }
 
 void Add(const std::string& name, int64_t version, const std::string& why_not, bool only_ready,
@@ -52,7 +49,7 @@ absl::StatusOr<inference::RepositoryIndexResponse> IndexOf(const ServiceParts& p
       [&](const std::string& token) {
         return parts.dispatcher->ListJobs({tenant, std::nullopt}, limits::kMaxPageSize, token);
       },
-      [&](const JobView& job) {
+      [&](const ListedJob& job) {
         if (!job.plan->spec.model.has_data() || !job.plan->dataset) return;
         why_not[job.id] = WhyUnavailable(job);
         Add(job.id, job.newest_version, why_not[job.id], only_ready, &index);
@@ -71,15 +68,13 @@ absl::StatusOr<inference::RepositoryIndexResponse> IndexOf(const ServiceParts& p
 InferenceService::Reactor* InferenceService::RepositoryIndex(Context* context,
                                                              const inference::RepositoryIndexRequest* request,
                                                              inference::RepositoryIndexResponse* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
-    if (!tenant.ok()) return answer->Fail(tenant.status());
+  const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
+  return ServeUnary({*context, *parts_.clock}, response, tenant.status(), [&](auto answer) {
     if (!request->repository_name().empty()) {
       return answer->Fail(absl::NotFoundError(
           absl::StrCat("unknown repository '", request->repository_name(), "': the only one has no name")));
     }
-    answer->Answer(IndexOf(parts_, *tenant, request->ready()),
-                   [](const inference::RepositoryIndexResponse& index) { return index; });
+    answer->Answer(IndexOf(parts_, *tenant, request->ready()));
   });
 }
 

@@ -23,6 +23,7 @@
 #include "server/rpc/failure_count.h"
 #include "server/rpc/held_reply.h"
 #include "server/rpc/request_id.h"
+#include "server/rpc/selection_query.h"
 #include "server/rpc/unary_call.h"
 
 namespace chainfleet {
@@ -252,8 +253,7 @@ absl::StatusOr<InferenceService::Model> InferenceService::Find(const Context& co
 
 InferenceService::Reactor* InferenceService::ServerLive(Context* context, const inference::ServerLiveRequest*,
                                                         inference::ServerLiveResponse* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+  return ServeUnary({*context, *parts_.clock}, response, parts_.auth->Check(*context), [&](auto answer) {
     inference::ServerLiveResponse live;
     live.set_live(true);
     answer->Succeed(std::move(live));
@@ -262,8 +262,7 @@ InferenceService::Reactor* InferenceService::ServerLive(Context* context, const 
 
 InferenceService::Reactor* InferenceService::ServerReady(Context* context, const inference::ServerReadyRequest*,
                                                          inference::ServerReadyResponse* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+  return ServeUnary({*context, *parts_.clock}, response, parts_.auth->Check(*context), [&](auto answer) {
     inference::ServerReadyResponse ready;
     ready.set_ready(!workers_->Workers().empty());
     answer->Succeed(std::move(ready));
@@ -297,8 +296,7 @@ InferenceService::Reactor* InferenceService::ModelReady(Context* context, const 
 
 InferenceService::Reactor* InferenceService::ServerMetadata(Context* context, const inference::ServerMetadataRequest*,
                                                             inference::ServerMetadataResponse* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+  return ServeUnary({*context, *parts_.clock}, response, parts_.auth->Check(*context), [&](auto answer) {
     inference::ServerMetadataResponse metadata;
     metadata.set_name("chainfleet");
     metadata.set_version(kVersion);
@@ -312,9 +310,8 @@ InferenceService::Reactor* InferenceService::ServerMetadata(Context* context, co
 InferenceService::Reactor* InferenceService::ModelMetadata(Context* context,
                                                            const inference::ModelMetadataRequest* request,
                                                            inference::ModelMetadataResponse* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<Model> model = Find(*context, request->name(), request->version());
-    if (!model.ok()) return answer->Fail(model.status());
+  const absl::StatusOr<Model> model = Find(*context, request->name(), request->version());
+  return ServeUnary({*context, *parts_.clock}, response, model.status(), [&](auto answer) {
     inference::ModelMetadataResponse metadata;
     metadata.set_name(request->name());
     metadata.set_platform(kPlatform);
@@ -394,15 +391,10 @@ void InferenceService::Infer(const Context& context, inference::ModelInferReques
   const absl::StatusOr<std::string> evaluation = EvaluationNamed(asked);
   if (!evaluation.ok()) return failure.Fail(answer, evaluation.status());
   const auto call = std::make_shared<InferenceCall>(*std::move(parsed));
-  PredictQuery query{.draws = {.job = model->job.id,
-                               .version = model->version,
-                               .members = call->members,
-                               .include_failed = call->include_failed,
-                               .point = call->point,
-                               .every = call->every,
-                               .max_draws = call->max_draws,
-                               .chains = call->chains,
-                               .pinned = model->pinned},
+  DrawQuery draws = QueryOf(model->job.id, asked.selection());
+  draws.version = model->version;
+  draws.pinned = model->pinned;
+  PredictQuery query{.draws = std::move(draws),
                      .kinds = call->kinds,
                      .min_draws = call->min_draws,
                      .with_errors = call->WantsErrors(),

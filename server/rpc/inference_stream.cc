@@ -56,7 +56,10 @@ class InferenceSession : public std::enable_shared_from_this<InferenceSession> {
     {
       const MutexLock lock(&mutex_);
       is_reading_ = false;
-      if (!ok || end_) return EndAfterAnswers(absl::OkStatus());
+      if (!ok || end_ || reactor_ == nullptr) {  // nobody would take the answer, so nothing would free its room
+        room_ = nullptr;
+        return EndAfterAnswers(absl::OkStatus());
+      }
       read = streamed_.status();
       request.Swap(&request_);
       answer.reset(new StreamedAnswer(shared_from_this(), request.id()));

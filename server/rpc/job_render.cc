@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "core/base/saturating.h"
 #include "core/domain/chain_memory.h"
 #include "core/domain/chain_warnings.h"
 #include "core/domain/sweep_points.h"
@@ -41,11 +40,13 @@ v1::Job::Report WithNumbers(v1::Job::Report report, const JobSpec& spec) {
 
 void RenderPoints(const JobView& view, v1::Job* job) {
   const JobSpec& spec = view.plan->spec;
+  v1::Job::Report common = job->report();
+  common.clear_stored_bytes();
   for (int32_t p = 0; p < NumPoints(spec.sweep); ++p) {
     v1::Job::Point* point = job->add_points();
     point->set_index(p);
     point->set_name(PointName(spec.sweep, p));
-    *point->mutable_report() = WithNumbers(job->report(), SpecAt(spec, p));
+    *point->mutable_report() = WithNumbers(common, SpecAt(spec, p));
   }
   for (const ChainView& chain : view.chains) {
     v1::Job::Point* point = job->mutable_points(PointOf(spec, chain.id.index));
@@ -61,62 +62,67 @@ v1::Chain RenderChain(const ChainView& view, const JobPlan& plan, const JobSpec&
   return chain;
 }
 
-}  // namespace
-
-v1::Job RenderJob(const JobView& view, bool with_chains) {
-  v1::Job job;
-  job.set_id(view.id);
-  job.set_tenant(view.tenant);
-  *job.mutable_spec() = ToProto(view.plan->spec);
-  job.set_intent(ToProto(view.intent));
-  job.set_state(ToProto(view.state));
-  *job.mutable_created_at() = ToProto(view.created_at);
-  if (view.finished_at) *job.mutable_finished_at() = ToProto(*view.finished_at);
-  int64_t draws = 0, done = 0, total = 0;
+void RenderChains(const JobView& view, v1::Job* job) {
   JobSpec at_point;
   int32_t point = -1;
   for (const ChainView& chain : view.chains) {
-    if (const int32_t own = PointOf(view.plan->spec, chain.id.index); with_chains && own != point) {
+    if (const int32_t own = PointOf(view.plan->spec, chain.id.index); own != point) {
       at_point = SpecAt(view.plan->spec, point = own);  // chains of a point are adjacent: make one copy for all
     }
-    draws += chain.num_draws;
-    done += chain.step;
-    total = SaturatingAdd(total, chain.total_steps);
-    if (with_chains) *job.add_chains() = RenderChain(chain, *view.plan, at_point);
+    *job->add_chains() = RenderChain(chain, *view.plan, at_point);
   }
-  for (const auto& [stopped_point, why] : view.stopped) {
+}
+
+void RenderInputs(const JobPlan& plan, v1::Job* job) {
+  job->mutable_inputs()->set_type(ToProto(plan.dataset->input_type));
+  const std::vector<int64_t>& shape = plan.dataset->input_shape;
+  job->mutable_inputs()->mutable_shape()->Add(shape.begin(), shape.end());
+  *job->mutable_inputs()->mutable_normalisation() = ToProto(plan.normalisation.Spelled());
+  for (const TensorSignature& column : ColumnsOf(plan)) {
+    *job->mutable_inputs()->add_columns() = Written<v1::TensorSignature>(column);
+  }
+  const std::vector<std::string>& names = plan.dataset->class_names;
+  job->mutable_inputs()->mutable_class_names()->Add(names.begin(), names.end());
+  if (std::holds_alternative<Numbers>(plan.dataset->targets)) {
+    *job->mutable_inputs()->mutable_target_units() = ToProto(plan.target_units);
+  }
+}
+
+}  // namespace
+
+v1::Job RenderListedJob(const ListedJob& listed) {
+  const JobPlan& plan = *listed.plan;
+  v1::Job job;
+  job.set_id(listed.id);
+  job.set_tenant(listed.tenant);
+  *job.mutable_spec() = ToProto(plan.spec);
+  job.set_intent(ToProto(listed.intent));
+  job.set_state(ToProto(listed.state));
+  *job.mutable_created_at() = ToProto(listed.created_at);
+  if (listed.finished_at) *job.mutable_finished_at() = ToProto(*listed.finished_at);
+  for (const auto& [point, why] : listed.stopped) {
     v1::Job::Stopped* stopped = job.add_stopped();
-    stopped->set_point(stopped_point);
+    stopped->set_point(point);
     stopped->set_why(why);
   }
-  job.set_num_draws(draws);
-  job.set_steps_done(done);
-  job.set_steps_total(total);
-  job.set_newest_version(view.newest_version);
-  if (with_chains) job.mutable_aliases()->Add(view.aliases.begin(), view.aliases.end());
-  if (view.plan->dataset) job.set_dataset_digest(view.plan->dataset->digest);
-  if (view.plan->dataset && with_chains) {
-    job.mutable_inputs()->set_type(ToProto(view.plan->dataset->input_type));
-    const std::vector<int64_t>& shape = view.plan->dataset->input_shape;
-    job.mutable_inputs()->mutable_shape()->Add(shape.begin(), shape.end());
-    *job.mutable_inputs()->mutable_normalisation() = ToProto(view.plan->normalisation.Spelled());
-    for (const TensorSignature& column : ColumnsOf(*view.plan)) {
-      *job.mutable_inputs()->add_columns() = Written<v1::TensorSignature>(column);
-    }
-    const std::vector<std::string>& names = view.plan->dataset->class_names;
-    job.mutable_inputs()->mutable_class_names()->Add(names.begin(), names.end());
-    if (std::holds_alternative<Numbers>(view.plan->dataset->targets)) {
-      *job.mutable_inputs()->mutable_target_units() = ToProto(view.plan->target_units);
-    }
-  }
-  *job.mutable_report() = CommonReport(*view.plan);
-  job.set_num_chains(NumChains(view.plan->spec));
-  if (!view.plan->spec.sweep.any()) {
-    *job.mutable_report() = WithNumbers(job.report(), view.plan->spec);
-  } else if (with_chains) {
-    RenderPoints(view, &job);
-  }
-  job.mutable_report()->set_stored_bytes(EstimateStoredBytes(*view.plan));
+  job.set_num_draws(listed.num_draws);
+  job.set_steps_done(listed.step);
+  job.set_steps_total(listed.total_steps);
+  job.set_newest_version(listed.newest_version);
+  if (plan.dataset) job.set_dataset_digest(plan.dataset->digest);
+  job.set_num_chains(NumChains(plan.spec));
+  *job.mutable_report() = CommonReport(plan);
+  if (!plan.spec.sweep.any()) *job.mutable_report() = WithNumbers(job.report(), plan.spec);
+  job.mutable_report()->set_stored_bytes(EstimateStoredBytes(plan));
+  return job;
+}
+
+v1::Job RenderJob(const JobView& view) {
+  v1::Job job = RenderListedJob(view);
+  RenderChains(view, &job);
+  job.mutable_aliases()->Add(view.aliases.begin(), view.aliases.end());
+  if (view.plan->dataset) RenderInputs(*view.plan, &job);
+  if (view.plan->spec.sweep.any()) RenderPoints(view, &job);
   return job;
 }
 

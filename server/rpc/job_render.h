@@ -13,8 +13,8 @@
 
 namespace chainfleet {
 
-// Lists leave out the chains.
-v1::Job RenderJob(const JobView& view, bool with_chains);
+v1::Job RenderJob(const JobView& view);
+v1::Job RenderListedJob(const ListedJob& job);
 
 // Adds the diagnostics to `job`.
 void RenderDiagnostics(const std::vector<Diagnostic>& diagnostics, v1::Job* job);

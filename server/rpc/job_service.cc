@@ -22,12 +22,14 @@
 #include "server/rpc/job_watch.h"
 #include "server/rpc/model_intake.h"
 #include "server/rpc/model_upload_call.h"
+#include "server/rpc/request_id.h"
 #include "server/rpc/unary_call.h"
 
 namespace chainfleet {
 namespace {
 
-constexpr absl::Duration kMinWatchInterval = absl::Milliseconds(50), kDefaultWatchInterval = absl::Milliseconds(500);
+constexpr absl::Duration kMinWatchInterval = absl::Milliseconds(50), kDefaultWatchInterval = absl::Milliseconds(500),
+                         kMaxWatchInterval = absl::Minutes(1);
 
 constexpr char kNotYetRead[] = "names files by URI, which are read and stored at the submission: put them first";
 
@@ -35,25 +37,6 @@ Reader ReaderOf(const Principal& caller) { return {caller.tenant, caller.may(kOp
 
 change::ShareContent HowToShare(const v1::ShareRequest& request) {
   return {.tenants = {request.tenants().begin(), request.tenants().end()}, .stop = request.stop()};
-}
-
-// A page token of ListSegments holds the job, the chain filter, the position of the last segment and the point.
-std::string SegmentToken(const std::string& job, const v1::ListSegmentsRequest& request, const SegmentRecord& last) {
-  return absl::StrCat(job, ":", request.has_chain() ? request.chain() : -1, ":", last.chain.index, ":",
-                      last.segment.first_index, ":", request.point());
-}
-
-absl::Status ReadSegmentToken(const std::string& job, const v1::ListSegmentsRequest& request,
-                              StateStore::SegmentQuery* query) {
-  if (request.page_token().empty()) return absl::OkStatus();
-  const std::vector<std::string> parts = absl::StrSplit(request.page_token(), absl::MaxSplits(':', 4));
-  int32_t filter = 0;
-  if (parts.size() != 5 || parts[0] != job || parts[4] != request.point() || !absl::SimpleAtoi(parts[1], &filter) ||
-      filter != (request.has_chain() ? request.chain() : -1) || !absl::SimpleAtoi(parts[2], &query->after_chain) ||
-      !absl::SimpleAtoi(parts[3], &query->after_first_index)) {
-    return InvalidFields({{"page_token", "is not one that this server gave for the same arguments"}});
-  }
-  return absl::OkStatus();
 }
 
 // Chains in [first, end).
@@ -69,26 +52,36 @@ absl::StatusOr<ChainRange> ChainsAsked(const JobSpec& spec, const v1::ListSegmen
 
 absl::StatusOr<v1::ListSegmentsResponse> ListPage(StateStore* store, const std::string& job, const ChainRange& chains,
                                                   const v1::ListSegmentsRequest& request) {
-  StateStore::SegmentQuery query{.job = job, .limit = ClampPageSize(request.page_size())};
+  const std::string arguments =
+      absl::StrCat("segments\n", job, "\n", request.has_chain() ? request.chain() : -1, "\n", request.point());
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string cursor, CursorOf(arguments, request.page_token()));
+  StateStore::SegmentQuery query{.job = job};
   if (request.has_chain()) query.chain = request.chain();
   query.after_chain = chains.first - 1;
   query.after_first_index = std::numeric_limits<int64_t>::max();
-  CHAINFLEET_RETURN_IF_ERROR(ReadSegmentToken(job, request, &query));
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<SegmentRecord> records, store->ListSegments(query));
-  v1::ListSegmentsResponse response;
-  PageRoom room;
-  for (size_t i = 0; i < records.size(); ++i) {
-    if (records[i].chain.index >= chains.end) return response;
-    v1::SegmentRecord segment = ToProto(records[i]);
-    if (!room.Take(static_cast<int64_t>(segment.ByteSizeLong()))) {  // one segment of small draws lists many steps
-      response.set_next_page_token(SegmentToken(job, request, records[i - 1]));
-      return response;
-    }
-    *response.add_segments() = std::move(segment);
+  const std::pair<std::string, std::string> after = absl::StrSplit(cursor, ':');
+  if (!cursor.empty() && (!absl::SimpleAtoi(after.first, &query.after_chain) ||
+                          !absl::SimpleAtoi(after.second, &query.after_first_index))) {
+    return InvalidFields({{"page_token", "is not one that this server gave for the same arguments"}});
   }
-  if (static_cast<int32_t>(records.size()) == query.limit)
-    response.set_next_page_token(SegmentToken(job, request, records.back()));
-  return response;
+  v1::ListSegmentsResponse response;
+  PageRoom room(static_cast<size_t>(ClampPageSize(request.page_size())));
+  for (;;) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<SegmentRecord> records, store->ListSegments(query));
+    for (const SegmentRecord& record : records) {
+      if (record.chain.index >= chains.end) return response;
+      v1::SegmentRecord segment = ToProto(record);
+      if (!room.Take(static_cast<int64_t>(segment.ByteSizeLong()))) {  // one segment of small draws lists many steps
+        const std::string at = absl::StrCat(query.after_chain, ":", query.after_first_index);
+        response.set_next_page_token(MakePageToken(arguments, at));
+        return response;
+      }
+      *response.add_segments() = std::move(segment);
+      query.after_chain = record.chain.index;
+      query.after_first_index = record.segment.first_index;
+    }
+    if (static_cast<int32_t>(records.size()) < query.limit) return response;
+  }
 }
 
 // Checks the bytes of a committed segment of the job. A mismatch excludes the segment's draws from then on.
@@ -104,11 +97,10 @@ BlobExpectation SegmentExpectation(const ServiceParts& parts, const std::string&
 
 // Answers with the job and its findings, which come from the store if the job has ended.
 void AnswerWithFindings(const ServiceParts& parts, const std::shared_ptr<PendingAnswer<v1::Job>>& answer,
-                        const absl::StatusOr<JobView>& job) {
+                        absl::StatusOr<JobView> job) {
   if (!job.ok()) return answer->Fail(job.status());
-  parts.executor->Schedule([answer, findings = parts.findings, job = *job] {
-    answer->Answer(findings->Render(job), [](const v1::Job& rendered) { return rendered; });
-  });
+  parts.executor->Schedule(
+      [answer, findings = parts.findings, job = *std::move(job)] { answer->Answer(findings->Render(job)); });
 }
 
 }  // namespace
@@ -138,9 +130,9 @@ absl::StatusOr<JobSpec> JobService::ReadSpec(const std::string& tenant, const v1
 
 grpc::ServerUnaryReactor* JobService::CreateJob(Context* context, const v1::CreateJobRequest* request,
                                                 v1::Job* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
-    if (!caller.ok()) return answer->Fail(caller.status());
+  const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+  return ServeUnary({*context, *parts_.clock}, response, caller.status(), [&](auto answer) {
+    if (absl::Status given = CheckRequestKey(request->request_id()); !given.ok()) return answer->Fail(given);
     const absl::StatusOr<JobSpec> spec = ReadSpec(caller->tenant, request->spec());
     if (!spec.ok()) return answer->Fail(spec.status());
     const auto* const stored = std::get_if<StoredNetworkModel>(&spec->model.kind);
@@ -150,9 +142,8 @@ grpc::ServerUnaryReactor* JobService::CreateJob(Context* context, const v1::Crea
     const auto create = [answer, dispatcher = parts_.dispatcher, tenant = caller->tenant, id = request->request_id(),
                          validate_only = request->validate_only()](const absl::StatusOr<JobSpec>& ready) {
       if (!ready.ok()) return answer->Fail(ready.status());
-      dispatcher->CreateJob(tenant, *ready, id, validate_only, [answer](absl::StatusOr<JobView> job) {
-        answer->Answer(job, [](const JobView& view) { return RenderJob(view, true); });
-      });
+      dispatcher->CreateJob(tenant, *ready, id, validate_only,
+                            [answer](const absl::StatusOr<JobView>& job) { answer->Answer(job, RenderJob); });
     };
     if (!HasUris(spec->init)) return create(spec);
     if (request->validate_only()) return answer->Fail(InvalidFields({{"init.weights", kNotYetRead}}));
@@ -162,18 +153,15 @@ grpc::ServerUnaryReactor* JobService::CreateJob(Context* context, const v1::Crea
 }
 
 grpc::ServerUnaryReactor* JobService::GetJob(Context* context, const v1::GetJobRequest* request, v1::Job* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->name());
-    if (!job.ok()) return answer->Fail(job.status());
-    AnswerWithFindings(parts_, answer, parts_.dispatcher->GetJob(*job));
-  });
+  const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->name());
+  return ServeUnary({*context, *parts_.clock}, response, job.status(),
+                    [&](auto answer) { AnswerWithFindings(parts_, answer, parts_.dispatcher->GetJob(*job)); });
 }
 
 grpc::ServerUnaryReactor* JobService::ListJobs(Context* context, const v1::ListJobsRequest* request,
                                                v1::ListJobsResponse* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
-    if (!tenant.ok()) return answer->Fail(tenant.status());
+  const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
+  return ServeUnary({*context, *parts_.clock}, response, tenant.status(), [&](auto answer) {
     std::optional<JobState> state;
     if (!request->state().empty()) {
       const absl::StatusOr<JobState> parsed = JobStateFromString(request->state());
@@ -182,9 +170,9 @@ grpc::ServerUnaryReactor* JobService::ListJobs(Context* context, const v1::ListJ
     }
     answer->Answer(
         parts_.dispatcher->ListJobs({*tenant, state}, ClampPageSize(request->page_size()), request->page_token()),
-        [](const Page<JobView>& page) {
+        [](const Page<ListedJob>& page) {
           v1::ListJobsResponse list;
-          for (const JobView& view : page.items) *list.add_jobs() = RenderJob(view, false);
+          for (const ListedJob& job : page.items) *list.add_jobs() = RenderListedJob(job);
           list.set_next_page_token(page.next_page_token);
           return list;
         });
@@ -201,18 +189,17 @@ grpc::ServerWriteReactor<v1::Job>* JobService::WatchJob(Context* context, const 
       watches_.push_back(feed);
     }
     const absl::Duration asked = absl::Seconds(request->min_interval_seconds());
-    WatchJobInto(feed, parts_.dispatcher, parts_.findings, parts_.executor, *job,
-                 asked > absl::ZeroDuration() ? std::max(asked, kMinWatchInterval) : kDefaultWatchInterval);
+    WatchJobInto(
+        feed, parts_.dispatcher, parts_.findings, parts_.executor, *job,
+        asked > absl::ZeroDuration() ? std::clamp(asked, kMinWatchInterval, kMaxWatchInterval) : kDefaultWatchInterval);
   });
 }
 
 grpc::ServerUnaryReactor* JobService::ListEvents(Context* context, const v1::ListEventsRequest* request,
                                                  v1::ListEventsResponse* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
-    if (!job.ok()) return answer->Fail(job.status());
-    answer->Succeed(RenderEvents(parts_.events->After(*job, request->after())));
-  });
+  const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
+  return ServeUnary({*context, *parts_.clock}, response, job.status(),
+                    [&](auto answer) { answer->Succeed(RenderEvents(parts_.events->After(*job, request->after()))); });
 }
 
 void JobService::EndWatches() {
@@ -224,57 +211,52 @@ void JobService::EndWatches() {
 
 grpc::ServerUnaryReactor* JobService::SetIntent(Context* context, const v1::SetIntentRequest* request,
                                                 v1::Job* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->name());
-    if (!job.ok()) return answer->Fail(job.status());
+  const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->name());
+  return ServeUnary({*context, *parts_.clock}, response, job.status(), [&](auto answer) {
     const absl::StatusOr<JobIntent> intent = FromProto(request->intent());
     if (!intent.ok()) return answer->Fail(intent.status());
     parts_.dispatcher->SetIntent(
-        *job, *intent,
-        [answer, parts = parts_, gone = *intent == JobIntent::kDelete](const absl::StatusOr<JobView>& changed) {
+        *job, *intent, [answer, parts = parts_, gone = *intent == JobIntent::kDelete](absl::StatusOr<JobView> changed) {
           if (changed.ok() && gone) parts.statistics->Forget(changed->id, 0);
-          AnswerWithFindings(parts, answer, changed);
+          AnswerWithFindings(parts, answer, std::move(changed));
         });
   });
 }
 
 grpc::ServerUnaryReactor* JobService::ScaleJob(Context* context, const v1::ScaleJobRequest* request,
                                                v1::Job* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->name());
-    if (!job.ok()) return answer->Fail(job.status());
+  const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->name());
+  return ServeUnary({*context, *parts_.clock}, response, job.status(), [&](auto answer) {
     if (request->chains() < 1) return answer->Fail(InvalidFields({{"chains", "must be at least 1"}}));
-    parts_.dispatcher->ScaleJob(
-        *job, request->chains(),
-        [answer, parts = parts_](const absl::StatusOr<JobView>& scaled) { AnswerWithFindings(parts, answer, scaled); });
+    parts_.dispatcher->ScaleJob(*job, request->chains(), [answer, parts = parts_](absl::StatusOr<JobView> scaled) {
+      AnswerWithFindings(parts, answer, std::move(scaled));
+    });
   });
 }
 
 grpc::ServerUnaryReactor* JobService::ListSegments(Context* context, const v1::ListSegmentsRequest* request,
                                                    v1::ListSegmentsResponse* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<std::string> resolved = ResolveJob(parts_, *context, request->job());
-    if (!resolved.ok()) return answer->Fail(resolved.status());
-    const absl::StatusOr<JobView> job = parts_.dispatcher->GetJob(*resolved);
+  const absl::StatusOr<std::string> resolved = ResolveJob(parts_, *context, request->job());
+  return ServeUnary({*context, *parts_.clock}, response, resolved.status(), [&](auto answer) {
+    const absl::StatusOr<JobBrief> job = parts_.dispatcher->GetBrief(*resolved);
     if (!job.ok()) return answer->Fail(job.status());
     const absl::StatusOr<ChainRange> chains = ChainsAsked(job->plan->spec, *request);
     if (!chains.ok()) return answer->Fail(Annotate(chains.status(), "job " + job->id));
     parts_.executor->Schedule([answer, store = parts_.state, id = job->id, chains = *chains, request = *request] {
-      answer->Answer(ListPage(store, id, chains, request), [](const v1::ListSegmentsResponse& page) { return page; });
+      answer->Answer(ListPage(store, id, chains, request));
     });
   });
 }
 
 grpc::ServerUnaryReactor* JobService::GetTraces(Context* context, const v1::GetTracesRequest* request,
                                                 v1::Traces* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
-    if (!job.ok()) return answer->Fail(job.status());
+  const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
+  return ServeUnary({*context, *parts_.clock}, response, job.status(), [&](auto answer) {
     const std::string quantity = request->quantity().empty() ? "energy" : request->quantity();
-    const absl::StatusOr<JobView> view = parts_.dispatcher->GetJob(*job);
+    absl::StatusOr<JobView> view = parts_.dispatcher->GetJob(*job);
     if (!view.ok()) return answer->Fail(view.status());
-    parts_.executor->Schedule([answer, findings = parts_.findings, view = *view, quantity] {
-      answer->Answer(findings->TracesOf(view, quantity), [](const v1::Traces& traces) { return traces; });
+    parts_.executor->Schedule([answer, findings = parts_.findings, view = *std::move(view), quantity] {
+      answer->Answer(findings->TracesOf(view, quantity));
     });
   });
 }
@@ -291,9 +273,8 @@ grpc::ServerWriteReactor<v1::Chunk>* JobService::ReadSegment(Context* context, c
 
 grpc::ServerUnaryReactor* JobService::ListDatasets(Context* context, const v1::ListDatasetsRequest* request,
                                                    v1::ListDatasetsResponse* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
-    if (!caller.ok()) return answer->Fail(caller.status());
+  const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+  return ServeUnary({*context, *parts_.clock}, response, caller.status(), [&](auto answer) {
     answer->Answer(
         parts_.catalog->datasets().List(ReaderOf(*caller), ClampPageSize(request->page_size()), request->page_token()),
         [](const Page<Dataset>& page) {
@@ -307,9 +288,8 @@ grpc::ServerUnaryReactor* JobService::ListDatasets(Context* context, const v1::L
 
 grpc::ServerUnaryReactor* JobService::ReadRows(Context* context, const v1::ReadRowsRequest* request,
                                                v1::DatasetRowValues* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
-    if (!tenant.ok()) return answer->Fail(tenant.status());
+  const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
+  return ServeUnary({*context, *parts_.clock}, response, tenant.status(), [&](auto answer) {
     const absl::StatusOr<Dataset> dataset = parts_.catalog->datasets().Get({*tenant}, request->dataset());
     if (!dataset.ok()) return answer->Fail(dataset.status());
     row_reads_.Schedule([answer, blobs = parts_.blobs, dataset = *dataset,
@@ -321,9 +301,8 @@ grpc::ServerUnaryReactor* JobService::ReadRows(Context* context, const v1::ReadR
 
 grpc::ServerUnaryReactor* JobService::DeleteDataset(Context* context, const v1::DeleteDatasetRequest* request,
                                                     v1::DeleteDatasetResponse* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
-    if (!caller.ok()) return answer->Fail(caller.status());
+  const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+  return ServeUnary({*context, *parts_.clock}, response, caller.status(), [&](auto answer) {
     parts_.catalog->DeleteDataset(ReaderOf(*caller), request->name(), [answer](absl::StatusOr<bool> deleted) {
       answer->Answer(deleted, [](bool) { return v1::DeleteDatasetResponse(); });
     });
@@ -332,9 +311,8 @@ grpc::ServerUnaryReactor* JobService::DeleteDataset(Context* context, const v1::
 
 grpc::ServerUnaryReactor* JobService::ShareDataset(Context* context, const v1::ShareRequest* request,
                                                    v1::Dataset* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
-    if (!caller.ok()) return answer->Fail(caller.status());
+  const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+  return ServeUnary({*context, *parts_.clock}, response, caller.status(), [&](auto answer) {
     parts_.catalog->ShareDataset(
         ReaderOf(*caller), request->name(), HowToShare(*request),
         [answer](const absl::StatusOr<Dataset>& shared) { answer->Answer(shared, RenderDataset); });
@@ -343,9 +321,8 @@ grpc::ServerUnaryReactor* JobService::ShareDataset(Context* context, const v1::S
 
 grpc::ServerUnaryReactor* JobService::ListModels(Context* context, const v1::ListModelsRequest* request,
                                                  v1::ListModelsResponse* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
-    if (!caller.ok()) return answer->Fail(caller.status());
+  const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+  return ServeUnary({*context, *parts_.clock}, response, caller.status(), [&](auto answer) {
     answer->Answer(
         parts_.catalog->models().List(ReaderOf(*caller), ClampPageSize(request->page_size()), request->page_token()),
         [](const Page<StoredModel>& page) {
@@ -359,9 +336,8 @@ grpc::ServerUnaryReactor* JobService::ListModels(Context* context, const v1::Lis
 
 grpc::ServerUnaryReactor* JobService::DeleteModel(Context* context, const v1::DeleteModelRequest* request,
                                                   v1::DeleteModelResponse* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
-    if (!caller.ok()) return answer->Fail(caller.status());
+  const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+  return ServeUnary({*context, *parts_.clock}, response, caller.status(), [&](auto answer) {
     parts_.catalog->DeleteModel(ReaderOf(*caller), request->name(), [answer](absl::StatusOr<bool> deleted) {
       answer->Answer(deleted, [](bool) { return v1::DeleteModelResponse(); });
     });
@@ -370,9 +346,8 @@ grpc::ServerUnaryReactor* JobService::DeleteModel(Context* context, const v1::De
 
 grpc::ServerUnaryReactor* JobService::ShareModel(Context* context, const v1::ShareRequest* request,
                                                  v1::StoredModel* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
-    if (!caller.ok()) return answer->Fail(caller.status());
+  const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+  return ServeUnary({*context, *parts_.clock}, response, caller.status(), [&](auto answer) {
     parts_.catalog->ShareModel(ReaderOf(*caller), request->name(), HowToShare(*request),
                                [answer](const absl::StatusOr<StoredModel>& shared) {
                                  answer->Answer(shared, [](const StoredModel& model) { return ToProto(model); });
@@ -382,9 +357,8 @@ grpc::ServerUnaryReactor* JobService::ShareModel(Context* context, const v1::Sha
 
 grpc::ServerUnaryReactor* JobService::ListWorkers(Context* context, const v1::ListWorkersRequest* request,
                                                   v1::ListWorkersResponse* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
-    if (!caller.ok()) return answer->Fail(caller.status());
+  const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+  return ServeUnary({*context, *parts_.clock}, response, caller.status(), [&](auto answer) {
     const auto only_of = caller->may(kOperate) ? std::nullopt : std::optional(caller->tenant);
     constexpr char kArguments[] = "workers";
     const absl::StatusOr<std::string> after = CursorOf(kArguments, request->page_token());
@@ -409,8 +383,7 @@ grpc::ServerUnaryReactor* JobService::ListWorkers(Context* context, const v1::Li
 
 grpc::ServerUnaryReactor* JobService::DrainWorker(Context* context, const v1::DrainWorkerRequest* request,
                                                   v1::Worker* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return answer->Fail(status);
+  return ServeUnary({*context, *parts_.clock}, response, parts_.auth->Check(*context), [&](auto answer) {
     const auto serves = [&](const ServingWorker& worker) { return worker.id == request->worker(); };
     const bool serving = std::ranges::any_of(shards_->Workers(), serves);
     const absl::Duration limit =
@@ -422,9 +395,8 @@ grpc::ServerUnaryReactor* JobService::DrainWorker(Context* context, const v1::Dr
 
 grpc::ServerUnaryReactor* JobService::GetServerInfo(Context* context, const v1::GetServerInfoRequest*,
                                                     v1::ServerInfo* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
-    if (!caller.ok()) return answer->Fail(caller.status());
+  const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+  return ServeUnary({*context, *parts_.clock}, response, caller.status(), [&](auto answer) {
     v1::ServerInfo info;
     info.set_version(kVersion);
     info.set_protocol_version(kProtocolVersion);

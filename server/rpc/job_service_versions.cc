@@ -32,9 +32,8 @@ absl::StatusOr<v1::ListSnapshotsResponse> ListPage(StateStore* store, const std:
 
 grpc::ServerUnaryReactor* JobService::CreateSnapshot(Context* context, const v1::CreateSnapshotRequest* request,
                                                      v1::Snapshot* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
-    if (!job.ok()) return answer->Fail(job.status());
+  const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
+  return ServeUnary({*context, *parts_.clock}, response, job.status(), [&](auto answer) {
     parts_.versions->Create(*job, [answer, versions = parts_.versions](absl::StatusOr<Version> made) {
       answer->Answer(made,
                      [&](const Version& version) { return RenderVersion(version, versions->AliasesOf(version.job)); });
@@ -44,21 +43,19 @@ grpc::ServerUnaryReactor* JobService::CreateSnapshot(Context* context, const v1:
 
 grpc::ServerUnaryReactor* JobService::ListSnapshots(Context* context, const v1::ListSnapshotsRequest* request,
                                                     v1::ListSnapshotsResponse* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
-    if (!job.ok()) return answer->Fail(job.status());
+  const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
+  return ServeUnary({*context, *parts_.clock}, response, job.status(), [&](auto answer) {
     parts_.executor->Schedule([answer, store = parts_.state, job = *job, aliases = parts_.versions->AliasesOf(*job),
                                size = request->page_size(), token = request->page_token()] {
-      answer->Answer(ListPage(store, job, aliases, size, token), [](const auto& page) { return page; });
+      answer->Answer(ListPage(store, job, aliases, size, token));
     });
   });
 }
 
 grpc::ServerUnaryReactor* JobService::DeleteSnapshot(Context* context, const v1::DeleteSnapshotRequest* request,
                                                      v1::DeleteSnapshotResponse* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
-    if (!job.ok()) return answer->Fail(job.status());
+  const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
+  return ServeUnary({*context, *parts_.clock}, response, job.status(), [&](auto answer) {
     if (request->version() < 1) {
       return answer->Fail(InvalidFields({{"version", "must be the number of a version, from 1 on"}}));
     }
@@ -73,9 +70,8 @@ grpc::ServerUnaryReactor* JobService::DeleteSnapshot(Context* context, const v1:
 
 grpc::ServerUnaryReactor* JobService::SetAlias(Context* context, const v1::SetAliasRequest* request,
                                                v1::Alias* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
-    if (!tenant.ok()) return answer->Fail(tenant.status());
+  const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
+  return ServeUnary({*context, *parts_.clock}, response, tenant.status(), [&](auto answer) {
     const absl::StatusOr<std::string> job = parts_.dispatcher->ResolveJob(*tenant, request->job());
     if (!job.ok()) return answer->Fail(job.status());
     parts_.versions->SetAlias({*tenant, request->name(), *job, request->version()},
@@ -85,9 +81,8 @@ grpc::ServerUnaryReactor* JobService::SetAlias(Context* context, const v1::SetAl
 
 grpc::ServerUnaryReactor* JobService::ListAliases(Context* context, const v1::ListAliasesRequest* request,
                                                   v1::ListAliasesResponse* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
-    if (!tenant.ok()) return answer->Fail(tenant.status());
+  const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
+  return ServeUnary({*context, *parts_.clock}, response, tenant.status(), [&](auto answer) {
     answer->Answer(parts_.versions->ListAliases(*tenant, request->page_size(), request->page_token()),
                    [](const Page<Alias>& page) {
                      v1::ListAliasesResponse list;
@@ -100,9 +95,8 @@ grpc::ServerUnaryReactor* JobService::ListAliases(Context* context, const v1::Li
 
 grpc::ServerUnaryReactor* JobService::DeleteAlias(Context* context, const v1::DeleteAliasRequest* request,
                                                   v1::DeleteAliasResponse* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
-    if (!tenant.ok()) return answer->Fail(tenant.status());
+  const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
+  return ServeUnary({*context, *parts_.clock}, response, tenant.status(), [&](auto answer) {
     parts_.versions->DeleteAlias(*tenant, request->name(), [answer](const absl::StatusOr<bool>& deleted) {
       answer->Answer(deleted, [](bool) { return v1::DeleteAliasResponse(); });
     });

@@ -10,53 +10,64 @@ class Watch : public std::enable_shared_from_this<Watch> {
  public:
   Watch(std::shared_ptr<StreamFeed<v1::Job>> feed, Dispatcher* dispatcher, FinalFindings* findings, Executor* executor,
         absl::Duration min_interval)
-      : feed_(std::move(feed)),
-        dispatcher_(dispatcher),
+      : dispatcher_(dispatcher),
         findings_(findings),
         executor_(executor),
-        min_interval_(min_interval) {}
+        min_interval_(min_interval),
+        feed_(std::move(feed)) {}
 
   void Next(const std::string& job, uint64_t seen) {
     MutexLock lock(&mutex_);
-    if (cancelled_) return;
+    if (feed_ == nullptr) return;
     ticket_ = dispatcher_->WatchJob(
         job, seen,
         [watch = shared_from_this()](const absl::StatusOr<Dispatcher::Watched>& changed) { watch->Tell(changed); });
   }
   void Cancel() {
+    std::shared_ptr<StreamFeed<v1::Job>> dropped;  // freed after the lock is released
     MutexLock lock(&mutex_);
-    cancelled_ = true;
+    dropped = std::exchange(feed_, nullptr);
     dispatcher_->Unwatch(ticket_);
   }
 
  private:
   void Tell(const absl::StatusOr<Dispatcher::Watched>& changed) {
-    if (!changed.ok()) return feed_->End(changed.status());
-    if (IsFinal(changed->job.state)) return Conclude(changed->job);
-    const absl::StatusOr<v1::Job> rendered = findings_->Render(changed->job);
-    if (!rendered.ok()) return feed_->End(rendered.status());
-    if (!feed_->Send(*rendered, /*replace=*/true)) return feed_->End(absl::OkStatus());
-    executor_->ScheduleAfter(min_interval_, [watch = shared_from_this(), id = changed->job.id,
+    const std::shared_ptr<StreamFeed<v1::Job>> feed = Feed();
+    if (feed == nullptr) return;
+    if (!changed.ok()) return feed->End(changed.status());
+    if (IsFinal(changed->job->state)) return Conclude(changed->job);
+    absl::StatusOr<v1::Job> rendered = findings_->Render(*changed->job);
+    if (!rendered.ok()) return feed->End(rendered.status());
+    if (!feed->Send(*std::move(rendered), /*replace=*/true)) return feed->End(absl::OkStatus());
+    executor_->ScheduleAfter(min_interval_, [watch = shared_from_this(), id = changed->job->id,
                                              version = changed->version] { watch->Next(id, version); });
   }
 
   // The last message has the traces of all commits, as a restarted server would show them.
-  void Conclude(const JobView& job) {
-    findings_->WhenKept(job.id, [watch = shared_from_this(), job] {
-      const absl::StatusOr<v1::Job> rendered = watch->findings_->Render(job);
-      if (rendered.ok()) watch->feed_->Send(*rendered, /*replace=*/true);
-      watch->feed_->End(rendered.status());
+  void Conclude(const std::shared_ptr<const JobView>& job) {
+    findings_->WhenKept(job->id, [watch = shared_from_this(), job] {
+      const std::shared_ptr<StreamFeed<v1::Job>> feed = watch->Feed();
+      if (feed == nullptr) return;
+      absl::StatusOr<v1::Job> rendered = watch->findings_->Render(*job);
+      const absl::Status status = rendered.status();
+      if (rendered.ok()) feed->Send(*std::move(rendered), /*replace=*/true);
+      feed->End(status);
     });
   }
 
-  const std::shared_ptr<StreamFeed<v1::Job>> feed_;
+  std::shared_ptr<StreamFeed<v1::Job>> Feed() {
+    MutexLock lock(&mutex_);
+    return feed_;
+  }
+
   Dispatcher* const dispatcher_;
   FinalFindings* const findings_;
   Executor* const executor_;
   const absl::Duration min_interval_;
   Mutex mutex_;
   Dispatcher::WatchTicket ticket_ CHAINFLEET_GUARDED_BY(mutex_);
-  bool cancelled_ CHAINFLEET_GUARDED_BY(mutex_) = false;
+  // Null once cancelled: the timer keeps this Watch until its interval has passed, but no call and no message.
+  std::shared_ptr<StreamFeed<v1::Job>> feed_ CHAINFLEET_GUARDED_BY(mutex_);
 };
 
 }  // namespace

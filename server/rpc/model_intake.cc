@@ -101,7 +101,7 @@ void Store(ModelIntake intake) {
   if (repairs) {
     model.object = known->object;
   } else {
-    room = parts.dispatcher->ReserveRoom(tenant, absl::StrCat("model ", model.name), size);
+    room = parts.dispatcher->ReserveRoom(tenant, absl::StrCat("model ", model.name), size, ContentsOf(model));
   }
   if (!room.ok()) return intake.done(room.status());
   const auto finish = [room = *room, done = intake.done](absl::StatusOr<StoredModel> stored) {

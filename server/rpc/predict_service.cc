@@ -121,10 +121,9 @@ struct PredictService::PredictionCall {
 
 grpc::ServerUnaryReactor* PredictService::Predict(Context* context, const v1::PredictRequest* request,
                                                   v1::PredictResponse* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<NamedDraws> draws =
-        ResolveDraws(parts_, *context, request->job(), request->selection().version());
-    if (!draws.ok()) return answer->Fail(draws.status());
+  const absl::StatusOr<NamedDraws> draws =
+      ResolveDraws(parts_, *context, request->job(), request->selection().version());
+  return ServeUnary({*context, *parts_.clock}, response, draws.status(), [&](auto answer) {
     const DrawQuery asked = PinnedQuery(*draws, request->selection());
     const FailureCount failure(parts_, draws->job, asked.version);
     if (absl::Status status = CheckDraws(*request); !status.ok()) return failure.Fail(answer, status);
@@ -188,6 +187,7 @@ void PredictService::Send(PredictionCall call) {
 absl::StatusOr<EvaluationOperations::Asked> PredictService::AskedBy(const Context& context,
                                                                     const v1::EvaluateRequest& request) const {
   EvaluationOperations::Asked asked;
+  CHAINFLEET_RETURN_IF_ERROR(CheckRequestKey(request.request_id()));
   CHAINFLEET_ASSIGN_OR_RETURN(const NamedDraws draws,
                               ResolveDraws(parts_, context, request.job(), request.selection().version()));
   asked.tenant = draws.job.tenant;
@@ -228,9 +228,8 @@ grpc::ServerWriteReactor<v1::EvaluateUpdate>* PredictService::Evaluate(Context* 
 
 grpc::ServerUnaryReactor* PredictService::StartEvaluation(Context* context, const v1::EvaluateRequest* request,
                                                           v1::EvaluationOperation* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    absl::StatusOr<EvaluationOperations::Asked> asked = AskedBy(*context, *request);
-    if (!asked.ok()) return answer->Fail(asked.status());
+  absl::StatusOr<EvaluationOperations::Asked> asked = AskedBy(*context, *request);
+  return ServeUnary({*context, *parts_.clock}, response, asked.status(), [&](auto answer) {
     evaluations_->Start(*std::move(asked), TimeLeft(*context, *parts_.clock, limits::kPredictDeadline),
                         Rendering(answer));
   });
@@ -254,9 +253,8 @@ grpc::ServerUnaryReactor* PredictService::CancelEvaluation(Context* context, con
 
 grpc::ServerUnaryReactor* PredictService::ListEvaluations(Context* context, const v1::ListEvaluationsRequest* request,
                                                           v1::ListEvaluationsResponse* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
-    if (!tenant.ok()) return answer->Fail(tenant.status());
+  const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(*context);
+  return ServeUnary({*context, *parts_.clock}, response, tenant.status(), [&](auto answer) {
     std::string job;
     if (!request->job().empty()) {
       const absl::StatusOr<std::string> resolved = parts_.dispatcher->ResolveJob(*tenant, request->job());
@@ -264,7 +262,7 @@ grpc::ServerUnaryReactor* PredictService::ListEvaluations(Context* context, cons
       job = *resolved;
     }
     parts_.executor->Schedule([store = parts_.state, tenant = *tenant, job, request = *request, answer] {
-      answer->Answer(ListPage(store, tenant, job, request), [](const auto& page) { return page; });
+      answer->Answer(ListPage(store, tenant, job, request));
     });
   });
 }
@@ -272,7 +270,7 @@ grpc::ServerUnaryReactor* PredictService::ListEvaluations(Context* context, cons
 PredictService::Viewed PredictService::Rendering(const OperationAnswer& answer) {
   return [answer](const absl::StatusOr<View>& view) {
     if (!view.ok()) return answer->Fail(view.status());
-    answer->Answer(RenderOperation(*view), [](const v1::EvaluationOperation& operation) { return operation; });
+    answer->Answer(RenderOperation(*view));
   };
 }
 

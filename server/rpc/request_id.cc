@@ -5,13 +5,14 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/wire/grpc_status.h"
 
 namespace chainfleet {
 namespace {
 
-constexpr size_t kLongestId = 64;
+constexpr size_t kLongestId = 64, kLongestKey = 128;
 
 std::string Only(const CallMetadata& metadata, const char* key) {
   if (metadata.count(key) != 1) return "";
@@ -52,6 +53,12 @@ std::string GivenRequestId(const CallMetadata& metadata) {
 
 std::string RequestIdOf(const grpc::CallbackServerContext& context) {
   return Only(context.client_metadata(), kRequestIdHeader);
+}
+
+absl::Status CheckRequestKey(const std::string& request_id) {
+  const auto printable = [](unsigned char c) { return absl::ascii_isgraph(c); };
+  if (request_id.size() <= kLongestKey && std::ranges::all_of(request_id, printable)) return absl::OkStatus();
+  return InvalidFields({{"request_id", absl::StrCat("give at most ", kLongestKey, " printable ASCII characters")}});
 }
 
 }  // namespace chainfleet

@@ -6,6 +6,8 @@
 #include <map>
 #include <string>
 
+#include "core/base/status.h"
+
 namespace chainfleet {
 
 // Metadata key under which the CallRecord stores the call's method ("/chainfleet.v1.JobService/GetJob").
@@ -22,5 +24,9 @@ std::string GivenRequestId(const CallMetadata& metadata);
 
 // The id of a call to a server with a CallRecord (call_record.h), else "".
 std::string RequestIdOf(const grpc::CallbackServerContext& context);
+
+// INVALID_ARGUMENT: the `request_id` of a message, by which a repeated call makes nothing new, has more than 128 bytes
+// or others than printable ASCII. It is a key in the store.
+absl::Status CheckRequestKey(const std::string& request_id);
 
 }  // namespace chainfleet

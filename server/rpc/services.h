@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "core/base/byte_budget.h"
 #include "core/base/clock.h"
 #include "core/base/executor.h"
 #include "core/base/limits.h"
@@ -57,7 +58,8 @@ struct ServiceParts {
   const DatasetRoots* dataset_roots = nullptr;
   DatasetReads* dataset_reads = nullptr;                    // reads of data sets named by URI
   ObjectChecks* object_checks = nullptr;                    // checks before commits
-  const UploadBudget* upload_budget = nullptr;              // for data sets and models
+  const FairBudget* upload_budget = nullptr;                // for data sets and models
+  const FairBudget* object_budget = nullptr;                // for objects that workers put
   const ByteBudget* reply_budget = nullptr;                 // for predictions, until clients have read them
   RngKey request_ids;                                       // for calls whose client gives no id
   absl::Duration longest_call = limits::kEvaluateDeadline;  // for calls that read draws
@@ -118,6 +120,18 @@ absl::StatusOr<std::optional<WorkerIdentity>> SessionOf(const ServiceParts& part
   return WithReason(
       absl::PermissionDeniedError("the request names no session: upgrade the worker to the server's release"),
       "SESSION_REQUIRED");
+}
+
+// Returns how the worker was let in. All members are empty if it has not joined, which only a server without tokens
+// accepts.
+inline Admission AdmissionOf(const Principal& caller) {
+  return caller.worker ? Admission{caller.worker->claims().token, caller.worker->claims().tenant} : Admission{};
+}
+
+// Returns the name under which a FairBudget counts the bytes that a worker sends. The workers of one tenant are one
+// holder, because a tenant's token lets in any number of them. No id of a worker has a "/".
+inline std::string HolderOf(const Admission& admission, const std::string& worker) {
+  return admission.IsOfAllTenants() ? worker : absl::StrCat("tenant/", admission.tenant);
 }
 
 // PERMISSION_DENIED / NOT_YOUR_SESSION: the caller joined as another process than `speaker`.

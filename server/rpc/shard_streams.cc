@@ -11,6 +11,7 @@
 #include "core/wire/predict_wire.h"
 #include "server/control/protocol_version.h"
 #include "server/predict/serving/shard_result_check.h"
+#include "server/rpc/services.h"
 #include "server/rpc/worker_claims.h"
 
 namespace chainfleet {
@@ -29,14 +30,6 @@ absl::Status CheckHello(const v1::ShardUpdate::Hello& hello) {
   return CheckProtocolVersion(hello.worker(), hello.protocol_version());
 }
 
-absl::StatusOr<ShardResult> Parse(const std::string& bytes) {
-  v1::ShardResult proto;
-  if (!proto.ParseFromString(bytes)) return BadShardResult("does not parse");
-  absl::StatusOr<ShardResult> result = FromProto(proto);
-  if (!result.ok()) return BadShardResult(absl::StrCat("does not parse: ", result.status().message()));
-  return result;
-}
-
 std::vector<std::string> ObjectsOf(const ShardRequest& request) {
   std::vector<std::string> objects;
   if (request.plan->module) objects.push_back(request.plan->module->name);
@@ -49,13 +42,74 @@ std::vector<std::string> ObjectsOf(const ShardRequest& request) {
   return objects;
 }
 
+// The result of one shard while it arrives. Not thread-safe.
+class ArrivingResult {
+ public:
+  ArrivingResult(const FairBudget& budget, std::string holder) : share_(budget, std::move(holder)) {}
+
+  // RESOURCE_EXHAUSTED: this result, or all results together, take too much memory.
+  absl::Status Add(const std::string& data) {
+    if (std::ssize(bytes_) + std::ssize(data) > limits::kMaxShardResultBytes) {
+      return absl::ResourceExhaustedError("a worker sent a result over the bound");
+    }
+    if (!share_.Add(std::ssize(data))) {
+      return BoundReached("shard_result_bytes",
+                          "the workers send more results of predictions than the server has memory for: retry with "
+                          "backoff, or ask for fewer rows",
+                          "QUEUE_FULL");
+    }
+    bytes_ += data;
+    return absl::OkStatus();
+  }
+  absl::StatusOr<ShardResult> Parse() const {
+    v1::ShardResult proto;
+    if (!proto.ParseFromString(bytes_)) return BadShardResult("does not parse");
+    absl::StatusOr<ShardResult> result = FromProto(proto);
+    if (!result.ok()) return BadShardResult(absl::StrCat("does not parse: ", result.status().message()));
+    return result;
+  }
+
+ private:
+  std::string bytes_;
+  BudgetShare share_;
+};
+
+// The orders to one worker: one is being written, the others wait. Bounded: shards in flight, plus one cancel for each
+// shard that was sent. Not thread-safe.
+class ShardOrders {
+  static auto IsOf(uint64_t shard_id) {
+    return [shard_id](const v1::ShardOrder& o) { return o.has_shard() && o.shard().shard_id() == shard_id; };
+  }
+
+ public:
+  void Add(v1::ShardOrder order) { waiting_.push_back(std::move(order)); }
+  bool HasUnsent(uint64_t shard_id) const { return std::ranges::any_of(waiting_, IsOf(shard_id)); }
+  // False: there is no order of the shard that is unsent.
+  bool TakeBack(uint64_t shard_id) { return std::erase_if(waiting_, IsOf(shard_id)) > 0; }
+  void Clear() { waiting_.clear(); }
+  // Begins to write the next order, unless another is being written.
+  void WriteNext(ShardStreams::Reactor* reactor) {
+    if (writing_ || waiting_.empty()) return;
+    current_ = std::move(waiting_.front());
+    waiting_.pop_front();
+    writing_ = true;
+    reactor->StartWrite(&current_);
+  }
+  void Written() { writing_ = false; }
+
+ private:
+  std::deque<v1::ShardOrder> waiting_;
+  v1::ShardOrder current_;  // gRPC reads it while `writing_`
+  bool writing_ = false;
+};
+
 }  // namespace
 
 // Thread-safe; outlives the reactor while callers hold it.
 class ShardStreams::Session {
  public:
-  Session(Reactor* reactor, Executor* executor, Still s)
-      : still(std::move(s)), executor_(executor), reactor_(reactor) {}
+  Session(Reactor* reactor, Executor* executor, const FairBudget& results, Still s)
+      : still(std::move(s)), executor_(executor), results_(results), reactor_(reactor) {}
   const Still still;
 
   // Called before the session is registered.
@@ -103,59 +157,51 @@ class ShardStreams::Session {
                                                     "worker ", worker_, " has ", shards_.size(), " shards already")),
                                                 "QUEUE_FULL"));
     }
-    shards_[request.shard_id] = {std::move(done), ObjectsOf(request), ""};
+    shards_[request.shard_id] = {std::move(done), ObjectsOf(request),
+                                 std::make_shared<ArrivingResult>(results_, HolderOf(admission_, worker_))};
     Queue(std::move(order));
   }
 
   void Cancel(uint64_t shard_id) {
     MutexLock lock(&mutex_);
-    const auto it = shards_.find(shard_id);
-    if (it == shards_.end()) return;
-    Answer(std::move(it->second.done), absl::CancelledError("the shard was cancelled"));
-    shards_.erase(it);
-    const auto unsent = std::ranges::find_if(
-        waiting_, [&](const v1::ShardOrder& o) { return o.has_shard() && o.shard().shard_id() == shard_id; });
-    if (unsent != waiting_.end()) {
-      waiting_.erase(unsent);
-      return;
-    }
-    v1::ShardOrder order;
-    order.set_cancel(shard_id);
-    if (reactor_ != nullptr) Queue(std::move(order));
+    Drop(shards_.find(shard_id), absl::CancelledError("the shard was cancelled"));
   }
 
-  void TakeResult(const v1::ShardUpdate::ResultChunk& chunk) {
+  // INVALID_ARGUMENT: the worker answers a shard that waits to be sent to it. Its order would stay in the queue, so a
+  // worker that reads nothing and guesses ids could make the queue grow.
+  absl::Status TakeResult(const v1::ShardUpdate::ResultChunk& chunk) {
     MutexLock lock(&mutex_);
+    CHAINFLEET_RETURN_IF_ERROR(CheckSent(chunk.shard_id()));
     const auto it = shards_.find(chunk.shard_id());
-    if (it == shards_.end()) return;  // cancelled meanwhile
-    std::string& bytes = it->second.bytes;
-    if (static_cast<int64_t>(bytes.size() + chunk.data().size()) > limits::kMaxShardResultBytes) {
-      Answer(std::move(it->second.done),
-             absl::ResourceExhaustedError(absl::StrCat("worker ", worker_, " sent a result over the bound")));
+    if (it == shards_.end()) return absl::OkStatus();  // cancelled meanwhile
+    absl::Status taken = it->second.result->Add(chunk.data());
+    if (!taken.ok()) {
+      Drop(it, std::move(taken));
+    } else if (chunk.last()) {
+      executor_->Schedule([done = std::move(it->second.done), result = it->second.result] { done(result->Parse()); });
       shards_.erase(it);
-      return;
     }
-    bytes += chunk.data();
-    if (!chunk.last()) return;
-    executor_->Schedule([done = std::move(it->second.done), bytes = std::move(bytes)] { done(Parse(bytes)); });
-    shards_.erase(it);
+    return absl::OkStatus();
   }
 
-  void TakeFailure(const v1::ShardUpdate::Failure& failure) {
+  // INVALID_ARGUMENT: as TakeResult.
+  absl::Status TakeFailure(const v1::ShardUpdate::Failure& failure) {
     MutexLock lock(&mutex_);
+    CHAINFLEET_RETURN_IF_ERROR(CheckSent(failure.shard_id()));
     const auto it = shards_.find(failure.shard_id());
-    if (it == shards_.end()) return;
+    if (it == shards_.end()) return absl::OkStatus();
     absl::Status status(static_cast<absl::StatusCode>(failure.code()), failure.message());
     if (status.ok()) status = absl::InternalError("a worker failed a shard without saying why");
     if (!failure.reason().empty()) status = WithReason(std::move(status), failure.reason());
     Answer(std::move(it->second.done), status);
     shards_.erase(it);
+    return absl::OkStatus();
   }
 
   void Written(bool ok) {
     MutexLock lock(&mutex_);
-    writing_ = false;
-    if (ok) WriteNext();
+    orders_.Written();
+    if (ok && reactor_ != nullptr) orders_.WriteNext(reactor_);
   }
 
   // Finishes the stream once and fails its shards.
@@ -164,6 +210,7 @@ class ShardStreams::Session {
     if (reactor_ == nullptr) return;
     for (auto& [id, shard] : shards_) Answer(std::move(shard.done), StreamEnded(worker_));
     shards_.clear();
+    orders_.Clear();  // a worker that reads nothing keeps its stream
     std::exchange(reactor_, nullptr)->Finish(ToGrpc(status));
   }
 
@@ -171,35 +218,41 @@ class ShardStreams::Session {
   struct Shard {
     ShardDone done;
     std::vector<std::string> objects;  // objects that the shard reads
-    std::string bytes;                 // the result received so far
+    std::shared_ptr<ArrivingResult> result;
   };
+  using Shards = std::map<uint64_t, Shard>;
 
   void Answer(ShardDone done, absl::Status status) {
     executor_->Schedule([done = std::move(done), status = std::move(status)] { done(status); });
   }
-  void Queue(v1::ShardOrder order) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    waiting_.push_back(std::move(order));  // bounded: shards in flight, plus one cancel for each shard that was sent
-    WriteNext();
+  absl::Status CheckSent(uint64_t shard_id) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!orders_.HasUnsent(shard_id)) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("worker ", worker_, " answers a shard that it was not sent"));
   }
-  void WriteNext() CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (writing_ || waiting_.empty() || reactor_ == nullptr) return;
-    current_ = std::move(waiting_.front());
-    waiting_.pop_front();
-    writing_ = true;
-    reactor_->StartWrite(&current_);
+  // Answers a shard, and takes its order back or tells the worker to stop.
+  void Drop(Shards::iterator it, absl::Status why) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (it == shards_.end()) return;
+    v1::ShardOrder order;
+    order.set_cancel(it->first);
+    Answer(std::move(it->second.done), std::move(why));
+    shards_.erase(it);
+    if (!orders_.TakeBack(order.cancel()) && reactor_ != nullptr) Queue(std::move(order));
+  }
+  void Queue(v1::ShardOrder order) CHAINFLEET_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    orders_.Add(std::move(order));
+    orders_.WriteNext(reactor_);
   }
 
   Executor* const executor_;
+  const FairBudget results_;
   Mutex mutex_;
   std::string worker_ CHAINFLEET_GUARDED_BY(mutex_);  // empty before its hello
   std::string incarnation_ CHAINFLEET_GUARDED_BY(mutex_);
   Admission admission_ CHAINFLEET_GUARDED_BY(mutex_);
   bool ending_ CHAINFLEET_GUARDED_BY(mutex_) = false;
   Reactor* reactor_ CHAINFLEET_GUARDED_BY(mutex_);  // null once finished
-  std::map<uint64_t, Shard> shards_ CHAINFLEET_GUARDED_BY(mutex_);
-  std::deque<v1::ShardOrder> waiting_ CHAINFLEET_GUARDED_BY(mutex_);
-  v1::ShardOrder current_ CHAINFLEET_GUARDED_BY(mutex_);  // gRPC reads it while `writing_`
-  bool writing_ CHAINFLEET_GUARDED_BY(mutex_) = false;
+  Shards shards_ CHAINFLEET_GUARDED_BY(mutex_);
+  ShardOrders orders_ CHAINFLEET_GUARDED_BY(mutex_);
 };
 
 class ShardStreams::Stream final : public Reactor {
@@ -207,7 +260,7 @@ class ShardStreams::Stream final : public Reactor {
   Stream(ShardStreams* streams, const absl::Status& admitted, Admit admit, Still still)
       : streams_(streams),
         admit_(std::move(admit)),
-        session_(std::make_shared<Session>(this, streams->executor_, std::move(still))) {
+        session_(std::make_shared<Session>(this, streams->executor_, streams->results_, std::move(still))) {
     if (admitted.ok()) {
       StartRead(&request_);
     } else {
@@ -241,11 +294,9 @@ class ShardStreams::Stream final : public Reactor {
         return absl::OkStatus();
       }
       case v1::ShardUpdate::kResult:
-        session_->TakeResult(update_.result());
-        return absl::OkStatus();
+        return session_->TakeResult(update_.result());
       case v1::ShardUpdate::kFailure:
-        session_->TakeFailure(update_.failure());
-        return absl::OkStatus();
+        return session_->TakeFailure(update_.failure());
       case v1::ShardUpdate::UPDATE_NOT_SET:
         break;
     }
@@ -264,7 +315,8 @@ class ShardStreams::Stream final : public Reactor {
   StreamedRequest request_{&update_};
 };
 
-ShardStreams::ShardStreams(Executor* executor) : executor_(executor) {}
+ShardStreams::ShardStreams(Executor* executor, int64_t max_result_bytes)
+    : executor_(executor), results_(max_result_bytes) {}
 ShardStreams::~ShardStreams() = default;
 
 ShardStreams::Reactor* ShardStreams::Open(const absl::Status& admitted, Admit admit, Still still) {

@@ -11,6 +11,8 @@
 
 #include "chainfleet/v1/worker.pb.h"
 #include "core/base/executor.h"
+#include "core/base/fair_budget.h"
+#include "core/base/limits.h"
 #include "core/base/mutex.h"
 #include "server/control/dispatcher.h"
 #include "server/predict/serving/shard_port.h"
@@ -21,7 +23,9 @@ namespace chainfleet {
 // Thread-safe. Replies run on the executor.
 class ShardStreams final : public ShardPort {
  public:
-  explicit ShardStreams(Executor* executor);
+  // `max_result_bytes`: results of all shards that have not arrived completely. It is fair to the workers. A shard
+  // whose result has no room fails with RESOURCE_EXHAUSTED / QUEUE_FULL.
+  explicit ShardStreams(Executor* executor, int64_t max_result_bytes = limits::kUnfinishedResultBytes);
   ~ShardStreams() override;
 
   // Opens a stream. It is registered when its hello arrives and `admit` accepts the session that the hello names; it
@@ -52,6 +56,7 @@ class ShardStreams final : public ShardPort {
   std::shared_ptr<Session> Find(const std::string& worker);
 
   Executor* const executor_;
+  const FairBudget results_;
   Mutex mutex_;
   std::map<std::string, std::shared_ptr<Session>> sessions_ CHAINFLEET_GUARDED_BY(mutex_);
 };

@@ -31,7 +31,7 @@ class PendingAnswer {
     Finish(
         absl::OkStatus(), [&](Response* out) { *out = std::move(response); }, std::move(held));
   }
-  // Succeeds with `render(*value)`, or fails with the status of `value`.
+  // Succeeds with `render(*value)` or `*value`, or fails with the status of `value`.
   template <typename T, typename Render>
   void Answer(const absl::StatusOr<T>& value, Render render) {
     if (value.ok()) {
@@ -40,6 +40,7 @@ class PendingAnswer {
       Fail(value.status());
     }
   }
+  void Answer(absl::StatusOr<Response> value) { value.ok() ? Succeed(*std::move(value)) : Fail(value.status()); }
 
   // False once the call is answered or its client has disconnected.
   bool waits() const {
@@ -132,6 +133,13 @@ grpc::ServerUnaryReactor* ServeUnary(const ClientDeadline& deadline, Response* r
       call->answer();  // the call may be gone before `start` returns
   start(answer);
   return call;
+}
+// As above if `allowed` is OK; else the call fails with it.
+template <typename Response, typename Start>
+grpc::ServerUnaryReactor* ServeUnary(const ClientDeadline& deadline, Response* response, const absl::Status& allowed,
+                                     Start start) {
+  return ServeUnary(deadline, response,
+                    [&](const auto& answer) { allowed.ok() ? start(answer) : answer->Fail(allowed); });
 }
 
 }  // namespace chainfleet

@@ -22,8 +22,14 @@ v1::CommitProgressReply ToReply(const CommitReply& reply) {
   return rendered;
 }
 
-Admission AdmissionOf(const Principal& caller) {
-  return caller.worker ? Admission{caller.worker->claims().token, caller.worker->claims().tenant} : Admission{};
+// Returns the caller, who may speak as the worker that the request names.
+template <typename Request>
+absl::StatusOr<Principal> SpeakerOf(const ServiceParts& parts, const grpc::CallbackServerContext& context,
+                                    const Request& request) {
+  CHAINFLEET_ASSIGN_OR_RETURN(Principal caller, parts.auth->CallerOf(context));
+  CHAINFLEET_RETURN_IF_ERROR(CheckClaims(request));
+  CHAINFLEET_RETURN_IF_ERROR(CheckSpeaker(caller, {request.worker(), request.incarnation()}));
+  return caller;
 }
 
 // Keeps the signature of the segment, if there is one, with the caller's certificate. PERMISSION_DENIED /
@@ -55,14 +61,13 @@ WorkerService::WorkerService(ServiceParts parts, ShardStreams* shards) : parts_(
 
 grpc::ServerUnaryReactor* WorkerService::Join(Context* context, const v1::JoinRequest* request,
                                               v1::JoinReply* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
-    if (!caller.ok()) return answer->Fail(caller.status());
+  const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+  return ServeUnary({*context, *parts_.clock}, response, caller.status(), [&](auto answer) {
     const absl::Status speaker = CheckSpeaker(*caller, {request->worker(), request->incarnation()});
     if (!speaker.ok()) return answer->Fail(speaker);
     const std::string tenant = parts_.auth->wants_tokens() ? caller->tenant : kEveryTenant;
     const auto reply = parts_.admission->Admit(*request, tenant, caller->id);
-    if (!reply.ok() || caller->worker) return answer->Answer(reply, [](const auto& value) { return value; });
+    if (!reply.ok() || caller->worker) return answer->Answer(reply);
     parts_.tokens->Use(
         caller->id, request->worker() + "/" + request->incarnation(),
         [answer, reply](const absl::StatusOr<bool>& used) { answer->Answer(used, [&](bool) { return *reply; }); });
@@ -71,12 +76,8 @@ grpc::ServerUnaryReactor* WorkerService::Join(Context* context, const v1::JoinRe
 
 grpc::ServerUnaryReactor* WorkerService::Synchronize(Context* context, const v1::SynchronizeRequest* request,
                                                      v1::SynchronizeReply* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
-    if (!caller.ok()) return answer->Fail(caller.status());
-    absl::Status said = CheckClaims(*request);
-    said.Update(CheckSpeaker(*caller, {request->worker(), request->incarnation()}));
-    if (!said.ok()) return answer->Fail(said);
+  const absl::StatusOr<Principal> caller = SpeakerOf(parts_, *context, *request);
+  return ServeUnary({*context, *parts_.clock}, response, caller.status(), [&](auto answer) {
     absl::StatusOr<SynchronizeRequest> parsed = FromProto(*request);
     if (!parsed.ok()) return answer->Fail(parsed.status());
     parsed->admission = AdmissionOf(*caller);
@@ -88,12 +89,8 @@ grpc::ServerUnaryReactor* WorkerService::Synchronize(Context* context, const v1:
 
 grpc::ServerUnaryReactor* WorkerService::CommitProgress(Context* context, const v1::CommitProgressRequest* request,
                                                         v1::CommitProgressReply* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
-    if (!caller.ok()) return answer->Fail(caller.status());
-    absl::Status said = CheckClaims(*request);
-    said.Update(CheckSpeaker(*caller, {request->worker(), request->incarnation()}));
-    if (!said.ok()) return answer->Fail(said);
+  const absl::StatusOr<Principal> caller = SpeakerOf(parts_, *context, *request);
+  return ServeUnary({*context, *parts_.clock}, response, caller.status(), [&](auto answer) {
     absl::StatusOr<ProgressCommit> parsed = FromProto(*request);
     if (!parsed.ok()) return answer->Fail(parsed.status());
     if (const absl::Status status = CheckSignature(*caller, &*parsed); !status.ok()) return answer->Fail(status);
@@ -120,9 +117,8 @@ grpc::ServerUnaryReactor* WorkerService::CommitProgress(Context* context, const 
 
 grpc::ServerUnaryReactor* WorkerService::SignUpload(Context* context, const v1::SignUploadRequest* request,
                                                     v1::SignUploadReply* response) {
-  return ServeUnary({*context, *parts_.clock}, response, [&](auto answer) {
-    const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
-    if (!caller.ok()) return answer->Fail(caller.status());
+  const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+  return ServeUnary({*context, *parts_.clock}, response, caller.status(), [&](auto answer) {
     const auto session = SessionOf(parts_, *caller, *request);
     if (!session.ok()) return answer->Fail(session.status());
     if (parts_.uploads == nullptr) return answer->Succeed({});

@@ -3,16 +3,6 @@
 namespace chainfleet {
 namespace {
 
-const std::vector<double>& DelayBounds() {
-  static const auto* const bounds = new std::vector<double>{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800};
-  return *bounds;
-}
-const std::vector<double>& CommitBounds() {
-  static const auto* const bounds =
-      new std::vector<double>{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5};
-  return *bounds;
-}
-
 Counter& CommitCounter(MetricsRegistry* registry, const std::string& outcome) {
   return registry->AddCounter("chainfleet_commits_total", "Commits of workers by outcome.", {{"outcome", outcome}});
 }
@@ -23,7 +13,8 @@ ControlMetrics::ControlMetrics(MetricsRegistry* registry)
     : registry_(registry),
       granted_(registry->AddCounter("chainfleet_leases_granted_total", "Leases granted.")),
       scheduling_delay_(registry->AddHistogram("chainfleet_scheduling_delay_seconds",
-                                               "Seconds that a chain waited for its lease.", DelayBounds())),
+                                               "Seconds that a chain waited for its lease.",
+                                               {0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800})),
       workers_lost_(registry->AddCounter("chainfleet_workers_lost_total",
                                          "Workers lost: silent for a lease term without a drain.")),
       preemptions_(
@@ -32,9 +23,9 @@ ControlMetrics::ControlMetrics(MetricsRegistry* registry)
       draws_(registry->AddCounter("chainfleet_committed_draws_total", "Draws in accepted commits.")),
       bytes_(registry->AddCounter("chainfleet_committed_bytes_total",
                                   "Bytes of segments and resume points in accepted commits.")),
-      commit_seconds_(registry->AddHistogram("chainfleet_commit_duration_seconds",
-                                             "Seconds from the arrival of a commit to the store's answer.",
-                                             CommitBounds())) {
+      commit_seconds_(registry->AddHistogram(
+          "chainfleet_commit_duration_seconds", "Seconds from the arrival of a commit to the store's answer.",
+          {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5})) {
   for (const LeaseOutcome outcome : {LeaseOutcome::kLost, LeaseOutcome::kHung, LeaseOutcome::kOrdered,
                                      LeaseOutcome::kGivenBack, LeaseOutcome::kHopeless}) {
     ended_[outcome] =
@@ -67,10 +58,9 @@ void ControlMetrics::OnCommit(const CommitFigures& figures) {
     bytes_.Add(static_cast<double>(figures.bytes));
     return;
   }
-  MutexLock lock(&mutex_);
-  Counter*& counter = refused_[figures.replayed ? "REPLAYED" : figures.refused];
-  if (counter == nullptr) counter = &CommitCounter(registry_, figures.refused);
-  counter->Add();
+  const std::string reason = figures.replayed ? "REPLAYED" : figures.refused;
+  const auto known = refused_.find(reason);  // without the registry's lock, which a scrape holds
+  (known == refused_.end() ? CommitCounter(registry_, reason) : *known->second).Add();
 }
 
 }  // namespace chainfleet

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <map>
-#include <string>
 
-#include "core/base/mutex.h"
 #include "core/metrics/metrics.h"
 #include "server/control/control_observer.h"
 
@@ -28,14 +26,13 @@ class ControlMetrics final : public ControlObserver {
   Histogram& scheduling_delay_;
   std::map<LeaseOutcome, Counter*> ended_;
   std::map<ChainState, Counter*> chains_ended_;  // by final state
+  std::map<std::string, Counter*> refused_;      // commits by their reason
   Counter& workers_lost_;
   Counter& preemptions_;
   Counter& accepted_;
   Counter& draws_;
   Counter& bytes_;
   Histogram& commit_seconds_;
-  Mutex mutex_;
-  std::map<std::string, Counter*> refused_ CHAINFLEET_GUARDED_BY(mutex_);  // by reason
 };
 
 }  // namespace chainfleet

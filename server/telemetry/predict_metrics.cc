@@ -7,10 +7,10 @@ namespace chainfleet {
 namespace {
 
 Histogram& Stage(MetricsRegistry* registry, const std::string& stage) {
-  static const auto* const bounds = new std::vector<double>{
-      0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60};
-  return registry->AddHistogram("chainfleet_prediction_stage_seconds",
-                                "Seconds spent on answered predictions, by stage.", *bounds, {{"stage", stage}});
+  return registry->AddHistogram(
+      "chainfleet_prediction_stage_seconds", "Seconds spent on answered predictions, by stage.",
+      {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60},
+      {{"stage", stage}});
 }
 
 std::vector<double> PowersOfTwo(int highest) {

@@ -3,12 +3,6 @@
 namespace chainfleet {
 namespace {
 
-const std::vector<double>& LatencyBounds() {
-  static const std::vector<double>* const kBounds =
-      new std::vector<double>{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60};
-  return *kBounds;
-}
-
 Counter& RefusedUploads(MetricsRegistry* registry, const std::string& outcome) {
   return registry->AddCounter("chainfleet_uploads_refused_total",
                               "Uploads of chain objects that were refused, by reason.", {{"outcome", outcome}});
@@ -51,7 +45,7 @@ ServerMetrics::ServerMetrics(MetricsRegistry* registry)
     const auto value = static_cast<ChainState>(state);
     chains_[value] = &registry->AddGauge("chainfleet_chains", "Chains by state.", {{"state", ToString(value)}});
   }
-  for (const char* reason : {"LEASE_FENCED", "DISK_FULL"}) refused_uploads_[reason] = &RefusedUploads(registry, reason);
+  for (const char* reason : {"LEASE_FENCED", "DISK_FULL"}) RefusedUploads(registry, reason);
 }
 
 void ServerMetrics::CountRpc(const std::string& method, const std::string& code, absl::Duration duration) {
@@ -66,9 +60,9 @@ void ServerMetrics::CountRpc(const std::string& method, const std::string& code,
     }
     Histogram*& h = durations_[method];
     if (h == nullptr) {
-      h = &registry_->AddHistogram("chainfleet_grpc_handling_seconds",
-                                   "Seconds from the start of an RPC to its status.", LatencyBounds(),
-                                   {{"method", method}});
+      h = &registry_->AddHistogram(
+          "chainfleet_grpc_handling_seconds", "Seconds from the start of an RPC to its status.",
+          {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}, {{"method", method}});
     }
     counter = c;
     histogram = h;
@@ -77,24 +71,13 @@ void ServerMetrics::CountRpc(const std::string& method, const std::string& code,
   histogram->Observe(absl::ToDoubleSeconds(duration));
 }
 
-void ServerMetrics::CountRefusedUpload(const absl::Status& why) {
-  const std::string reason = ReasonOf(why), outcome = reason.empty() ? absl::StatusCodeToString(why.code()) : reason;
-  MutexLock lock(&mutex_);
-  Counter*& counter = refused_uploads_[outcome];
-  if (counter == nullptr) counter = &RefusedUploads(registry_, outcome);
-  counter->Add();
-}
+void ServerMetrics::CountRefusedUpload(const absl::Status& why) { RefusedUploads(registry_, ReasonOrCode(why)).Add(); }
 
 void ServerMetrics::CountRefusedCall(const absl::Status& why) {
-  const std::string reason = ReasonOrCode(why), bound = BoundOf(why);
-  MutexLock lock(&mutex_);
-  Counter*& counter = refused_calls_[{reason, bound}];
-  if (counter == nullptr) {
-    counter = &registry_->AddCounter("chainfleet_refused_calls_total",
-                                     "Calls refused as RESOURCE_EXHAUSTED, by reason and bound.",
-                                     {{"reason", reason}, {"bound", bound}});
-  }
-  counter->Add();
+  registry_
+      ->AddCounter("chainfleet_refused_calls_total", "Calls refused as RESOURCE_EXHAUSTED, by reason and bound.",
+                   {{"reason", ReasonOrCode(why)}, {"bound", BoundOf(why)}})
+      .Add();
 }
 
 void ServerMetrics::Show(const FleetCounts& counts) {

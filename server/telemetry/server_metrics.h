@@ -78,8 +78,6 @@ class ServerMetrics {
   Mutex mutex_;
   ScaleShown scale_shown_ CHAINFLEET_GUARDED_BY(mutex_);
   std::map<std::pair<std::string, std::string>, Counter*> rpcs_ CHAINFLEET_GUARDED_BY(mutex_);
-  std::map<std::string, Counter*> refused_uploads_ CHAINFLEET_GUARDED_BY(mutex_);  // by outcome
-  std::map<std::pair<std::string, std::string>, Counter*> refused_calls_ CHAINFLEET_GUARDED_BY(mutex_);
   std::map<std::string, Histogram*> durations_ CHAINFLEET_GUARDED_BY(mutex_);
 };
 

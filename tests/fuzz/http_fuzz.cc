@@ -13,9 +13,9 @@
 #include "chainfleet/v1/access.pb.h"
 #include "chainfleet/v1/jobs.pb.h"
 #include "chainfleet/v1/predict.pb.h"
+#include "core/base/fair_budget.h"
 #include "inference/grpc_service.pb.h"
 #include "server/http/error_reply.h"
-#include "server/http/http_bytes.h"
 #include "server/http/http_limits.h"
 #include "server/rpc/gateway/message_fields.h"
 #include "server/rpc/gateway/plain_json.h"
@@ -81,7 +81,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::unique_ptr<google::protobuf::Message> message(
       google::protobuf::MessageFactory::generated_factory()->GetPrototype(&asked)->New());
   request.held =
-      std::make_shared<chainfleet::HttpShare>(chainfleet::HttpBytes(chainfleet::limits::kHttpBytes), "the host");
+      std::make_shared<chainfleet::BudgetShare>(chainfleet::FairBudget(chainfleet::limits::kHttpBytes), "the host");
   const bool upload = chainfleet::MethodOf(*match.route).client_streaming();
   absl::Status read = upload ? absl::OkStatus() : match.route->translate()->Read(&request, message.get());
   for (const auto& fields : {request.head.query, match.fields}) {

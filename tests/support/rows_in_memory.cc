@@ -51,8 +51,42 @@ class MemoryTokens : public StateRows {
   std::map<std::string, AccessToken> tokens;  // by SHA-256
 };
 
+class MemoryContents : public MemoryTokens {
+ public:
+  absl::StatusOr<std::optional<Dataset>> FindDataset(const std::string& key) override { return Find(datasets, key); }
+  absl::Status InsertDataset(const Dataset& dataset) override {
+    datasets[ContentKey(dataset)] = dataset;
+    return absl::OkStatus();
+  }
+  absl::Status DeleteDataset(const std::string& key) override {
+    datasets.erase(key);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::optional<StoredModel>> FindModel(const std::string& key) override { return Find(models, key); }
+  absl::StatusOr<bool> HasModel(const StoredModel& model) override {
+    const auto found = Find(models, ContentKey(model));
+    return found && found->object.name == model.object.name;
+  }
+  absl::Status InsertModel(const StoredModel& model) override {
+    models[ContentKey(model)] = model;
+    return absl::OkStatus();
+  }
+  absl::Status DeleteModel(const std::string& key) override {
+    models.erase(key);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<bool> IsContent(const std::string& object) override {
+    const auto has = [&](const auto& item) { return item.object.name == object; };
+    return std::ranges::any_of(models, [&](const auto& entry) { return has(entry.second); }) ||
+           std::ranges::any_of(datasets, [&](const auto& e) { return std::ranges::any_of(e.second.shards, has); });
+  }
+
+  std::map<std::string, Dataset> datasets;
+  std::map<std::string, StoredModel> models;
+};
+
 // Writes go straight to the tables: ApplyChange rejects before it writes, and memory never fails.
-class MemoryRows final : public MemoryTokens {
+class MemoryRows final : public MemoryContents {
  public:
   absl::StatusOr<std::optional<JobRow>> FindJob(const std::string& id) override {
     const auto found = jobs.find(id);
@@ -213,19 +247,6 @@ class MemoryRows final : public MemoryTokens {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::vector<Dataset>> ListDatasets() override {
-    std::vector<Dataset> all;
-    for (const auto& [name, dataset] : datasets) all.push_back(dataset);
-    return all;
-  }
-  absl::Status InsertDataset(const Dataset& dataset) override {
-    datasets[ContentKey(dataset)] = dataset;
-    return absl::OkStatus();
-  }
-  absl::Status DeleteDataset(const std::string& key) override {
-    datasets.erase(key);
-    return absl::OkStatus();
-  }
   absl::StatusOr<std::vector<UseByJob>> JobsOfDataset(const std::string& key) override {
     std::vector<UseByJob> uses;
     for (const auto& [id, job] : jobs) {
@@ -234,19 +255,6 @@ class MemoryRows final : public MemoryTokens {
       if (job.row.intent != JobIntent::kDelete && has) uses.push_back({id, job.row.tenant});
     }
     return uses;
-  }
-  absl::StatusOr<std::vector<StoredModel>> ListModels() override {
-    std::vector<StoredModel> all;
-    for (const auto& [name, model] : models) all.push_back(model);
-    return all;
-  }
-  absl::Status InsertModel(const StoredModel& model) override {
-    models[ContentKey(model)] = model;
-    return absl::OkStatus();
-  }
-  absl::Status DeleteModel(const std::string& key) override {
-    models.erase(key);
-    return absl::OkStatus();
   }
   absl::StatusOr<std::vector<UseByJob>> JobsOfModel(const std::string& key) override {
     std::vector<UseByJob> uses;
@@ -349,8 +357,6 @@ class MemoryRows final : public MemoryTokens {
   std::map<SegmentKey, SegmentRecord> segments;
   std::map<int64_t, MemoryExpired> expired;                      // by ticket
   std::map<std::pair<std::string, std::string>, Alias> aliases;  // by tenant and name
-  std::map<std::string, Dataset> datasets;
-  std::map<std::string, StoredModel> models;
   std::set<std::string> garbage;
   std::set<std::pair<std::string, std::string>> held;  // upload and object
   std::map<int64_t, ChainId> sweeps;                   // by ticket
@@ -407,8 +413,8 @@ absl::StatusOr<StoredState> RowsInMemoryStore::Load() {
     state.jobs.push_back(std::move(stored));
   }
   std::ranges::sort(state.jobs, {}, [](const StoredJob& job) { return job.row.sequence; });
-  CHAINFLEET_ASSIGN_OR_RETURN(state.datasets, t.rows.ListDatasets());
-  CHAINFLEET_ASSIGN_OR_RETURN(state.models, t.rows.ListModels());
+  for (const auto& [key, dataset] : t.rows.datasets) state.datasets.push_back(dataset);
+  for (const auto& [key, model] : t.rows.models) state.models.push_back(model);
   for (const auto& [sha256, token] : t.rows.tokens) state.tokens.push_back(token);
   for (const auto& [key, alias] : t.rows.aliases) {
     state.aliases.push_back({alias, t.rows.jobs.at(alias.job).versions.at(alias.number)});

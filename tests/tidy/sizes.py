@@ -11,7 +11,7 @@ FUNCTION_P95, FUNCTION_STOP = 40, 70
 CLASS_STOP = 150
 # Longer ones by their path, which may not grow. Lower the number when one shrinks; take the line out at CLASS_STOP.
 LONG_CLASSES = {
-    ("core/store/state_store/apply_change.cc", "Applier"): 309,
+    ("core/store/state_store/apply_change.cc", "Applier"): 288,
     ("server/control/restored_store.cc", "StockTaking"): 170,
     ("server/predict/evaluation/evaluation.cc", "EvaluateCall"): 224,
     ("server/predict/evaluation/evaluation_operations.cc", "EvaluationOperations::State"): 169,
@@ -22,7 +22,7 @@ LONG_CLASSES = {
     ("tests/server/control/garbage_orders_test.cc", "World"): 155,
     ("tests/server/predict/fake_serving.h", "FakeShardPort"): 188,
     ("tests/support/fake_coordinator.h", "FakeCoordinator"): 197,
-    ("tests/support/rows_in_memory.cc", "MemoryRows"): 307,
+    ("tests/support/rows_in_memory.cc", "MemoryRows"): 279,
     ("worker/numerics/batch/chain_batch.cc", "KernelBatch"): 356,
     ("worker/numerics/models/eager_potential.cc", "EagerPotential"): 231,
     ("worker/numerics/models/fused_potential.cc", "FusedPotential"): 188,

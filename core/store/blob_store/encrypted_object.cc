@@ -5,7 +5,6 @@
 #include <openssl/rand.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"

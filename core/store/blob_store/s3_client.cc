@@ -1,7 +1,6 @@
 #include "core/store/blob_store/s3_client.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "absl/strings/match.h"

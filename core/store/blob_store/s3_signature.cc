@@ -4,7 +4,6 @@
 #include <openssl/hmac.h>
 
 #include <cctype>
-#include <cstdint>
 #include <vector>
 
 #include "absl/strings/escaping.h"

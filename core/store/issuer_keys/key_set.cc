@@ -6,7 +6,6 @@
 #include <openssl/param_build.h>
 
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"

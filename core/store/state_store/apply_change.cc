@@ -65,7 +65,7 @@ absl::Status CheckPath(const ProgressCommit& commit, const ChainRow& row) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<ApplyResult> KeepFindings(const change::KeepFindings& c, StateRows* rows) {
+absl::StatusOr<ApplyResult> ApplyPart(const change::KeepFindings& c, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const auto intent, rows->FindIntent(c.job));
   if (!intent || *intent == JobIntent::kDelete) return Refused(NoSuch("job", c.job));
   for (const auto& [part, body] : c.parts) CHAINFLEET_RETURN_IF_ERROR(rows->PutFinding(c.job, part, body));
@@ -91,7 +91,7 @@ class Applier {
     CHAINFLEET_ASSIGN_OR_RETURN(result, CheckNoAlias(c.tenant, *c.plan, rows_));
     if (!result.status.ok()) return result;
     if (c.plan->dataset) {
-      CHAINFLEET_ASSIGN_OR_RETURN(const auto dataset, FindDataset(ContentKey(*c.plan->dataset), rows_));
+      CHAINFLEET_ASSIGN_OR_RETURN(const auto dataset, rows_->FindDataset(ContentKey(*c.plan->dataset)));
       if (!dataset || dataset->digest != c.plan->dataset->digest) {
         return Refused(WithReason(
             absl::NotFoundError(absl::StrCat("no dataset ", c.plan->dataset->name, ": put it again, then submit")),
@@ -99,8 +99,8 @@ class Applier {
       }
     }
     for (const StoredModel* file : FilesOf(*c.plan)) {
-      CHAINFLEET_ASSIGN_OR_RETURN(const auto model, FindModel(ContentKey(*file), rows_));
-      if (!model || model->object.sha256 != file->object.sha256) {
+      CHAINFLEET_ASSIGN_OR_RETURN(const bool stored, rows_->HasModel(*file));
+      if (!stored) {
         return Refused(
             WithReason(absl::NotFoundError(absl::StrCat("no model ", file->name, ": put it again, then submit")),
                        "MODEL_NOT_FOUND"));
@@ -239,16 +239,6 @@ class Applier {
     return PutChain(*std::move(row));
   }
 
-  absl::StatusOr<ApplyResult> operator()(const change::StopPoint& c) { return ApplyToExtent(c, rows_); }
-  absl::StatusOr<ApplyResult> operator()(const change::ScaleJob& c) { return ApplyToExtent(c, rows_); }
-
-  absl::StatusOr<ApplyResult> operator()(const change::CreateVersion& c) { return ApplyToVersions(c, wall_, rows_); }
-  absl::StatusOr<ApplyResult> operator()(const change::DeleteVersion& c) { return ApplyToVersions(c, rows_); }
-  absl::StatusOr<ApplyResult> operator()(const change::SetAlias& c) { return ApplyToVersions(c, rows_); }
-  absl::StatusOr<ApplyResult> operator()(const change::DeleteAlias& c) { return ApplyToVersions(c, rows_); }
-  absl::StatusOr<ApplyResult> operator()(const change::ExpireSegments& c) { return ApplyToVersions(c, rows_); }
-  absl::StatusOr<ApplyResult> operator()(const change::ReleaseExpired& c) { return ApplyToVersions(c, rows_); }
-
   absl::StatusOr<ApplyResult> operator()(const change::MarkCorrupt& c) {
     CHAINFLEET_ASSIGN_OR_RETURN(const bool found, rows_->MarkCorrupt(c.job, c.object, c.corrupt));
     return Refused(found ? absl::OkStatus() : NoSuchSegment(c.job, c.object));
@@ -273,27 +263,6 @@ class Applier {
     return result;
   }
 
-  absl::StatusOr<ApplyResult> operator()(const change::BeginUpload& c) { return ApplyToObjects(c, rows_); }
-  absl::StatusOr<ApplyResult> operator()(const change::EndUpload& c) { return ApplyToObjects(c, rows_); }
-  absl::StatusOr<ApplyResult> operator()(const change::PutDataset& c) { return ApplyToObjects(c, wall_, rows_); }
-  absl::StatusOr<ApplyResult> operator()(const change::DeleteDataset& c) { return ApplyToObjects(c, rows_); }
-  absl::StatusOr<ApplyResult> operator()(const change::PutModel& c) { return ApplyToObjects(c, wall_, rows_); }
-  absl::StatusOr<ApplyResult> operator()(const change::DeleteModel& c) { return ApplyToObjects(c, rows_); }
-  absl::StatusOr<ApplyResult> operator()(const change::ShareContent& c) { return ApplyToObjects(c, rows_); }
-  absl::StatusOr<ApplyResult> operator()(const change::NameGarbage& c) { return ApplyToObjects(c, rows_); }
-  absl::StatusOr<ApplyResult> operator()(const change::ForgetGarbage& c) { return ApplyToObjects(c, rows_); }
-
-  absl::StatusOr<ApplyResult> operator()(const change::CreateEvaluation& c) {
-    return ApplyToEvaluations(c, wall_, rows_);
-  }
-  absl::StatusOr<ApplyResult> operator()(const change::EndEvaluation& c) { return ApplyToEvaluations(c, wall_, rows_); }
-
-  absl::StatusOr<ApplyResult> operator()(const change::KeepFindings& c) { return KeepFindings(c, rows_); }
-
-  absl::StatusOr<ApplyResult> operator()(const change::AddToken& c) { return ApplyToTokens(c, wall_, rows_); }
-  absl::StatusOr<ApplyResult> operator()(const change::RevokeToken& c) { return ApplyToTokens(c, rows_); }
-  absl::StatusOr<ApplyResult> operator()(const change::UseToken& c) { return ApplyToTokens(c, rows_); }
-
   absl::StatusOr<ApplyResult> operator()(const change::QueueSweep& c) {
     CHAINFLEET_RETURN_IF_ERROR(rows_->QueueSweep(c.chain));
     return ApplyResult();
@@ -302,6 +271,16 @@ class Applier {
   absl::StatusOr<ApplyResult> operator()(const change::EndSweep& c) {
     CHAINFLEET_RETURN_IF_ERROR(rows_->RemoveSweep(c.ticket));
     return ApplyResult();
+  }
+
+  // The changes of the other apply_*.h, and KeepFindings.
+  template <typename Change>
+  absl::StatusOr<ApplyResult> operator()(const Change& c) {
+    if constexpr (requires { ApplyPart(c, rows_); }) {
+      return ApplyPart(c, rows_);
+    } else {
+      return ApplyPart(c, wall_, rows_);
+    }
   }
 
  private:

@@ -9,7 +9,7 @@
 
 namespace chainfleet {
 
-absl::StatusOr<ApplyResult> ApplyToEvaluations(const change::CreateEvaluation& c, absl::Time wall, StateRows* rows) {
+absl::StatusOr<ApplyResult> ApplyPart(const change::CreateEvaluation& c, absl::Time wall, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const auto intent, rows->FindIntent(c.row.job));
   if (!intent || *intent == JobIntent::kDelete) {
     return Refused(NoSuch("job", c.row.job));
@@ -36,7 +36,7 @@ absl::StatusOr<ApplyResult> ApplyToEvaluations(const change::CreateEvaluation& c
   return result;
 }
 
-absl::StatusOr<ApplyResult> ApplyToEvaluations(const change::EndEvaluation& c, absl::Time wall, StateRows* rows) {
+absl::StatusOr<ApplyResult> ApplyPart(const change::EndEvaluation& c, absl::Time wall, StateRows* rows) {
   ApplyResult result;
   CHAINFLEET_ASSIGN_OR_RETURN(result.evaluation, rows->FindEvaluation(c.id));
   if (!result.evaluation) return Refused(NoSuch("evaluation", c.id));

@@ -8,7 +8,7 @@
 namespace chainfleet {
 
 // As ApplyChange: errors end the transaction; refusals are in ApplyResult::status.
-absl::StatusOr<ApplyResult> ApplyToEvaluations(const change::CreateEvaluation& c, absl::Time wall, StateRows* rows);
-absl::StatusOr<ApplyResult> ApplyToEvaluations(const change::EndEvaluation& c, absl::Time wall, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyPart(const change::CreateEvaluation& c, absl::Time wall, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyPart(const change::EndEvaluation& c, absl::Time wall, StateRows* rows);
 
 }  // namespace chainfleet

@@ -35,7 +35,7 @@ absl::Status AddChains(const std::string& job, int32_t first, int32_t end, State
   return absl::OkStatus();
 }
 
-absl::StatusOr<ApplyResult> ApplyToExtent(const change::StopPoint& c, StateRows* rows) {
+absl::StatusOr<ApplyResult> ApplyPart(const change::StopPoint& c, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(auto job, rows->FindJob(c.job));
   if (!job) return Refused(NoSuch("job", c.job));
   if (!job->stopped.contains(c.point)) {
@@ -51,7 +51,7 @@ absl::StatusOr<ApplyResult> ApplyToExtent(const change::StopPoint& c, StateRows*
   return result;
 }
 
-absl::StatusOr<ApplyResult> ApplyToExtent(const change::ScaleJob& c, StateRows* rows) {
+absl::StatusOr<ApplyResult> ApplyPart(const change::ScaleJob& c, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(auto job, rows->FindJob(c.job));
   if (!job) return Refused(NoSuch("job", c.job));
   if (job->plan->spec.kind == JobKind::kSbc) {

@@ -14,7 +14,7 @@ namespace chainfleet {
 absl::Status AddChains(const std::string& job, int32_t first, int32_t end, StateRows* rows, ApplyResult* result);
 
 // As ApplyChange: errors end the transaction; refusals are in ApplyResult::status.
-absl::StatusOr<ApplyResult> ApplyToExtent(const change::StopPoint& c, StateRows* rows);
-absl::StatusOr<ApplyResult> ApplyToExtent(const change::ScaleJob& c, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyPart(const change::StopPoint& c, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyPart(const change::ScaleJob& c, StateRows* rows);
 
 }  // namespace chainfleet

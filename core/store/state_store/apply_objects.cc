@@ -20,23 +20,11 @@ std::vector<std::string> ObjectsOf(const Dataset& dataset) {
 }
 std::vector<std::string> ObjectsOf(const StoredModel& model) { return {model.object.name}; }
 
-// The objects of all data sets and models.
-absl::StatusOr<std::set<std::string>> Referenced(StateRows* rows) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<Dataset> datasets, rows->ListDatasets());
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<StoredModel> models, rows->ListModels());
-  std::set<std::string> objects;
-  for (const Dataset& dataset : datasets) {
-    for (std::string& object : ObjectsOf(dataset)) objects.insert(std::move(object));
-  }
-  for (const StoredModel& model : models) objects.insert(model.object.name);
-  return objects;
-}
-
 // Makes the objects garbage, unless a data set, a model or an upload has them.
 absl::Status Condemn(const std::vector<std::string>& objects, StateRows* rows) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::set<std::string> referenced, Referenced(rows));
   for (const std::string& object : objects) {
-    if (referenced.contains(object)) continue;
+    CHAINFLEET_ASSIGN_OR_RETURN(const bool stored, rows->IsContent(object));
+    if (stored) continue;
     CHAINFLEET_ASSIGN_OR_RETURN(const bool held, rows->IsHeld(object));
     if (!held) CHAINFLEET_RETURN_IF_ERROR(rows->AddGarbage(object));
   }
@@ -96,7 +84,7 @@ absl::StatusOr<ApplyResult> Share(const change::ShareContent& c, std::optional<I
 // Registers the data set, or returns the one that exists, whose classes may get other names.
 absl::StatusOr<ApplyResult> Register(const change::PutDataset& c, absl::Time wall, StateRows* rows) {
   ApplyResult result;
-  CHAINFLEET_ASSIGN_OR_RETURN(result.dataset, FindDataset(ContentKey(c.dataset), rows));
+  CHAINFLEET_ASSIGN_OR_RETURN(result.dataset, rows->FindDataset(ContentKey(c.dataset)));
   if (result.dataset) {
     if (result.dataset->digest != c.dataset.digest) {
       result.status = ExistsOtherwise("dataset", c.dataset.name);
@@ -115,7 +103,7 @@ absl::StatusOr<ApplyResult> Register(const change::PutDataset& c, absl::Time wal
 }
 absl::StatusOr<ApplyResult> Register(const change::PutModel& c, absl::Time wall, StateRows* rows) {
   ApplyResult result;
-  CHAINFLEET_ASSIGN_OR_RETURN(result.model, FindModel(ContentKey(c.model), rows));
+  CHAINFLEET_ASSIGN_OR_RETURN(result.model, rows->FindModel(ContentKey(c.model)));
   if (result.model) {
     if (result.model->object.sha256 != c.model.object.sha256) result.status = ExistsOtherwise("model", c.model.name);
     return result;
@@ -140,19 +128,13 @@ absl::Status InUse(const std::string& what, const std::string& owner, const std:
                     "IN_USE");
 }
 
-template <typename Stored>
-std::optional<Stored> WithKey(const std::string& key, std::vector<Stored> all) {
-  const auto found = std::ranges::find_if(all, [&](const Stored& item) { return ContentKey(item) == key; });
-  return found == all.end() ? std::nullopt : std::optional<Stored>(std::move(*found));
-}
-
 }  // namespace
 
-absl::StatusOr<ApplyResult> ApplyToObjects(const change::BeginUpload& c, StateRows* rows) {
+absl::StatusOr<ApplyResult> ApplyPart(const change::BeginUpload& c, StateRows* rows) {
   if (c.repairs) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::set<std::string> referenced, Referenced(rows));
-    const auto has = [&](const std::string& object) { return referenced.contains(object); };
-    if (!std::ranges::all_of(c.objects, has)) {
+    for (const std::string& object : c.objects) {
+      CHAINFLEET_ASSIGN_OR_RETURN(const bool stored, rows->IsContent(object));
+      if (stored) continue;
       return Refused(
           WithReason(absl::AbortedError("the dataset or model was deleted while the same was put: put it again"),
                      "BEING_DELETED"));
@@ -162,19 +144,19 @@ absl::StatusOr<ApplyResult> ApplyToObjects(const change::BeginUpload& c, StateRo
   return ApplyResult();
 }
 
-absl::StatusOr<ApplyResult> ApplyToObjects(const change::EndUpload& c, StateRows* rows) {
+absl::StatusOr<ApplyResult> ApplyPart(const change::EndUpload& c, StateRows* rows) {
   CHAINFLEET_RETURN_IF_ERROR(End(c.upload, rows));
   return ApplyResult();
 }
 
-absl::StatusOr<ApplyResult> ApplyToObjects(const change::PutDataset& c, absl::Time wall, StateRows* rows) {
+absl::StatusOr<ApplyResult> ApplyPart(const change::PutDataset& c, absl::Time wall, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(ApplyResult result, Register(c, wall, rows));
   CHAINFLEET_RETURN_IF_ERROR(End(c.upload, rows));
   return result;
 }
 
-absl::StatusOr<ApplyResult> ApplyToObjects(const change::DeleteDataset& c, StateRows* rows) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<Dataset> dataset, FindDataset(c.key, rows));
+absl::StatusOr<ApplyResult> ApplyPart(const change::DeleteDataset& c, StateRows* rows) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<Dataset> dataset, rows->FindDataset(c.key));
   if (!dataset) return Refused(NoSuch("dataset", c.key));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<UseByJob> jobs, rows->JobsOfDataset(c.key));
   if (!jobs.empty()) return Refused(InUse(absl::StrCat("dataset ", dataset->name), dataset->tenant, jobs));
@@ -183,14 +165,14 @@ absl::StatusOr<ApplyResult> ApplyToObjects(const change::DeleteDataset& c, State
   return ApplyResult();
 }
 
-absl::StatusOr<ApplyResult> ApplyToObjects(const change::PutModel& c, absl::Time wall, StateRows* rows) {
+absl::StatusOr<ApplyResult> ApplyPart(const change::PutModel& c, absl::Time wall, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(ApplyResult result, Register(c, wall, rows));
   CHAINFLEET_RETURN_IF_ERROR(End(c.upload, rows));
   return result;
 }
 
-absl::StatusOr<ApplyResult> ApplyToObjects(const change::DeleteModel& c, StateRows* rows) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<StoredModel> model, FindModel(c.key, rows));
+absl::StatusOr<ApplyResult> ApplyPart(const change::DeleteModel& c, StateRows* rows) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<StoredModel> model, rows->FindModel(c.key));
   if (!model) return Refused(NoSuch("model", c.key));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<UseByJob> jobs, rows->JobsOfModel(c.key));
   if (!jobs.empty()) return Refused(InUse(absl::StrCat("model ", model->name), model->tenant, jobs));
@@ -199,13 +181,13 @@ absl::StatusOr<ApplyResult> ApplyToObjects(const change::DeleteModel& c, StateRo
   return ApplyResult();
 }
 
-absl::StatusOr<ApplyResult> ApplyToObjects(const change::ShareContent& c, StateRows* rows) {
+absl::StatusOr<ApplyResult> ApplyPart(const change::ShareContent& c, StateRows* rows) {
   std::optional<Dataset> dataset;
   std::optional<StoredModel> model;
   if (c.is_model) {
-    CHAINFLEET_ASSIGN_OR_RETURN(model, FindModel(c.key, rows));
+    CHAINFLEET_ASSIGN_OR_RETURN(model, rows->FindModel(c.key));
   } else {
-    CHAINFLEET_ASSIGN_OR_RETURN(dataset, FindDataset(c.key, rows));
+    CHAINFLEET_ASSIGN_OR_RETURN(dataset, rows->FindDataset(c.key));
   }
   CHAINFLEET_ASSIGN_OR_RETURN(ApplyResult result, c.is_model ? Share(c, &model, rows) : Share(c, &dataset, rows));
   result.dataset = std::move(dataset);
@@ -213,24 +195,14 @@ absl::StatusOr<ApplyResult> ApplyToObjects(const change::ShareContent& c, StateR
   return result;
 }
 
-absl::StatusOr<ApplyResult> ApplyToObjects(const change::NameGarbage& c, StateRows* rows) {
+absl::StatusOr<ApplyResult> ApplyPart(const change::NameGarbage& c, StateRows* rows) {
   CHAINFLEET_RETURN_IF_ERROR(Condemn(c.objects, rows));
   return ApplyResult();
 }
 
-absl::StatusOr<ApplyResult> ApplyToObjects(const change::ForgetGarbage& c, StateRows* rows) {
+absl::StatusOr<ApplyResult> ApplyPart(const change::ForgetGarbage& c, StateRows* rows) {
   for (const std::string& object : c.objects) CHAINFLEET_RETURN_IF_ERROR(rows->RemoveGarbage(object));
   return ApplyResult();
-}
-
-absl::StatusOr<std::optional<Dataset>> FindDataset(const std::string& key, StateRows* rows) {
-  CHAINFLEET_ASSIGN_OR_RETURN(std::vector<Dataset> datasets, rows->ListDatasets());
-  return WithKey(key, std::move(datasets));
-}
-
-absl::StatusOr<std::optional<StoredModel>> FindModel(const std::string& key, StateRows* rows) {
-  CHAINFLEET_ASSIGN_OR_RETURN(std::vector<StoredModel> models, rows->ListModels());
-  return WithKey(key, std::move(models));
 }
 
 }  // namespace chainfleet

@@ -15,18 +15,14 @@
 namespace chainfleet {
 
 // As ApplyChange: errors end the transaction; refusals are in ApplyResult::status.
-absl::StatusOr<ApplyResult> ApplyToObjects(const change::BeginUpload& c, StateRows* rows);
-absl::StatusOr<ApplyResult> ApplyToObjects(const change::EndUpload& c, StateRows* rows);
-absl::StatusOr<ApplyResult> ApplyToObjects(const change::PutDataset& c, absl::Time wall, StateRows* rows);
-absl::StatusOr<ApplyResult> ApplyToObjects(const change::DeleteDataset& c, StateRows* rows);
-absl::StatusOr<ApplyResult> ApplyToObjects(const change::PutModel& c, absl::Time wall, StateRows* rows);
-absl::StatusOr<ApplyResult> ApplyToObjects(const change::DeleteModel& c, StateRows* rows);
-absl::StatusOr<ApplyResult> ApplyToObjects(const change::ShareContent& c, StateRows* rows);
-absl::StatusOr<ApplyResult> ApplyToObjects(const change::NameGarbage& c, StateRows* rows);
-absl::StatusOr<ApplyResult> ApplyToObjects(const change::ForgetGarbage& c, StateRows* rows);
-
-// By ContentKey.
-absl::StatusOr<std::optional<Dataset>> FindDataset(const std::string& key, StateRows* rows);
-absl::StatusOr<std::optional<StoredModel>> FindModel(const std::string& key, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyPart(const change::BeginUpload& c, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyPart(const change::EndUpload& c, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyPart(const change::PutDataset& c, absl::Time wall, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyPart(const change::DeleteDataset& c, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyPart(const change::PutModel& c, absl::Time wall, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyPart(const change::DeleteModel& c, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyPart(const change::ShareContent& c, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyPart(const change::NameGarbage& c, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyPart(const change::ForgetGarbage& c, StateRows* rows);
 
 }  // namespace chainfleet

@@ -31,7 +31,7 @@ absl::Status UsedUp(const AccessToken& token) {
 
 }  // namespace
 
-absl::StatusOr<ApplyResult> ApplyToTokens(const change::AddToken& c, absl::Time wall, StateRows* rows) {
+absl::StatusOr<ApplyResult> ApplyPart(const change::AddToken& c, absl::Time wall, StateRows* rows) {
   ApplyResult result;
   result.token = c.token;
   result.token->created_at = wall;
@@ -50,14 +50,14 @@ absl::StatusOr<ApplyResult> ApplyToTokens(const change::AddToken& c, absl::Time 
   return result;
 }
 
-absl::StatusOr<ApplyResult> ApplyToTokens(const change::RevokeToken& c, StateRows* rows) {
+absl::StatusOr<ApplyResult> ApplyPart(const change::RevokeToken& c, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<AccessToken> known, rows->FindToken(c.sha256));
   if (!known) return Refused(NoSuch("token", TokenId(c.sha256)));
   CHAINFLEET_RETURN_IF_ERROR(rows->DeleteToken(c.sha256));
   return ApplyResult();
 }
 
-absl::StatusOr<ApplyResult> ApplyToTokens(const change::UseToken& c, StateRows* rows) {
+absl::StatusOr<ApplyResult> ApplyPart(const change::UseToken& c, StateRows* rows) {
   ApplyResult result;
   CHAINFLEET_ASSIGN_OR_RETURN(result.token, rows->FindToken(c.sha256));
   if (!result.token) return Refused(NoSuch("token", TokenId(c.sha256)));

@@ -8,8 +8,8 @@
 
 namespace chainfleet {
 
-absl::StatusOr<ApplyResult> ApplyToTokens(const change::AddToken& change, absl::Time wall, StateRows* rows);
-absl::StatusOr<ApplyResult> ApplyToTokens(const change::RevokeToken& change, StateRows* rows);
-absl::StatusOr<ApplyResult> ApplyToTokens(const change::UseToken& change, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyPart(const change::AddToken& change, absl::Time wall, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyPart(const change::RevokeToken& change, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyPart(const change::UseToken& change, StateRows* rows);
 
 }  // namespace chainfleet

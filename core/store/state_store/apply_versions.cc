@@ -80,7 +80,7 @@ absl::Status NoSuchVersion(const std::string& job, int64_t number) {
                     "VERSION_NOT_FOUND");
 }
 
-absl::StatusOr<ApplyResult> ApplyToVersions(const change::CreateVersion& c, absl::Time wall, StateRows* rows) {
+absl::StatusOr<ApplyResult> ApplyPart(const change::CreateVersion& c, absl::Time wall, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const auto intent, rows->FindIntent(c.job));
   if (!intent) return Refused(NoSuch("job", c.job));
   ApplyResult result;
@@ -96,7 +96,7 @@ absl::StatusOr<ApplyResult> ApplyToVersions(const change::CreateVersion& c, absl
   return result;
 }
 
-absl::StatusOr<ApplyResult> ApplyToVersions(const change::DeleteVersion& c, StateRows* rows) {
+absl::StatusOr<ApplyResult> ApplyPart(const change::DeleteVersion& c, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const auto found, rows->FindVersion(c.job, c.number));
   if (!found) return Refused(NoSuchVersion(c.job, c.number));
   CHAINFLEET_ASSIGN_OR_RETURN(ApplyResult result, CheckUnused(c.job, c.number, rows));
@@ -106,7 +106,7 @@ absl::StatusOr<ApplyResult> ApplyToVersions(const change::DeleteVersion& c, Stat
   return result;
 }
 
-absl::StatusOr<ApplyResult> ApplyToVersions(const change::SetAlias& c, StateRows* rows) {
+absl::StatusOr<ApplyResult> ApplyPart(const change::SetAlias& c, StateRows* rows) {
   const Alias& alias = c.alias;
   CHAINFLEET_ASSIGN_OR_RETURN(const auto intent, rows->FindIntent(alias.job));
   if (!intent || *intent == JobIntent::kDelete) {
@@ -127,14 +127,14 @@ absl::StatusOr<ApplyResult> ApplyToVersions(const change::SetAlias& c, StateRows
   return result;
 }
 
-absl::StatusOr<ApplyResult> ApplyToVersions(const change::DeleteAlias& c, StateRows* rows) {
+absl::StatusOr<ApplyResult> ApplyPart(const change::DeleteAlias& c, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const auto alias, rows->FindAlias(c.tenant, c.name));
   if (!alias) return Refused(NoSuch("alias", c.name));
   CHAINFLEET_RETURN_IF_ERROR(rows->DeleteAlias(c.tenant, c.name));
   return ApplyResult();
 }
 
-absl::StatusOr<ApplyResult> ApplyToVersions(const change::ExpireSegments& c, StateRows* rows) {
+absl::StatusOr<ApplyResult> ApplyPart(const change::ExpireSegments& c, StateRows* rows) {
   CHAINFLEET_ASSIGN_OR_RETURN(const int64_t held, DrawsHeld(c.chain, rows));
   ApplyResult result;
   for (const int64_t first_index : c.first_indices) {
@@ -147,7 +147,7 @@ absl::StatusOr<ApplyResult> ApplyToVersions(const change::ExpireSegments& c, Sta
   return result;
 }
 
-absl::StatusOr<ApplyResult> ApplyToVersions(const change::ReleaseExpired& c, StateRows* rows) {
+absl::StatusOr<ApplyResult> ApplyPart(const change::ReleaseExpired& c, StateRows* rows) {
   for (const int64_t ticket : c.tickets) {
     CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<std::string> object, rows->TakeExpired(ticket));
     if (object) CHAINFLEET_RETURN_IF_ERROR(rows->AddGarbage(*object));

@@ -16,12 +16,12 @@
 namespace chainfleet {
 
 // As ApplyChange: errors end the transaction; refusals are in ApplyResult::status.
-absl::StatusOr<ApplyResult> ApplyToVersions(const change::CreateVersion& c, absl::Time wall, StateRows* rows);
-absl::StatusOr<ApplyResult> ApplyToVersions(const change::DeleteVersion& c, StateRows* rows);
-absl::StatusOr<ApplyResult> ApplyToVersions(const change::SetAlias& c, StateRows* rows);
-absl::StatusOr<ApplyResult> ApplyToVersions(const change::DeleteAlias& c, StateRows* rows);
-absl::StatusOr<ApplyResult> ApplyToVersions(const change::ExpireSegments& c, StateRows* rows);
-absl::StatusOr<ApplyResult> ApplyToVersions(const change::ReleaseExpired& c, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyPart(const change::CreateVersion& c, absl::Time wall, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyPart(const change::DeleteVersion& c, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyPart(const change::SetAlias& c, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyPart(const change::DeleteAlias& c, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyPart(const change::ExpireSegments& c, StateRows* rows);
+absl::StatusOr<ApplyResult> ApplyPart(const change::ReleaseExpired& c, StateRows* rows);
 
 // Makes a version of the committed draws, or returns the newest one if it has them all. nullopt if the job has no
 // draws.

@@ -116,6 +116,16 @@ UPDATE jobs SET module = (
         SELECT json_array_elements(COALESCE(plan::json -> 'weights', '[]'::json))) AS files)
   WHERE module IS NOT NULL;
 DROP INDEX IF EXISTS jobs_by_module;
+)sql",
+    // The objects of data sets and models, which no change has to look for in the records.
+    R"sql(
+CREATE TABLE content_objects (
+  content TEXT COLLATE "C" NOT NULL, object TEXT COLLATE "C" NOT NULL, PRIMARY KEY (content, object));
+CREATE INDEX content_objects_by_object ON content_objects (object);
+INSERT INTO content_objects
+  SELECT DISTINCT 'dataset ' || datasets.name, shard -> 'object' ->> 'name'
+  FROM datasets, json_array_elements(datasets.body::json -> 'shards') AS shards (shard);
+INSERT INTO content_objects SELECT 'model ' || name, body::json -> 'object' ->> 'name' FROM models;
 )sql"};
 
 // 0 if there are no tables yet.

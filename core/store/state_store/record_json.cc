@@ -1,7 +1,6 @@
 #include "core/store/state_store/record_json.h"
 
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 #include <variant>
 

@@ -1,6 +1,5 @@
 #include "core/store/state_store/sql_group_rows.h"
 
-#include <set>
 #include <utility>
 #include <variant>
 #include <vector>

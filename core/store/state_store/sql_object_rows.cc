@@ -3,16 +3,68 @@
 #include "core/store/state_store/sql_rows.h"
 
 namespace chainfleet {
+namespace {
 
-absl::StatusOr<std::vector<Dataset>> SqlRows::ListDatasets() {
-  return sql::All<Dataset>(connection_, "SELECT body FROM datasets ORDER BY name");
+// The values of content_objects.content. A data set and a model may have the same key.
+std::string DatasetContent(const std::string& key) { return "dataset " + key; }
+std::string ModelContent(const std::string& key) { return "model " + key; }
+
+absl::Status AddContentObject(SqlConnection* connection, const std::string& content, const std::string& object) {
+  // Equal shards of a data set are one object.
+  return sql::RunLater(connection, "INSERT INTO content_objects (content, object) VALUES (?, ?) ON CONFLICT DO NOTHING",
+                       content, object);
+}
+
+absl::Status DropContentObjects(SqlConnection* connection, const std::string& content) {
+  return sql::RunLater(connection, "DELETE FROM content_objects WHERE content = ?", content);
+}
+
+template <typename Record>
+struct NamedRecord {
+  std::string name;
+  Record body;
+  static void Fields(auto& self, auto&& visit) {
+    visit("name", self.name);
+    visit("body", self.body);
+  }
+};
+
+// Reads in pages: PostgreSQL fetches all rows of a statement at once and ends it after a few seconds, and a record may
+// have megabytes.
+template <typename Record>
+absl::StatusOr<std::vector<Record>> AllRecords(SqlConnection* connection, const std::string& table) {
+  constexpr int64_t kPage = 16;
+  const std::string page_sql = sql::Select<NamedRecord<Record>>(table + " WHERE name > ? ORDER BY name LIMIT ?");
+  std::vector<Record> all;
+  std::string last;
+  for (;;) {
+    CHAINFLEET_ASSIGN_OR_RETURN(std::vector<NamedRecord<Record>> page,
+                                sql::All<NamedRecord<Record>>(connection, page_sql, last, kPage));
+    for (NamedRecord<Record>& row : page) all.push_back(std::move(row.body));
+    if (static_cast<int64_t>(page.size()) < kPage) return all;
+    last = page.back().name;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Dataset>> SqlRows::ListDatasets() { return AllRecords<Dataset>(connection_, "datasets"); }
+
+absl::StatusOr<std::optional<Dataset>> SqlRows::FindDataset(const std::string& key) {
+  return sql::First<Dataset>(connection_, "SELECT body FROM datasets WHERE name = ?", key);
 }
 
 absl::Status SqlRows::InsertDataset(const Dataset& dataset) {
-  return sql::Run(connection_, "INSERT INTO datasets (name, body) VALUES (?, ?)", ContentKey(dataset), dataset);
+  const std::string key = ContentKey(dataset);
+  CHAINFLEET_RETURN_IF_ERROR(sql::Run(connection_, "INSERT INTO datasets (name, body) VALUES (?, ?)", key, dataset));
+  for (const DatasetShard& shard : dataset.shards) {
+    CHAINFLEET_RETURN_IF_ERROR(AddContentObject(connection_, DatasetContent(key), shard.object.name));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status SqlRows::DeleteDataset(const std::string& key) {
+  CHAINFLEET_RETURN_IF_ERROR(DropContentObjects(connection_, DatasetContent(key)));
   return sql::Run(connection_, "DELETE FROM datasets WHERE name = ?", key);
 }
 
@@ -22,14 +74,26 @@ absl::StatusOr<std::vector<UseByJob>> SqlRows::JobsOfDataset(const std::string& 
 }
 
 absl::StatusOr<std::vector<StoredModel>> SqlRows::ListModels() {
-  return sql::All<StoredModel>(connection_, "SELECT body FROM models ORDER BY name");
+  return AllRecords<StoredModel>(connection_, "models");
+}
+
+absl::StatusOr<std::optional<StoredModel>> SqlRows::FindModel(const std::string& key) {
+  return sql::First<StoredModel>(connection_, "SELECT body FROM models WHERE name = ?", key);
+}
+
+absl::StatusOr<bool> SqlRows::HasModel(const StoredModel& model) {
+  return sql::Exists(connection_, "SELECT 1 FROM content_objects WHERE content = ? AND object = ?",
+                     ModelContent(ContentKey(model)), model.object.name);
 }
 
 absl::Status SqlRows::InsertModel(const StoredModel& model) {
-  return sql::Run(connection_, "INSERT INTO models (name, body) VALUES (?, ?)", ContentKey(model), model);
+  const std::string key = ContentKey(model);
+  CHAINFLEET_RETURN_IF_ERROR(sql::Run(connection_, "INSERT INTO models (name, body) VALUES (?, ?)", key, model));
+  return AddContentObject(connection_, ModelContent(key), model.object.name);
 }
 
 absl::Status SqlRows::DeleteModel(const std::string& key) {
+  CHAINFLEET_RETURN_IF_ERROR(DropContentObjects(connection_, ModelContent(key)));
   return sql::Run(connection_, "DELETE FROM models WHERE name = ?", key);
 }
 
@@ -38,6 +102,10 @@ absl::StatusOr<std::vector<UseByJob>> SqlRows::JobsOfModel(const std::string& ke
   return sql::All<UseByJob>(connection_,
                             sql::Select<UseByJob>("jobs WHERE ' ' || module || ' ' LIKE ? AND intent != ? ORDER BY id"),
                             absl::StrCat("% ", key, " %"), JobIntent::kDelete);
+}
+
+absl::StatusOr<bool> SqlRows::IsContent(const std::string& object) {
+  return sql::Exists(connection_, "SELECT 1 FROM content_objects WHERE object = ? LIMIT 1", object);
 }
 
 absl::Status SqlRows::AddGarbage(const std::string& object) {

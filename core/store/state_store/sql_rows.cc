@@ -1,6 +1,5 @@
 #include "core/store/state_store/sql_rows.h"
 
-#include <memory>
 #include <utility>
 
 #include "core/store/state_store/sql_query.h"

@@ -51,14 +51,16 @@ class SqlRows : public StateRows {
   absl::StatusOr<int64_t> CountAliases(const std::string& tenant) override;
   absl::Status PutAlias(const Alias& alias) override;
   absl::Status DeleteAlias(const std::string& tenant, const std::string& name) override;
-  absl::StatusOr<std::vector<Dataset>> ListDatasets() override;
+  absl::StatusOr<std::optional<Dataset>> FindDataset(const std::string& key) override;
   absl::Status InsertDataset(const Dataset& dataset) override;
   absl::Status DeleteDataset(const std::string& key) override;
   absl::StatusOr<std::vector<UseByJob>> JobsOfDataset(const std::string& key) override;
-  absl::StatusOr<std::vector<StoredModel>> ListModels() override;
+  absl::StatusOr<std::optional<StoredModel>> FindModel(const std::string& key) override;
+  absl::StatusOr<bool> HasModel(const StoredModel& model) override;
   absl::Status InsertModel(const StoredModel& model) override;
   absl::Status DeleteModel(const std::string& key) override;
   absl::StatusOr<std::vector<UseByJob>> JobsOfModel(const std::string& key) override;
+  absl::StatusOr<bool> IsContent(const std::string& object) override;
   absl::Status AddGarbage(const std::string& object) override;
   absl::Status RemoveGarbage(const std::string& object) override;
   absl::Status HoldObject(const std::string& upload, const std::string& object) override;
@@ -82,6 +84,8 @@ class SqlRows : public StateRows {
 
   // Reads that changes do not need.
   absl::StatusOr<std::vector<JobRow>> ListJobs();
+  absl::StatusOr<std::vector<Dataset>> ListDatasets();
+  absl::StatusOr<std::vector<StoredModel>> ListModels();
   absl::StatusOr<std::vector<SegmentRecord>> ListSegments(const StateStore::SegmentQuery& query);
   absl::StatusOr<std::optional<SegmentRecord>> FindSegment(const std::string& job, const std::string& object);
   absl::StatusOr<std::vector<Version>> ListVersions(const std::string& job, int64_t after, int32_t limit);

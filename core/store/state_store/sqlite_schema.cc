@@ -126,6 +126,15 @@ UPDATE jobs SET module = (
   FROM (SELECT json_extract(plan, '$.module') AS file UNION ALL SELECT value FROM json_each(plan, '$.weights')))
   WHERE module IS NOT NULL;
 DROP INDEX IF EXISTS jobs_by_module;
+)sql",
+    // The objects of data sets and models, which no change has to look for in the records.
+    R"sql(
+CREATE TABLE content_objects (content TEXT NOT NULL, object TEXT NOT NULL, PRIMARY KEY (content, object)) WITHOUT ROWID;
+CREATE INDEX content_objects_by_object ON content_objects (object);
+INSERT INTO content_objects
+  SELECT DISTINCT 'dataset ' || datasets.name, json_extract(shard.value, '$.object.name')
+  FROM datasets, json_each(datasets.body, '$.shards') AS shard;
+INSERT INTO content_objects SELECT 'model ' || name, json_extract(body, '$.object.name') FROM models;
 )sql"};
 
 absl::Status Migrate(const std::string& fresh_incarnation, Opening opening, const ObjectHome& home,

@@ -46,9 +46,13 @@ struct TableOfRows {
     std::iota(indices.begin(), indices.end(), size_t{0});
     return indices;
   }
-  // Rows of one read. PostgreSQL ends a statement after a few seconds, and a value of bytes may have megabytes.
+  // Rows of one read. PostgreSQL ends a statement after a few seconds, and a record or a value of bytes may have
+  // megabytes.
   int page() const {
-    return std::ranges::any_of(columns, [](const Column& column) { return column.type == "BLOB"; }) ? 16 : 1000;
+    const auto is_large = [](const Column& column) {
+      return column.type == "BLOB" || column.name == "record" || column.name == "body" || column.name == "plan";
+    };
+    return std::ranges::any_of(columns, is_large) ? 16 : 1000;
   }
   std::string Names(const std::vector<size_t>& which) const {
     return absl::StrJoin(which, ", ",

@@ -12,7 +12,6 @@
 
 namespace chainfleet {
 
-// Not thread-safe. Errors come from the database and end the transaction. An absent row is not an error.
 // A job that uses a data set or a model.
 struct UseByJob {
   std::string id, tenant;
@@ -22,6 +21,7 @@ struct UseByJob {
   }
 };
 
+// Not thread-safe. Errors come from the database and end the transaction. An absent row is not an error.
 class StateRows {
  public:
   virtual ~StateRows() = default;
@@ -83,18 +83,23 @@ class StateRows {
   virtual absl::Status PutAlias(const Alias& alias) = 0;
   virtual absl::Status DeleteAlias(const std::string& tenant, const std::string& name) = 0;
 
-  virtual absl::StatusOr<std::vector<Dataset>> ListDatasets() = 0;
+  // By ContentKey, as the rows of models. A record may have megabytes, and there may be thousands.
+  virtual absl::StatusOr<std::optional<Dataset>> FindDataset(const std::string& key) = 0;
   virtual absl::Status InsertDataset(const Dataset& dataset) = 0;
-  // By ContentKey, as the rows of models.
   virtual absl::Status DeleteDataset(const std::string& key) = 0;
   // The jobs that use it and whose intent is not DELETE, by id.
   virtual absl::StatusOr<std::vector<UseByJob>> JobsOfDataset(const std::string& key) = 0;
 
-  virtual absl::StatusOr<std::vector<StoredModel>> ListModels() = 0;
+  virtual absl::StatusOr<std::optional<StoredModel>> FindModel(const std::string& key) = 0;
+  // True if a model of this key has this object. Reads no record.
+  virtual absl::StatusOr<bool> HasModel(const StoredModel& model) = 0;
   virtual absl::Status InsertModel(const StoredModel& model) = 0;
   virtual absl::Status DeleteModel(const std::string& key) = 0;
   // As JobsOfDataset, by the module of their plans.
   virtual absl::StatusOr<std::vector<UseByJob>> JobsOfModel(const std::string& key) = 0;
+
+  // True if a data set or a model has the object.
+  virtual absl::StatusOr<bool> IsContent(const std::string& object) = 0;
 
   // Adding an object twice changes nothing.
   virtual absl::Status AddGarbage(const std::string& object) = 0;

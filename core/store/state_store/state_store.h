@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/limits.h"
 #include "core/base/status.h"
 #include "core/store/state_store/state_change.h"
 
@@ -116,8 +117,8 @@ class StateStore {
     std::optional<int32_t> chain;  // nullopt: all
     int32_t after_chain = -1;      // after (after_chain, after_first_index)
     int64_t after_first_index = -1;
-    int32_t limit = 1000;
-    bool live_only = false;  // skips tombstones
+    int32_t limit = limits::kSegmentsPerRead;  // other reads wait for this one, and a record may have megabytes
+    bool live_only = false;                    // skips tombstones
   };
   virtual absl::StatusOr<std::vector<SegmentRecord>> ListSegments(const SegmentQuery& query) = 0;
   // NOT_FOUND.

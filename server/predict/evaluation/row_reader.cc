@@ -2,28 +2,17 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
-#include <numeric>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/limits.h"
+#include "core/base/content_limits.h"
 #include "server/predict/evaluation/dataset_shard.h"
 
 namespace chainfleet {
 namespace {
 
-constexpr int64_t kMaxReplyBytes = limits::kMaxMessageBytes - limits::kMiB;  // the rest is for frames
-constexpr int64_t kTargetBytes = 16;  // per row besides its inputs: its target, or its number in the request
-
-int64_t RowBytes(const Dataset& dataset) {
-  const int64_t values =
-      std::accumulate(dataset.input_shape.begin(), dataset.input_shape.end(), int64_t{1}, std::multiplies<>());
-  return dataset.input_type == InputType::kUint8 ? values : 4 * values;
-}
-
 absl::Status Check(const Dataset& dataset, const std::vector<int64_t>& rows) {
   if (rows.empty()) return InvalidFields({{"rows", "missing: name the rows to read, from 0 on"}});
-  const int64_t bytes = RowBytes(dataset), most = kMaxReplyBytes / (bytes + kTargetBytes);
+  const int64_t bytes = InputBytes(dataset), most = limits::kMaxReplyBytes / (bytes + limits::kCountedRowBytes);
   if (static_cast<int64_t>(rows.size()) > most) {
     return absl::ResourceExhaustedError(absl::StrCat("of data set ", dataset.name, ", whose rows have ", bytes,
                                                      " bytes, one call reads ", most, " rows, not ", rows.size()));
@@ -45,7 +34,7 @@ absl::Status TakeShard(const BlobStore& blobs, const Dataset& dataset, const Dat
                               file.Find("inputs", bytes ? TensorType::kUint8 : TensorType::kFloat32,
                                         dataset.input_shape, bytes ? "uint8 inputs" : "float32 inputs"));
   CHAINFLEET_ASSIGN_OR_RETURN(const TensorView targets, file.FindTargets(dataset.targets));
-  const int64_t row_bytes = RowBytes(dataset);
+  const int64_t row_bytes = InputBytes(dataset);
   for (size_t i = 0; i < rows.size(); ++i) {
     const int64_t row = rows[i] - shard.first_row;
     if (row < 0 || row >= shard.num_rows) continue;
@@ -65,7 +54,7 @@ absl::StatusOr<RowValues> ReadRows(const BlobStore& blobs, const Dataset& datase
   CHAINFLEET_RETURN_IF_ERROR(Check(dataset, rows));
   RowValues taken{.type = dataset.input_type, .shape = {static_cast<int64_t>(rows.size())}};
   taken.shape.insert(taken.shape.end(), dataset.input_shape.begin(), dataset.input_shape.end());
-  taken.inputs.resize(rows.size() * static_cast<size_t>(RowBytes(dataset)));
+  taken.inputs.resize(rows.size() * static_cast<size_t>(InputBytes(dataset)));
   taken.targets = EmptyOf<TargetValues>(dataset.targets);
   std::visit([&](auto& values) { values.resize(rows.size()); }, taken.targets);
   for (const DatasetShard& shard : dataset.shards) {

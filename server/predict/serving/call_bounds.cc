@@ -3,24 +3,19 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/limits.h"
+#include "core/base/content_limits.h"
 #include "core/base/saturating.h"
 #include "core/domain/predictive_scores.h"
 #include "server/predict/serving/draw_selection.h"
 
 namespace chainfleet {
-namespace {
-
-constexpr int64_t kReplyBytes = limits::kMaxMessageBytes - limits::kMiB;  // the rest is for names and frames
-
-}  // namespace
 
 int64_t ScoreBytes(const Targets& targets, int64_t num_quantiles) {
   return 2 * (num_quantiles + ScoreValues(targets)) * static_cast<int64_t>(sizeof(double));
 }
 
 absl::Status CheckReplyBytes(int64_t num_rows, int64_t row_bytes) {
-  const int64_t rows = kReplyBytes / std::max<int64_t>(row_bytes, 1);
+  const int64_t rows = limits::kMaxReplyBytes / std::max<int64_t>(row_bytes, 1);
   if (num_rows <= rows) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("the answer for ", num_rows,
                                                  " rows is more than a message holds: ask for ", rows,
@@ -60,7 +55,7 @@ absl::StatusOr<int64_t> CheckMemberBytes(const PinnedDraws& draws, size_t num_ki
   const int64_t score_bytes = replied ? ScoreBytes(draws.plan->targets, num_quantiles) : 0;
   const int64_t row_bytes = SaturatingAdd(SaturatingMultiply(num_draws, draw_bytes), score_bytes);
   const int64_t weights = SaturatingMultiply(num_draws, static_cast<int64_t>(sizeof(double)));
-  const int64_t bound = replied ? std::min(limits::kMaxMemberBytes, kReplyBytes) : limits::kMaxMemberBytes;
+  const int64_t bound = replied ? std::min(limits::kMaxMemberBytes, limits::kMaxReplyBytes) : limits::kMaxMemberBytes;
   const int64_t rows = std::max<int64_t>(bound - weights, 0) / row_bytes;
   if (num_rows <= rows) return num_rows * row_bytes + weights;
   return absl::InvalidArgumentError(absl::StrCat(

@@ -160,7 +160,7 @@ absl::Status CheckShape(const InputTensor& inputs, const PredictPlan& plan) {
 
 absl::Status CheckRows(const InputTensor& inputs) {
   const std::vector<int64_t>& shape = inputs.shape;
-  int64_t row_bytes = inputs.type == InputType::kUint8 ? sizeof(uint8_t) : sizeof(float);
+  int64_t row_bytes = ItemBytes(inputs.type);
   bool fits = !shape.empty();
   for (size_t axis = 1; fits && axis < shape.size(); ++axis) {
     fits = shape[axis] > 0 && !__builtin_mul_overflow(row_bytes, shape[axis], &row_bytes);

@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <compare>
-#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
 #include "core/base/log.h"
 #include "core/base/tenant_turns.h"
@@ -28,6 +26,7 @@ bool IsLost(const absl::Status& status) {
 
 // Do not show worker, object or device details to the caller. They are in the log.
 absl::Status NoWorkerCould(const absl::Status& last) {
+  if (!BoundOf(last).empty()) return last;  // a bound of this server, which speaks of no worker
   if (absl::IsResourceExhausted(last)) {
     if (ReasonOf(last) == "QUEUE_FULL") {
       const std::string message = "every worker that was asked is full: retry with backoff";

@@ -1,7 +1,6 @@
 #include "server/predict/sums/chain_shares.h"
 
 #include <cmath>
-#include <utility>
 
 namespace chainfleet {
 namespace {

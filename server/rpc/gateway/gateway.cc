@@ -290,7 +290,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> OpenHttp(const Endpoint& endpoint, b
   parts.is_local = is_open && IsLocalName(parsed.host);
   const Clock* const clock = parts.clock;
   Executor* const executor = parts.executor;
-  const HttpBytes bytes = parts.bytes;
+  const FairBudget bytes = parts.bytes;
   return HttpServer::Start(endpoint, std::make_unique<Gateway>(std::move(parts)), bytes, clock, executor);
 }
 

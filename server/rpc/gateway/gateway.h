@@ -24,7 +24,7 @@ struct GatewayParts {
   std::function<absl::Status(const std::string& method, const std::string& authorization)> authorize;
   const Clock* clock = nullptr;  // it and the executor outlive the gateway
   Executor* executor = nullptr;  // translates large bodies
-  HttpBytes bytes{limits::kHttpBytes};
+  FairBudget bytes{limits::kHttpBytes};
   // True for a server without tokens that only this host reaches. Requests must then name this host: a page of another
   // site could otherwise have its own name resolved to this host, and call the server from the user's browser.
   bool is_local = false;

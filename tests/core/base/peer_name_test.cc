@@ -40,7 +40,7 @@ TEST(HostOf, ReadsTheNamesThatPeerNameMakes) {
   address.sin6_port = htons(4711);
   ASSERT_EQ(inet_pton(AF_INET6, "2001:db8::7", &address.sin6_addr), 1);
   const auto* const plain = reinterpret_cast<const sockaddr*>(&address);
-  EXPECT_EQ(HostOf(PeerName(plain, NumericHost(plain, sizeof address))), "ipv6:[2001:db8::]/64");
+  EXPECT_EQ(HostOf(PeerName(plain, sizeof address)), "ipv6:[2001:db8::]/64");
 }
 
 }  // namespace

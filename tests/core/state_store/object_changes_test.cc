@@ -77,6 +77,46 @@ TEST_P(ObjectChanges, TheSecondOfTwoFirstPutsLeavesItsObjects) {
   EXPECT_THAT(Garbage(), ElementsAre("shard-1"));
 }
 
+TEST_P(ObjectChanges, ADatasetOfEqualShardsKeepsThemAfterItsClassesGetNames) {
+  Dataset digits = SmallDataset("digits");
+  digits.shards.push_back({100, 100, digits.shards[0].object});
+  digits.shards.push_back({200, 1, {"shard-1", 1, DigestOf(9)}});
+  ASSERT_TRUE(Put(digits).status.ok());
+  digits.class_names = {"zero", "one"};
+  ASSERT_TRUE(Put(digits).status.ok());
+  EXPECT_TRUE(Repair("u", {"shard-0", "shard-1"}).status.ok());
+  Apply(change::EndUpload{"u"});
+  EXPECT_THAT(Garbage(), IsEmpty());
+  EXPECT_TRUE(Apply(change::DeleteDataset{"digits"}).status.ok());
+  EXPECT_THAT(Garbage(), ElementsAre("shard-0", "shard-1"));
+}
+
+TEST_P(ObjectChanges, ADatasetAndAModelOfOneNameAreDeletedApart) {
+  Put(SmallDataset("mine"));
+  Put(StoredModel{.name = "mine", .object = {"module-0", 12, DigestOf(3)}});
+  EXPECT_TRUE(Apply(change::DeleteDataset{"mine"}).status.ok());
+  EXPECT_THAT(Garbage(), ElementsAre("shard-0"));
+  EXPECT_TRUE(Repair("u", {"module-0"}).status.ok());
+  Apply(change::EndUpload{"u"});
+  EXPECT_TRUE(Apply(change::DeleteModel{"mine"}).status.ok());
+  EXPECT_THAT(Garbage(), ElementsAre("module-0", "shard-0"));
+}
+
+TEST_P(ObjectChanges, MoreContentsThanOnePageOfReadsAreLoadedByName) {
+  for (int i = 0; i < 40; ++i) {
+    const std::string n = std::to_string(100 + i);
+    Put(SmallDataset("d" + n, "shard-" + n));
+    Put(StoredModel{.name = "m" + n, .object = {"module-" + n, 12, DigestOf(i)}});
+  }
+  const StoredState state = store_->Load().value();
+  ASSERT_EQ(state.datasets.size(), 40u);
+  ASSERT_EQ(state.models.size(), 40u);
+  for (size_t i = 0; i < 40; ++i) {
+    EXPECT_EQ(state.datasets[i].name, "d" + std::to_string(100 + i));
+    EXPECT_EQ(state.models[i].name, "m" + std::to_string(100 + i));
+  }
+}
+
 TEST_P(ObjectChanges, TenantsHaveNamesOfTheirOwn) {
   const auto put = [&](const std::string& tenant, uint64_t digest) {
     Begin(tenant, "of-" + tenant);
@@ -214,6 +254,10 @@ TEST_P(ObjectChanges, AModelGoesWhenNoJobUsesIt) {
   EXPECT_TRUE(Apply(change::DeleteModel{"mine"}).status.ok());
   EXPECT_THAT(Garbage(), ElementsAre("module-0"));
   EXPECT_TRUE(absl::IsNotFound(Apply(change::DeleteModel{"mine"}).status));
+  Put({"mine", {"module-1", 12, DigestOf(3)}, {}});
+  auto later = std::make_shared<JobPlan>(*plan);
+  later->job = "job-bbbbbb";
+  EXPECT_EQ(ReasonOf(Apply(change::CreateJob{later, ""}).status), "MODEL_NOT_FOUND") << "module-0 may be gone";
 }
 
 TEST_P(ObjectChanges, FilesOfWeightsStayWhileAJobStartsThere) {

@@ -13,7 +13,7 @@ namespace chainfleet {
 inline constexpr char kOlderNames[] =
     "UPDATE datasets SET name = 'digits' WHERE name = 'vision/digits'; UPDATE models SET name = 'net' WHERE name = "
     "'vision/net'; UPDATE jobs SET dataset = 'digits', module = 'net map'; CREATE INDEX jobs_by_module ON jobs "
-    "(module)";
+    "(module); DROP TABLE content_objects";
 
 inline ApplyResult ApplyTo(StateStore* store, const StateChange& change) {
   return store->Apply(std::vector<StateChange>{change}, absl::UnixEpoch())->at(0);
@@ -49,12 +49,17 @@ inline void ExpectUpgradedContent(StateStore* store) {
   EXPECT_EQ(ReasonOf(ApplyTo(store, change::DeleteDataset{"vision/digits"}).status), "IN_USE");
   EXPECT_EQ(ReasonOf(ApplyTo(store, change::DeleteModel{"vision/net"}).status), "IN_USE");
   EXPECT_EQ(ReasonOf(ApplyTo(store, change::DeleteModel{"map"}).status), "IN_USE");
+  const std::vector<std::string> objects = {"map-0", "net-0", "shard-0"};
+  EXPECT_TRUE(ApplyTo(store, change::BeginUpload{"again", objects, true}).status.ok()) << "all of them are stored";
+  ApplyTo(store, change::EndUpload{"again"});
+  EXPECT_TRUE(store->ListGarbage("", 10)->empty());
   ApplyTo(store, change::SetIntent{"uses-aaaaaa", JobIntent::kDelete});
   EXPECT_TRUE(ApplyTo(store, change::DeleteDataset{"vision/digits"}).status.ok());
   EXPECT_TRUE(ApplyTo(store, change::DeleteModel{"vision/net"}).status.ok());
   EXPECT_TRUE(ApplyTo(store, change::DeleteModel{"map"}).status.ok());
   EXPECT_TRUE(store->Load()->datasets.empty());
   EXPECT_TRUE(store->Load()->models.empty());
+  EXPECT_EQ(*store->ListGarbage("", 10), objects);
 }
 
 }  // namespace chainfleet

@@ -221,8 +221,8 @@ TEST_F(PostgresLeaderTest, UpgradesTheFirstSchemaVersion) {
   ASSERT_TRUE(Write(Coordinator("a:7400")->TakeOver().value().store.get(), "job-aaaaaa").ok());
   Execute(
       "ALTER TABLE garbage ADD COLUMN deleting BIGINT; "
-      "DROP TABLE findings; DROP TABLE tokens; DROP TABLE models; ALTER TABLE jobs DROP COLUMN module; DROP TABLE "
-      "former_incarnations; "
+      "DROP TABLE content_objects; DROP TABLE findings; DROP TABLE tokens; DROP TABLE models; ALTER TABLE jobs DROP "
+      "COLUMN module; DROP TABLE former_incarnations; "
       "DROP TABLE evaluations; DROP TABLE aliases; DROP TABLE expired; ALTER TABLE jobs DROP COLUMN last_version, DROP "
       "COLUMN stopped, DROP COLUMN asked_chains; "
       "ALTER TABLE store DROP COLUMN objects_id, DROP COLUMN objects_in; ALTER TABLE jobs DROP COLUMN tenant; ALTER "
@@ -255,7 +255,7 @@ TEST_F(PostgresLeaderTest, ANewerStandbyLeavesTheTablesOfAnOlderLeaderAlone) {
       "ALTER TABLE jobs DROP COLUMN last_version, DROP COLUMN stopped, DROP COLUMN asked_chains; "
       "ALTER TABLE garbage ADD COLUMN deleting BIGINT; ALTER TABLE evaluations DROP COLUMN version; "
       "ALTER TABLE store DROP COLUMN objects_id, DROP COLUMN objects_in; DROP TABLE findings; DROP "
-      "TABLE tokens");
+      "TABLE tokens; DROP TABLE content_objects");
   EXPECT_TRUE(leader->Renew().ok());
   const auto next = Coordinator("b:7400", kAtOnce)->TakeOver();
   ASSERT_TRUE(next.ok()) << next.status();

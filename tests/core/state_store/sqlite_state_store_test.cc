@@ -50,7 +50,8 @@ TEST(SqliteStateStore, UpgradesTheFirstSchemaVersion) {
   const auto older = SqliteConnection::Open(harness.path());
   ASSERT_TRUE((*older)
                   ->Execute("ALTER TABLE chains DROP COLUMN crashes; "
-                            "DROP TABLE findings; DROP TABLE uploads; DROP TABLE sweeps; DROP INDEX corrupt_segments; "
+                            "DROP TABLE content_objects; DROP TABLE findings; DROP TABLE uploads; DROP TABLE sweeps; "
+                            "DROP INDEX corrupt_segments; "
                             "DROP TABLE models; DROP TABLE former_incarnations; DROP TABLE aliases; DROP TABLE "
                             "expired; DROP TABLE evaluations; DROP TABLE tokens; "
                             "CREATE TABLE old (sequence INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, request_id TEXT "

@@ -208,17 +208,36 @@ TEST_F(DispatcherJobs, ListsNewestFirstByPagesBoundToTheirArguments) {
   std::vector<std::string> listed;
   std::string token;
   do {
-    const Page<JobView> page = dispatcher_->ListJobs({}, 2, token).value();
-    for (const JobView& job : page.items) listed.push_back(job.id);
+    const Page<ListedJob> page = dispatcher_->ListJobs({}, 2, token).value();
+    for (const ListedJob& job : page.items) listed.push_back(job.id);
     token = page.next_page_token;
   } while (!token.empty());
   EXPECT_THAT(listed, testing::ElementsAreArray(created.rbegin(), created.rend()));
   token = dispatcher_->ListJobs({}, 2, "")->next_page_token;
   EXPECT_TRUE(absl::IsInvalidArgument(dispatcher_->ListJobs({.state = JobState::kPending}, 2, token).status()));
   ASSERT_TRUE(SetIntent(created[1], JobIntent::kCancel).ok());
-  const Page<JobView> cancelled = dispatcher_->ListJobs({.state = JobState::kCancelled}, 2, "").value();
+  const Page<ListedJob> cancelled = dispatcher_->ListJobs({.state = JobState::kCancelled}, 2, "").value();
   ASSERT_EQ(cancelled.items.size(), 1u);
   EXPECT_EQ(cancelled.items[0].id, created[1]);
+}
+
+TEST_F(DispatcherJobs, ListHasSumsOverTheChainsOfAJob) {
+  const std::string id = Create("job", 3);
+  const auto listed = [this] { return dispatcher_->ListJobs({}, 0, "")->items.at(0); };
+  FakeWorker worker("w1", 3);
+  for (int i = 0; i < 3; ++i) Sync(&worker);
+  ASSERT_EQ(worker.chains.size(), 3u);
+  EXPECT_FALSE(listed().has_usable_draws);
+  Advance(&worker, {id, 0}, ChainState::kDiverged);
+  EXPECT_FALSE(listed().has_usable_draws) << "those of a chain that diverged";
+  Advance(&worker, {id, 1});
+  Advance(&worker, {id, 1});
+  const ListedJob job = listed();
+  EXPECT_EQ(job.state, JobState::kRunning);
+  EXPECT_EQ(job.num_draws, 3);
+  EXPECT_EQ(job.step, 10 + 20);
+  EXPECT_EQ(job.total_steps, 3000);
+  EXPECT_TRUE(job.has_usable_draws);
 }
 
 TEST_F(DispatcherJobs, WatcherHearsOfTheNextChangeOnly) {
@@ -231,8 +250,54 @@ TEST_F(DispatcherJobs, WatcherHearsOfTheNextChangeOnly) {
   EXPECT_FALSE(next.has());
   ASSERT_TRUE(SetIntent(id, JobIntent::kPause).ok());
   ASSERT_TRUE(next.has());
-  EXPECT_EQ(next.get()->job.state, JobState::kPaused);
+  EXPECT_EQ(next.get()->job->state, JobState::kPaused);
   EXPECT_GT(next.get()->version, first->version);
+}
+
+TEST_F(DispatcherJobs, WatchersOfOneVersionShareItsView) {
+  const std::string id = Create("job", 1);
+  const auto watch = [&] {
+    return Wait<Dispatcher::Watched>([&](auto done) { dispatcher_->WatchJob(id, 0, done); }).value();
+  };
+  const Dispatcher::Watched first = watch();
+  EXPECT_EQ(watch().job, first.job);
+  Answer<Dispatcher::Watched> one, another;
+  dispatcher_->WatchJob(id, first.version, one.reply());
+  dispatcher_->WatchJob(id, first.version, another.reply());
+  ASSERT_TRUE(SetIntent(id, JobIntent::kPause).ok());
+  ASSERT_TRUE(one.has() && another.has());
+  EXPECT_EQ(one.get()->job->state, JobState::kPaused);
+  EXPECT_EQ(one.get()->job, another.get()->job);
+  EXPECT_EQ(watch().job, one.get()->job);
+  EXPECT_EQ(first.job->state, JobState::kPending) << "a view does not change";
+}
+
+TEST_F(DispatcherJobs, WatchersSeeStatisticsOfTheCommitAndNewVersions) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  Answer<Dispatcher::Watched> committed, versioned;
+  dispatcher_->WatchJob(chain.job, 1000, committed.reply());
+  Advance(&worker, chain);
+  ASSERT_TRUE(committed.has());
+  EXPECT_EQ(committed.get()->job->num_draws, 1);
+  EXPECT_EQ(committed.get()->job->chains.at(0).stats.energy, 10);
+  EXPECT_EQ(committed.get()->job->newest_version, 0);
+  dispatcher_->WatchJob(chain.job, committed.get()->version, versioned.reply());
+  ASSERT_TRUE(Pin("job", 0, true).ok());
+  ASSERT_TRUE(versioned.has());
+  EXPECT_EQ(versioned.get()->job->newest_version, 1);
+}
+
+TEST_F(DispatcherJobs, ViewIsFreedWhenItsVersionPassesOrTheJobHasEnded) {
+  const std::string id = Create("job", 1);
+  const auto watch = [&]() -> std::weak_ptr<const JobView> {
+    return Wait<Dispatcher::Watched>([&](auto done) { dispatcher_->WatchJob(id, 0, done); })->job;
+  };
+  const std::weak_ptr<const JobView> running = watch();
+  EXPECT_FALSE(running.expired()) << "the next watcher takes it";
+  ASSERT_TRUE(SetIntent(id, JobIntent::kCancel).ok());
+  EXPECT_TRUE(running.expired());
+  EXPECT_TRUE(watch().expired());
 }
 
 TEST_F(DispatcherJobs, WatcherThatLeftMakesRoomForAnother) {

@@ -159,7 +159,7 @@ class LimitedTenant : public DispatcherTest {
     return answer;
   }
   absl::StatusOr<std::shared_ptr<TenantReservation>> Reserve(const std::string& content, int64_t bytes) {
-    return dispatcher_->ReserveRoom(kDefaultTenant, content, bytes);
+    return dispatcher_->ReserveRoom(kDefaultTenant, content, bytes, 1);
   }
   static std::string BoundOn(const Answer<JobView>& answer) { return BoundOf(answer.get().status()); }
 

@@ -112,7 +112,7 @@ class RandomHistory : public DispatcherTest, public testing::WithParamInterface<
     }
   }
   void CheckPath(const ChainRow& row) {
-    const auto records = opened_->ListSegments({.job = row.id.job, .chain = row.id.index}).value();
+    const auto records = opened_->ListSegments({.job = row.id.job, .chain = row.id.index, .limit = 10'000}).value();
     int64_t next = 0, epoch = 0, step = 0;
     DigestHex parent = FirstParentDigest();
     std::set<DigestHex> digests;

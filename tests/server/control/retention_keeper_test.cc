@@ -74,7 +74,7 @@ class RetentionKeeperTest : public DispatcherTest {
   // First indices of the segments that are no tombstones.
   std::vector<int64_t> Live(const ChainId& chain) {
     std::vector<int64_t> live;
-    const auto records = store_->ListSegments({.job = chain.job, .live_only = true}).value();
+    const auto records = store_->ListSegments({.job = chain.job, .limit = 10'000, .live_only = true}).value();
     for (const SegmentRecord& record : records) live.push_back(record.segment.first_index);
     return live;
   }

@@ -66,6 +66,14 @@ TEST_F(TenantLimitsTest, BoundsTheJobsAndUnfinishedChainsOfATenantAndOfNoOther) 
   EXPECT_TRUE(Check({.jobs = 1, .chains = 7}, {"vision", "", 0, 4}).ok()) << "chains for a job that is there";
 }
 
+TEST_F(TenantLimitsTest, BoundsTheChainsThatAreKept) {
+  for (int i = 0; i < TenantLimits::kKeptChains; ++i) Add("vision", 3, true);
+  EXPECT_TRUE(Check({.chains = 4}, {"vision", "", 1, 4}).ok());
+  const absl::Status full = Check({.chains = 3}, {"vision", "", 1, 1});
+  EXPECT_THAT(std::string(full.message()), HasSubstr("has 48 of 48 chains with those that ended and asks for 1 more"));
+  EXPECT_EQ(BoundOf(full), "tenant_chains");
+}
+
 TEST_F(TenantLimitsTest, BoundsTheBytesOfDrawsDataSetsAndModelsTogether) {
   Add("vision", 1);
   Add("vision", 1, true);  // its draws are still stored
@@ -78,6 +86,35 @@ TEST_F(TenantLimitsTest, BoundsTheBytesOfDrawsDataSetsAndModelsTogether) {
               AllOf(HasSubstr("300 of 300 stored bytes"), HasSubstr("--tenant-stored-gib")));
   EXPECT_TRUE(Check({.stored_bytes = 310}, {.tenant = "vision", .bytes = 10}).ok());
   EXPECT_EQ(ReasonOf(Check({.stored_bytes = 310}, {.tenant = "vision", .bytes = 11})), "TENANT_LIMIT");
+}
+
+TEST_F(TenantLimitsTest, BoundsTheDataSetsAndModelsOfATenantTogether) {
+  contents_.datasets = {{.name = "a", .tenant = "vision"}, {.name = "b", .tenant = "speech"}};
+  contents_.models = {{.name = "m", .tenant = "vision"}};
+  const auto upload = [](const std::string& object) {
+    return TenantRequest{.tenant = "vision", .bytes = 1, .object = object, .contents = 1};
+  };
+  TenantQuotas quotas({.contents = 3});
+  const auto held = Reserve(&quotas, upload("model n"));
+  ASSERT_TRUE(held.ok()) << held.status();
+  EXPECT_TRUE(Reserve(&quotas, upload("model n")).ok()) << "the same once more";
+  const absl::Status full = Reserve(&quotas, upload("dataset c")).status();
+  EXPECT_EQ(BoundOf(full), "tenant_contents");
+  EXPECT_THAT(std::string(full.message()),
+              AllOf(HasSubstr("has 3 of 3 data sets and models and asks for 1 more"), HasSubstr("--tenant-contents")));
+  EXPECT_TRUE(Reserve(&quotas, {"vision", "r1", 1, 1}).ok()) << "a job adds none";
+}
+
+TEST_F(TenantLimitsTest, CountsALongListOfTensorsAsSeveralModels) {
+  StoredModel model{.name = "m", .tenant = "vision", .signature = NetworkSignature()};
+  EXPECT_EQ(ContentsOf(model), 1);
+  for (int i = 0; i < 2000; ++i) model.signature->parameters.push_back({.name = std::to_string(i), .shape = {0}});
+  const int64_t contents = ContentsOf(model);
+  EXPECT_GT(contents, 3);
+  contents_.models = {model};
+  const TenantRequest upload{.tenant = "vision", .bytes = 1, .object = "model n", .contents = 1};
+  EXPECT_FALSE(Check({.contents = contents}, upload).ok());
+  EXPECT_TRUE(Check({.contents = contents + 1}, upload).ok());
 }
 
 TEST_F(TenantLimitsTest, ARequestThatIsRepeatedAsksForNothingMore) {

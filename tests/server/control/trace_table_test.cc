@@ -169,7 +169,7 @@ TEST_F(TraceTableOfRanks, RanksTheTruthAmongTheDrawsOfEachChain) {
   EXPECT_LT(wide.ranks->p_value.value(), 1e-6);
   EXPECT_LT(biased.ranks->p_value.value(), 1e-6);
   EXPECT_GT(AtEnds(*narrow.ranks), 90) << "a U";
-  EXPECT_EQ(AtEnds(*wide.ranks), 0) << "a hill";
+  EXPECT_LT(AtEnds(*wide.ranks), 3) << "a hill";
   EXPECT_GT(biased.ranks->counts.front(), 3 * biased.ranks->counts[10]) << "a slope";
 }
 
@@ -178,12 +178,29 @@ TEST_F(TraceTableOfRanks, TestsTwentyChainsAndMore) {
   EXPECT_NE(Ranked(20, 1, 0).ranks->p_value, std::nullopt);
 }
 
+TEST_F(TraceTableOfRanks, ChainsOfFewEffectiveDrawsAreNotTested) {
+  for (int32_t chain = 0; chain < 30; ++chain) {
+    ChainTrace trace{.point = 0, .quantities = {"slow"}, .steps = {}, .values = {}};
+    double value = 0;
+    for (int64_t step = 1; step <= 60; ++step) {
+      trace.steps.push_back(step);
+      trace.values.push_back(value = 0.95 * value + Value(chain, step, 0));
+    }
+    table_.Add({"job-a", chain}, trace, ChainState::kSucceeded, clock_.Monotonic());
+  }
+  executor_.RunUntilIdle();
+  const Diagnostic found = Only();
+  EXPECT_LT(found.ess_bulk, 30 * 20);
+  EXPECT_EQ(std::accumulate(found.ranks->counts.begin(), found.ranks->counts.end(), int64_t{0}), 30);
+  EXPECT_EQ(found.ranks->p_value, std::nullopt);
+}
+
 TEST_F(TraceTableOfRanks, ValuesThatEqualTheTruthAreUniform) {
   for (int32_t chain = 0; chain < 200; ++chain) {
     ChainTrace trace{.point = 0, .quantities = {"tied"}, .steps = {}, .values = {}};
-    for (int64_t step = 1; step <= 9; ++step) {
+    for (int64_t step = 1; step <= 60; ++step) {
       trace.steps.push_back(step);
-      trace.values.push_back(chain == 0 && step == 9 ? 1 : 0);  // a quantity that never changes is left out
+      trace.values.push_back(chain == 0 && step == 60 ? 1 : 0);  // a quantity that never changes is left out
     }
     table_.Add({"job-a", chain}, trace, ChainState::kSucceeded, clock_.Monotonic());
   }

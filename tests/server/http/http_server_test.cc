@@ -87,7 +87,7 @@ class HttpServerTest : public testing::Test {
   FakeClock clock_;
   ManualExecutor executor_{&clock_};
   Asked asked_;
-  const HttpBytes bytes_{limits::kHttpBytes};
+  const FairBudget bytes_{limits::kHttpBytes};
   std::unique_ptr<HttpServer> server_ =
       HttpServer::Start({"127.0.0.1:0"}, std::make_unique<Echo>(&asked_), bytes_, &clock_, &executor_).value();
 };

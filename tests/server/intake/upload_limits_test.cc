@@ -17,7 +17,7 @@ namespace chainfleet {
 namespace {
 
 TEST(UploadShare, ATenantHoldsNoMoreThanItLeavesFree) {
-  const UploadBudget budget(1024);
+  const FairBudget budget(1024);
   std::vector<std::unique_ptr<UploadShare>> greedy;
   for (const int64_t most : {512, 256, 128, 64}) {
     const std::string tenant = absl::StrCat("tenant-", most);
@@ -26,7 +26,7 @@ TEST(UploadShare, ATenantHoldsNoMoreThanItLeavesFree) {
     UploadShare more(&budget, tenant);
     EXPECT_TRUE(absl::IsResourceExhausted(more.Add(1))) << most;
   }
-  EXPECT_EQ(budget.all().held_bytes(), 960) << "what is refused is given back";
+  EXPECT_EQ(budget.held_bytes(), 960) << "what is refused is given back";
   UploadShare late(&budget, "late");
   const absl::Status refused = late.Add(33);
   EXPECT_EQ(ReasonOf(refused), "UPLOADS_FULL");
@@ -34,7 +34,7 @@ TEST(UploadShare, ATenantHoldsNoMoreThanItLeavesFree) {
 }
 
 TEST(UploadShare, OneTenantHoldsHalfAndTheOtherHalfIsForTheOthers) {
-  const UploadBudget budget(100);
+  const FairBudget budget(100);
   std::optional<UploadShare> first(std::in_place, &budget, "vision");
   UploadShare second(&budget, "vision"), other(&budget, "speech"), third(&budget, "robots");
   EXPECT_TRUE(first->Add(30).ok());
@@ -50,7 +50,7 @@ TEST(UploadShare, OneTenantHoldsHalfAndTheOtherHalfIsForTheOthers) {
 }
 
 TEST(UploadShare, WithoutATenantOnlyTheBoundOfAllCounts) {
-  const UploadBudget budget(100);
+  const FairBudget budget(100);
   UploadShare share(&budget);
   EXPECT_TRUE(share.Add(100).ok());
   EXPECT_EQ(ReasonOf(share.Add(1)), "UPLOADS_FULL");

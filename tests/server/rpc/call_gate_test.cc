@@ -102,30 +102,17 @@ TEST_F(ReceivingCallsTest, CancelsThoseThatTakeTooLong) {
   EXPECT_TRUE(receiving_.End(young).ok());
 }
 
-TEST(BytesInFlight, HasABudgetForEachConnectionAndForAll) {
-  BytesInFlight bytes(10 * limits::kMiB, 6 * limits::kMiB);
-  auto first = bytes.Hold("a", 4 * limits::kMiB);
+TEST(BytesInFlight, CountsAllButSmallMessagesUntilTheyAreGone) {
+  BytesInFlight bytes(12 * limits::kMiB);
+  auto first = bytes.Hold("a", 6 * limits::kMiB);
   EXPECT_NE(first, nullptr);
-  EXPECT_EQ(bytes.Hold("a", 4 * limits::kMiB), nullptr) << "of one connection";
-  auto second = bytes.Hold("b", 5 * limits::kMiB);
-  EXPECT_NE(second, nullptr);
-  EXPECT_EQ(bytes.Hold("c", 2 * limits::kMiB), nullptr) << "of all";
-  EXPECT_NE(bytes.Hold("c", limits::kFreeBytes), nullptr) << "small ones are not counted";
-  EXPECT_EQ(bytes.held_bytes(), 9 * limits::kMiB);
+  EXPECT_EQ(bytes.Hold("a", limits::kMiB), nullptr) << "a connection holds no more than it leaves free";
+  EXPECT_NE(bytes.Hold("b", 3 * limits::kMiB), nullptr);
+  EXPECT_NE(bytes.Hold("a", limits::kFreeBytes), nullptr) << "small ones are not counted";
+  EXPECT_EQ(bytes.held_bytes(), 6 * limits::kMiB);
   first.reset();
-  second.reset();
   EXPECT_EQ(bytes.held_bytes(), 0);
   EXPECT_NE(bytes.Hold("a", 6 * limits::kMiB), nullptr);
-}
-
-TEST(BytesInFlight, AFewConnectionsLeaveRoomForTheOthers) {
-  BytesInFlight bytes(16 * limits::kMiB, 8 * limits::kMiB);
-  std::vector<std::shared_ptr<const void>> held;
-  for (const char* greedy : {"a", "b", "c"}) {
-    while (auto more = bytes.Hold(greedy, limits::kMiB)) held.push_back(std::move(more));
-  }
-  EXPECT_EQ(bytes.held_bytes(), 14 * limits::kMiB) << "8, 4 and 2 MiB";
-  EXPECT_NE(bytes.Hold("d", 2 * limits::kMiB), nullptr) << "the first of a connection needs room only";
 }
 
 TEST(RefusedPeers, AreAnsweredLaterAndLaterUntilTheyRest) {

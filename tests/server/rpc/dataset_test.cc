@@ -340,7 +340,7 @@ TEST_F(DatasetTest, UploadsTogetherHoldNoMoreThanTheServerHasForThem) {
     EXPECT_EQ(ReasonOf(Send(Named("digits", Keep({Images(6), LabelsOf(6)}))).status()), "UPLOADS_FULL");
   }
   EXPECT_TRUE(Put("digits", {Images(6), LabelsOf(6)}).ok());
-  while (upload_budget_.all().held_bytes() != 0) continue;  // released at the end of each call
+  while (upload_budget_.held_bytes() != 0) continue;  // released at the end of each call
 }
 
 // Blocks all reads by URI until released.
@@ -401,7 +401,7 @@ TEST_F(DatasetTest, ByUriIsNotReadForAClientThatHasGone) {
     EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::CANCELLED);
     while (Scrape(metrics).find("code=\"CANCELLED\"") == std::string::npos) continue;  // the server has noticed it, too
   }
-  while (dataset_reads_.unfinished() > 0 || upload_budget_.all().held_bytes() > 0) continue;
+  while (dataset_reads_.unfinished() > 0 || upload_budget_.held_bytes() > 0) continue;
   EXPECT_EQ(content_.datasets().Get({}, "digits").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(blobs_.List("")->size(), 0u);
 }

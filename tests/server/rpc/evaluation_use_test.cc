@@ -4,8 +4,10 @@
 #include <vector>
 
 #include "core/scores/conformal.h"
+#include "core/wire/stored_message.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/rpc/selection_query.h"
 
 namespace chainfleet {
 namespace {
@@ -127,6 +129,18 @@ TEST(Conformal, GivesNumbersIntervals) {
   prediction.scores.of = NumberScores{{1, 5}, {3, 0}, {1, 0}};
   ASSERT_TRUE(conformal->AddTo(&prediction).ok());
   EXPECT_THAT(prediction.interval, ElementsAre(1 - 0.9 * 2, 1 + 0.9 * 2, 5, 5));
+}
+
+TEST(RenderOperation, GivesTheResultTheIdThatPredictionsName) {
+  EvaluationRow row{.id = "eval-aaaaaaaaaa", .request = EncodeStored(v1::EvaluateRequest())};
+  const auto running = RenderOperation({row, std::nullopt});
+  ASSERT_TRUE(running.ok()) << running.status();
+  EXPECT_FALSE(running->has_evaluation());
+  row.result = EncodeStored(Found().evaluation());
+  const auto done = RenderOperation({row, std::nullopt});
+  ASSERT_TRUE(done.ok()) << done.status();
+  EXPECT_EQ(done->evaluation().id(), "eval-aaaaaaaaaa");
+  EXPECT_EQ(done->evaluation().version(), 7);
 }
 
 // The guarantee is of the very draws that scored the held-out rows.

@@ -72,7 +72,7 @@ class KeptAnswers final : public StreamedService<inference::GRPCInferenceService
   CondVar changed_;
   std::deque<std::shared_ptr<StreamedAnswer>> kept_ CHAINFLEET_GUARDED_BY(mutex_);
   size_t most_ CHAINFLEET_GUARDED_BY(mutex_) = 0, cancelled_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
-  BytesInFlight bytes_{1 << 20, 1 << 20};
+  BytesInFlight bytes_{2 << 20};
   InferenceStreams streams_{&bytes_};
 };
 

@@ -509,8 +509,8 @@ TEST_F(JobServiceTest, AListOfLargeJobsComesInPagesThatAMessageCarries) {
 }
 
 TEST_F(JobServiceTest, SegmentsOfManySmallDrawsComeInPagesThatAMessageCarries) {
-  constexpr int kSegments = 6;
-  constexpr int64_t kDraws = 300'000;  // draws of one segment: more than 20 MB of steps and weights in all
+  constexpr int kSegments = 28;
+  constexpr int64_t kDraws = limits::kMaxSegmentDraws;  // more than 20 MB of steps and weights in all
   v1::JobSpec spec = GaussianJob("walk");
   spec.set_num_steps(kSegments * kDraws);
   const auto job = CreateJob(spec);

@@ -69,5 +69,15 @@ TEST_F(JobWatch, WatchCancelledBetweenTwoMessagesAsksForNoMore) {
   EXPECT_EQ(FillUp(job), 0) << "it took no place";
 }
 
+TEST_F(JobWatch, WatchCancelledBetweenTwoMessagesFreesItsCallAtOnce) {
+  const std::string job = Create("job", 1);
+  WatchJobInto(stream_.feed(), dispatcher_, &findings_, &executor_, job, absl::Hours(1));
+  executor_.RunUntilIdle();
+  stream_.OnWriteDone(true);
+  ASSERT_EQ(stream_.feed().use_count(), 2) << "the stream, and the watch that the timer keeps";
+  stream_.OnCancel();
+  EXPECT_EQ(stream_.feed().use_count(), 1);
+}
+
 }  // namespace
 }  // namespace chainfleet

@@ -135,6 +135,9 @@ TEST_F(PredictServiceTest, RefusesInputsThatDoNotFit) {
   v1::PredictRequest negative = TwoRows();
   negative.mutable_selection()->set_members(-1);
   EXPECT_EQ(FieldViolationsOf(Predict(negative).status()).at(0).path, "selection.members");
+  v1::PredictRequest long_lists = negative;
+  long_lists.mutable_selection()->mutable_chains()->Resize(limits::kMaxChainsPerJob + 1, 0);
+  EXPECT_EQ(FieldViolationsOf(Predict(long_lists).status()).at(0).path, "selection.chains");
   v1::PredictRequest fewer_than_none = TwoRows();
   fewer_than_none.set_min_draws(-1);
   const absl::Status none = Predict(fewer_than_none).status();

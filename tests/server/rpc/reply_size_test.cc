@@ -43,6 +43,7 @@ JobView LargestJob() {
   JobView view;
   view.id = kJobId;
   view.plan = plan;
+  view.num_draws = view.step = view.total_steps = kHuge;
   for (int32_t i = 0; i < limits::kMaxChainsPerJob; ++i) {
     view.chains.push_back({{kJobId, i},
                            ChainState::kFailed,
@@ -61,7 +62,7 @@ JobView LargestJob() {
 }
 
 v1::Job WholeJob() {
-  v1::Job job = RenderJob(LargestJob(), true);
+  v1::Job job = RenderJob(LargestJob());
   std::vector<Diagnostic> diagnostics;
   for (int32_t point = 0; point < limits::kMaxSweepPoints; ++point) {
     for (int i = 0; i < 8; ++i) {  // as many quantities as fit with this number of points
@@ -159,7 +160,7 @@ std::map<std::string, Size> Replies() {
       {"AccessService.ReadObject", kChunks},
       {"JobService.CreateJob", job},
       {"JobService.GetJob", job},
-      {"JobService.ListJobs", page([] { return RenderJob(LargestJob(), false); })},
+      {"JobService.ListJobs", page([] { return RenderListedJob(LargestJob()); })},
       {"JobService.WatchJob", job},
       {"JobService.ListEvents", SizeOf(&LargestEvents)},
       {"JobService.SetIntent", job},

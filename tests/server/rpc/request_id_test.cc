@@ -44,5 +44,14 @@ TEST(RequestId, MayBeAnyShortWord) {
   EXPECT_EQ(Given({{"x-request-id", "a"}, {"x-request-id", "b"}}), "") << "which of the two?";
 }
 
+TEST(RequestKey, IsShortAndPrintable) {
+  EXPECT_TRUE(CheckRequestKey("").ok());
+  EXPECT_TRUE(CheckRequestKey(std::string(128, 'x')).ok());
+  for (const std::string& wrong :
+       {std::string(129, 'x'), std::string("a b"), std::string("\xc3\xa4"), std::string(1, '\0')}) {
+    EXPECT_EQ(FieldViolationsOf(CheckRequestKey(wrong)).at(0).path, "request_id");
+  }
+}
+
 }  // namespace
 }  // namespace chainfleet

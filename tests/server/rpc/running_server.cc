@@ -61,6 +61,7 @@ RunningServer::RunningServer(GivenTokens tokens, bool allow_modules, int64_t ten
              .dataset_reads = &dataset_reads_,
              .object_checks = &object_checks_,
              .upload_budget = &upload_budget_,
+             .object_budget = &object_budget_,
              .reply_budget = &reply_budget_,
              .access = {allow_modules, tenant_calls, changes_at_once},
              .data_directory = folder_,

@@ -145,7 +145,8 @@ class RunningServer : public ::testing::Test {
   ServerMetrics metrics_{&registry_};
   InferenceStatistics statistics_;
   DatasetRoots dataset_roots_;
-  const UploadBudget upload_budget_{limits::kMaxUploadsBytes};
+  const FairBudget upload_budget_{limits::kMaxUploadsBytes};
+  const FairBudget object_budget_{limits::kMaxObjectUploadsBytes};
   const ByteBudget reply_budget_{kMaxHeldReplyBytes};
   DatasetReads dataset_reads_{threads_.get(), 1};
   ObjectChecks object_checks_{threads_.get(), 2};

@@ -1,9 +1,11 @@
 #include "server/rpc/shard_streams.h"
 
 #include <atomic>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "core/base/limits.h"
 #include "core/wire/predict_wire.h"
@@ -73,6 +75,10 @@ class ShardStreamsTest : public RunningServer {
     }
   }
   Waited<Result> SendNow(const std::string& worker, uint64_t shard_id, size_t input_bytes = 0) {
+    return SendTo(&shards_, worker, shard_id, input_bytes);
+  }
+  static Waited<Result> SendTo(ShardStreams* shards, const std::string& worker, uint64_t shard_id,
+                               size_t input_bytes = 0) {
     auto plan = std::make_shared<PredictPlan>();
     plan->job = "walk-aaaaaa";
     plan->model.kind = BuiltinModel{"mlp", {}};
@@ -83,7 +89,7 @@ class ShardStreamsTest : public RunningServer {
     request.inputs =
         std::make_shared<const InputTensor>(InputTensor{.shape = {}, .bytes = std::string(input_bytes, 0)});
     Waited<Result> result;
-    shards_.Send(worker, request, result.Take());
+    shards->Send(worker, request, result.Take());
     return result;
   }
   static std::string ResultBytes(uint64_t shard_id) {
@@ -150,24 +156,46 @@ class DrivenStream final : public grpc::ServerCallbackReaderWriter<StreamedReque
     v1::ShardUpdate update;
     update.mutable_hello()->set_worker(worker);
     update.mutable_hello()->set_protocol_version(kProtocolVersion);
+    Say(update);
+  }
+  void Say(const v1::ShardUpdate& update) {
     const grpc::Slice slice(update.SerializeAsString());
     grpc::ByteBuffer wire(&slice, 1);
     request_->Read(&wire);
     reactor_->OnReadDone(true);
   }
+  void SayPart(uint64_t shard_id, size_t bytes) {
+    v1::ShardUpdate update;
+    update.mutable_result()->set_shard_id(shard_id);
+    update.mutable_result()->set_data(std::string(bytes, 'x'));
+    Say(update);
+  }
+  // Reads the orders that wait. Without this call a write lasts for ever. Returns the shards that were cancelled.
+  std::vector<uint64_t> TakeOrders() {
+    std::vector<uint64_t> cancelled;
+    while (const v1::ShardOrder* const order = std::exchange(written_, nullptr)) {
+      if (order->has_cancel()) cancelled.push_back(order->cancel());
+      reactor_->OnWriteDone(true);
+    }
+    return cancelled;
+  }
   void Cut() { reactor_->OnCancel(); }
+  // Unset while the stream is open.
+  const std::optional<absl::Status>& ended() const { return ended_; }
 
  private:
-  void Finish(grpc::Status) override {}
+  void Finish(grpc::Status status) override { ended_ = FromGrpc(status); }
   void SendInitialMetadata() override {}
   void Read(StreamedRequest* request) override { request_ = request; }
-  void Write(const v1::ShardOrder*, grpc::WriteOptions) override {}
+  void Write(const v1::ShardOrder* order, grpc::WriteOptions) override { written_ = order; }
   void WriteAndFinish(const v1::ShardOrder*, grpc::WriteOptions, grpc::Status) override {}
   grpc::internal::ServerReactor* reactor() override { return reactor_; }
   void CallOnDone() override {}
 
   ShardStreams::Reactor* const reactor_;
   StreamedRequest* request_ = nullptr;
+  const v1::ShardOrder* written_ = nullptr;
+  std::optional<absl::Status> ended_;
 };
 
 TEST_F(ShardStreamsTest, AStreamThatIsCutWhileItsHelloIsTakenLeavesNoWorkerBehind) {
@@ -237,6 +265,72 @@ TEST_F(ShardStreamsTest, AShardCancelledOnAStuckStreamIsNeverSent) {
   int taken = 0;  // orders in flight, and their cancels
   while (worker.Hear().shard().shard_id() != 20u && taken < 100) ++taken;
   EXPECT_LE(taken, 8) << "of 19 shards and 18 cancels";
+}
+
+// A worker that reads nothing could otherwise make the server queue orders without end.
+TEST_F(ShardStreamsTest, AnAnswerToAShardThatWasNotSentEndsTheStream) {
+  v1::ShardUpdate failure, result;
+  failure.mutable_failure()->set_shard_id(2);
+  failure.mutable_failure()->set_code(static_cast<int>(absl::StatusCode::kUnavailable));
+  result.mutable_result()->set_shard_id(2);
+  for (const v1::ShardUpdate& answer : {failure, result}) {
+    DrivenStream stream(shards_.Open(absl::OkStatus(), AnySession, &absl::OkStatus));
+    stream.SayHello("w1");
+    auto sent = SendNow("w1", 1), unsent = SendNow("w1", 2), other = SendNow("w1", 4);
+    v1::ShardUpdate early = failure;
+    early.mutable_failure()->set_shard_id(1);
+    early.mutable_failure()->set_message("a worker may answer while gRPC still says that the order is being written");
+    stream.Say(early);
+    EXPECT_EQ(sent.Get()->status().message(), early.failure().message());
+    early.mutable_failure()->set_shard_id(3);
+    stream.Say(early);  // a shard that was cancelled meanwhile, as far as the server knows
+    ASSERT_FALSE(stream.ended().has_value());
+    stream.Say(answer);
+    ASSERT_TRUE(stream.ended().has_value());
+    EXPECT_TRUE(absl::IsInvalidArgument(*stream.ended()));
+    EXPECT_THAT(std::string(stream.ended()->message()), testing::HasSubstr("that it was not sent"));
+    EXPECT_EQ(ReasonOf(unsent.Get()->status()), "WORKER_LOST");
+    EXPECT_EQ(ReasonOf(other.Get()->status()), "WORKER_LOST");
+    EXPECT_THAT(shards_.Workers(), testing::IsEmpty());
+  }
+}
+
+TEST_F(ShardStreamsTest, UnfinishedResultsOfAWorkerTakeNoMoreThanTheyLeaveFree) {
+  ShardStreams shards(threads_.get(), 1000);
+  DrivenStream first(shards.Open(absl::OkStatus(), AnySession, &absl::OkStatus));
+  DrivenStream second(shards.Open(absl::OkStatus(), AnySession, &absl::OkStatus));
+  first.SayHello("w1");
+  second.SayHello("w2");
+  auto large = SendTo(&shards, "w1", 1), refused = SendTo(&shards, "w1", 2), other = SendTo(&shards, "w2", 3);
+  EXPECT_THAT(first.TakeOrders(), testing::IsEmpty());
+  first.SayPart(1, 400);
+  first.SayPart(2, 100);
+  first.SayPart(2, 1);
+  const absl::Status full = refused.Get()->status();
+  EXPECT_EQ(ReasonOf(full), "QUEUE_FULL");
+  EXPECT_EQ(BoundOf(full), "shard_result_bytes");
+  EXPECT_THAT(first.TakeOrders(), testing::ElementsAre(2)) << "the worker need not send the rest";
+  first.SayPart(2, 300);  // sent before the worker knew
+  second.SayPart(3, 300);
+  shards.Cancel("w1", 1);
+  EXPECT_TRUE(absl::IsCancelled(large.Get()->status()));
+  second.SayPart(3, 200);
+  second.SayPart(3, 1);
+  EXPECT_EQ(ReasonOf(other.Get()->status()), "QUEUE_FULL") << "half, when the other worker holds nothing";
+  EXPECT_FALSE(first.ended().has_value() || second.ended().has_value());
+}
+
+TEST_F(ShardStreamsTest, UnfinishedResultsOfTheWorkersOfATenantCountTogether) {
+  ShardStreams shards(threads_.get(), 1000);
+  const auto of_vision = [](const WorkerIdentity&) -> absl::StatusOr<Admission> { return Admission{"t", "vision"}; };
+  DrivenStream first(shards.Open(absl::OkStatus(), of_vision, &absl::OkStatus));
+  DrivenStream second(shards.Open(absl::OkStatus(), of_vision, &absl::OkStatus));
+  first.SayHello("w1");
+  second.SayHello("w2");
+  auto held = SendTo(&shards, "w1", 1), refused = SendTo(&shards, "w2", 2);
+  first.SayPart(1, 400);
+  second.SayPart(2, 101);
+  EXPECT_EQ(ReasonOf(refused.Get()->status()), "QUEUE_FULL");
 }
 
 TEST_F(ShardStreamsTest, BoundsTheShardsInFlightOfAWorker) {

@@ -1,11 +1,16 @@
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "core/domain/signed_upload.h"
 #include "core/store/draw_codec/object_names.h"
 #include "core/store/draw_codec/sha256.h"
 #include "core/wire/types_wire.h"
 #include "core/wire/worker_wire.h"
+#include "server/rpc/blob_upload_call.h"
 #include "tests/server/rpc/one_worker.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/manual_executor.h"
 #include "tests/support/scrape.h"
 
 namespace chainfleet {
@@ -286,7 +291,7 @@ TEST_F(WorkerServiceTest, AnUploadThatOutlivesItsLeaseIsSweptAgain) {
   ASSERT_TRUE(writer->Write(message));
   message.set_data("dr");
   ASSERT_TRUE(writer->Write(message));
-  while (upload_budget_.all().held_bytes() != 2) continue;  // the header is taken
+  while (object_budget_.held_bytes() != 5) continue;  // the header is taken
   EXPECT_TRUE(state_->ListSweeps(0, 10)->empty());
   ASSERT_TRUE(SetIntent("walk", v1::Job::CANCEL).ok());
   const std::vector<ChainSweep> sweeps = state_->ListSweeps(0, 10).value();
@@ -300,6 +305,87 @@ TEST_F(WorkerServiceTest, AnUploadThatOutlivesItsLeaseIsSweptAgain) {
   ASSERT_TRUE(SetIntent("walk", v1::Job::DELETE).ok());  // a later change: the queueing has been applied
   ASSERT_EQ(state_->ListSweeps(0, 10)->size(), 1u);
   EXPECT_EQ(state_->ListSweeps(0, 10)->at(0).chain, grant.chain);
+}
+
+// The others still commit.
+TEST_F(WorkerServiceTest, UploadsOfAWorkerTakeNoMoreThanTheyLeaveFree) {
+  const auto metrics = registry_.Serve("127.0.0.1:0");
+  ASSERT_TRUE(metrics.ok()) << metrics.status();
+  const Grant grant = Lease();
+  const BlobRef ref = RefOf(grant, "draws");
+  v1::WorkerSession session;
+  session.set_worker("w1");
+  session.set_incarnation("life");
+  {
+    BudgetShare own(object_budget_, "w1");
+    ASSERT_TRUE(own.Add(limits::kMaxObjectUploadsBytes / 2));
+    const absl::Status refused = Put(grant.chain, grant.lease_epoch, ref, "draws", session);
+    EXPECT_EQ(ReasonOf(refused), "UPLOADS_FULL");
+    EXPECT_EQ(BoundOf(refused), "object_uploads");
+    EXPECT_THAT(Scrape(*metrics), HasSubstr("chainfleet_uploads_refused_total{outcome=\"UPLOADS_FULL\"} 1\n"));
+  }
+  BudgetShare other(object_budget_, "w2"), users(upload_budget_, "vision");
+  ASSERT_TRUE(other.Add(limits::kMaxObjectUploadsBytes / 2));
+  ASSERT_TRUE(users.Add(limits::kMaxUploadsBytes / 2));
+  EXPECT_TRUE(Put(grant.chain, grant.lease_epoch, ref, "draws", session).ok());
+}
+
+// gRPC's side of a PutBlob.
+class DrivenPut final : public grpc::ServerCallbackReader<StreamedRequest> {
+ public:
+  explicit DrivenPut(BlobUploadCall* call) : call_(call) { BindReactor(call); }
+  ~DrivenPut() override {
+    call_->OnReadDone(false);
+    call_->OnDone();
+  }
+  void Say(const v1::PutBlobRequest& message) {
+    const grpc::Slice slice(message.SerializeAsString());
+    grpc::ByteBuffer wire(&slice, 1);
+    request_->Read(&wire);
+    call_->OnReadDone(true);
+  }
+  // Unset while the call goes on.
+  const std::optional<absl::Status>& ended() const { return ended_; }
+
+ private:
+  void Finish(grpc::Status status) override { ended_ = FromGrpc(status); }
+  void SendInitialMetadata() override {}
+  void Read(StreamedRequest* request) override { request_ = request; }
+  grpc::internal::ServerReactor* reactor() override { return call_; }
+  void CallOnDone() override {}
+
+  BlobUploadCall* const call_;
+  StreamedRequest* request_ = nullptr;
+  std::optional<absl::Status> ended_;
+};
+
+TEST_F(WorkerServiceTest, AnUploadEndsAfterTheTimeThatItsSizeTakes) {
+  const Grant grant = Lease();
+  v1::PutBlobRequest message;
+  *message.mutable_header()->mutable_chain() = ToProto(grant.chain);
+  message.mutable_header()->set_lease_epoch(grant.lease_epoch);
+  *message.mutable_header()->mutable_blob() = ToProto(RefOf(grant, "draws"));
+  FakeClock clock;
+  ManualExecutor executor(&clock);
+  ServiceParts parts = parts_;
+  parts.executor = &executor;
+  {
+    DrivenPut slow(new BlobUploadCall(parts, Principal()));
+    slow.Say(message);
+    EXPECT_EQ(object_budget_.held_bytes(), 5);
+    executor.RunFor(limits::UploadTimeout(5) - absl::Milliseconds(1));
+    EXPECT_FALSE(slow.ended().has_value());
+    executor.RunFor(absl::Milliseconds(1));
+    ASSERT_TRUE(slow.ended().has_value());
+    EXPECT_TRUE(absl::IsDeadlineExceeded(*slow.ended())) << *slow.ended();
+  }
+  EXPECT_EQ(object_budget_.held_bytes(), 0);
+  EXPECT_EQ(executor.num_tasks(), 0u) << "the object is not stored";
+  DrivenPut twice(new BlobUploadCall(parts, Principal()));
+  twice.Say(message);
+  twice.Say(message);
+  ASSERT_TRUE(twice.ended().has_value());
+  EXPECT_TRUE(absl::IsInvalidArgument(*twice.ended())) << "a smaller header would hold less than has arrived";
 }
 
 TEST_F(WorkerServiceTest, ObjectsThatAreNoCommittedSegmentsAreNotRead) {
@@ -336,8 +422,7 @@ TEST_F(WorkerServiceTest, SegmentsComePageByPage) {
   EXPECT_EQ(second->segments(0).segment().first_index(), 2);
   EXPECT_EQ(second->next_page_token(), "");
   request.set_chain(0);  // other arguments
-  EXPECT_EQ(Call(*jobs_, &v1::JobService::Stub::ListSegments, request).status().code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReasonOf(Call(*jobs_, &v1::JobService::Stub::ListSegments, request).status()), "BAD_PAGE_TOKEN");
 }
 
 TEST_F(WorkerServiceTest, SegmentsOfOnePointOfASweep) {

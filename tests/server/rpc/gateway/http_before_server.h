@@ -8,6 +8,7 @@
 #include <string>
 
 #include "nlohmann/json.hpp"
+#include "server/http/error_reply.h"
 #include "server/rpc/gateway/gateway.h"
 #include "tests/server/http/http_peer.h"
 #include "tests/server/rpc/running_server.h"
@@ -28,7 +29,7 @@ class HttpBeforeServer : public RunningServer {
                       .authorize = authorize,
                       .clock = &clock_,
                       .executor = threads_.get(),
-                      .bytes = HttpBytes(bytes, [this](const absl::Status& why) { metrics_.CountRefusedCall(why); })})
+                      .bytes = FairBudget(bytes, [this] { metrics_.CountRefusedCall(NoRoom()); })})
                 .value();
   }
 

@@ -22,7 +22,7 @@ using testing::HasSubstr;
 class InferTranslationTest : public testing::Test {
  protected:
   absl::Status Read(const std::string& body, const std::string& json_length = "") {
-    WebRequest request{.body = body, .held = std::make_shared<HttpShare>(HttpBytes(limits::kHttpBytes), "a")};
+    WebRequest request{.body = body, .held = std::make_shared<BudgetShare>(FairBudget(limits::kHttpBytes), "a")};
     if (!json_length.empty()) request.head.headers["inference-header-content-length"] = json_length;
     infer_.Clear();
     translation_ = MakeInferTranslation();  // one for each request
@@ -140,7 +140,7 @@ TEST_F(InferTranslationTest, DepthAndNumberOfValuesAreBounded) {
 }
 
 TEST_F(InferTranslationTest, MemoryForReadingIsReserved) {
-  WebRequest request{.body = Body("\"data\":[1,2]"), .held = std::make_shared<HttpShare>(HttpBytes(100), "a")};
+  WebRequest request{.body = Body("\"data\":[1,2]"), .held = std::make_shared<BudgetShare>(FairBudget(100), "a")};
   EXPECT_EQ(translation_->Read(&request, &infer_).code(), absl::StatusCode::kResourceExhausted);
 }
 

@@ -20,7 +20,7 @@
 #include "client/cli/terminal.h"
 #include "client/cli/zarr_folder.h"
 #include "client/lib/draw_reader.h"
-#include "core/base/limits.h"
+#include "core/base/content_limits.h"
 #include "core/base/spool_file.h"
 #include "core/domain/no_such.h"
 #include "core/domain/prediction.h"
@@ -35,7 +35,6 @@ namespace {
 
 constexpr int64_t kChunkBytes = 16 << 20;
 constexpr int64_t kRowBytes = limits::kMaxMessageBytes / 2;  // for one call for rows
-constexpr int64_t kCountedRowBytes = 16;                     // that the call counts for each row, besides its inputs
 
 using Segments = std::vector<v1::SegmentRecord>;
 using Weights = std::map<int32_t, std::vector<double>>;  // draws' weights, by chain
@@ -251,7 +250,7 @@ absl::StatusOr<Likelihood> LikelihoodOf(Client* client, v1::PredictRequest reque
   const bool bytes = stored.input_type() == v1::UINT8;
   const int64_t row_bytes = std::accumulate(stored.input_shape().begin(), stored.input_shape().end(),
                                             bytes ? int64_t{1} : int64_t{4}, std::multiplies<>());
-  const int64_t at_once = std::max<int64_t>(1, kRowBytes / (row_bytes + kCountedRowBytes));
+  const int64_t at_once = std::max<int64_t>(1, kRowBytes / (row_bytes + limits::kCountedRowBytes));
   LiveText text(stderr);
   for (int64_t begin = 0; begin < stored.num_rows(); begin += at_once) {
     std::vector<int64_t> asked(static_cast<size_t>(std::min(at_once, stored.num_rows() - begin)));
@@ -276,13 +275,14 @@ absl::StatusOr<Likelihood> LikelihoodOf(Client* client, v1::PredictRequest reque
   return likelihood;
 }
 
-// Returns alpha of the step before each draw, or nothing where draws are no steps of a chain (SWAG).
+// Returns alpha of the step before each draw. Returns nothing where draws are no steps of a chain (SWAG) and where the
+// sampler tunes its own step (mile and smile): their schedule is the rate of the descent before the draws.
 std::vector<double> StepSizes(const v1::Job& job, const Source& source, const std::vector<int64_t>& steps) {
   absl::StatusOr<JobSpec> spec = FromProto(job.spec());
   if (!spec.ok()) return {};  // from a newer server
   *spec = SpecAt(*spec, source.chains.begin()->second->point());
   const StepPlan plan = PlanSteps(*spec, source.report.num_examples());
-  if (plan.training_steps < plan.total_steps) return {};
+  if (plan.training_steps < plan.total_steps || spec->sampler.is_microcanonical()) return {};
   const StepSizeSchedule schedule(*spec, plan, source.report.num_examples());
   std::vector<double> sizes;
   for (const int64_t step : steps) sizes.push_back(schedule.StepSize(step - 1));

@@ -11,7 +11,7 @@
 #include "client/cli/exit_code.h"
 #include "client/cli/output_file.h"
 #include "client/cli/zarr_folder.h"
-#include "core/base/limits.h"
+#include "core/base/content_limits.h"
 #include "core/formats/cifar.h"
 #include "core/formats/csv.h"
 #include "core/formats/idx.h"
@@ -21,8 +21,6 @@ namespace chainfleet {
 namespace {
 
 constexpr int64_t kCallBytes = limits::kMaxMessageBytes / 2;
-constexpr int64_t kMostRowBytes = limits::kMaxMessageBytes - limits::kMiB;  // as for ReadRows
-constexpr int64_t kBytesBesideInputs = 16;
 
 bool HasBytes(const v1::Dataset& dataset) { return dataset.input_type() == v1::UINT8; }
 bool HasLabels(const v1::Dataset& dataset) { return dataset.target_type() != v1::FLOAT32_TARGETS; }
@@ -114,7 +112,7 @@ absl::Status CheckDatasetFormat(const v1::Dataset& dataset, const std::string& f
         "CANNOT_HOLD");
   }
   if (FileBytes(dataset, format) > limits::kMaxDatasetUploadBytes) return OverUpload(dataset, format);
-  if (InputBytes(dataset) + kBytesBesideInputs > kMostRowBytes) {
+  if (InputBytes(dataset) + limits::kCountedRowBytes > limits::kMaxReplyBytes) {
     return absl::ResourceExhaustedError(absl::StrCat("a row of data set ", dataset.name(), " has ", InputBytes(dataset),
                                                      " bytes: one of over 15 MiB cannot be sent back"));
   }
@@ -132,7 +130,7 @@ absl::Status CheckDatasetPath(const std::string& format, const std::string& path
 }
 
 int64_t RowsPerCall(const v1::Dataset& dataset) {
-  return std::max<int64_t>(1, kCallBytes / (InputBytes(dataset) + kBytesBesideInputs));
+  return std::max<int64_t>(1, kCallBytes / (InputBytes(dataset) + limits::kCountedRowBytes));
 }
 
 absl::Status ReplacedWhileRead(const v1::Dataset& dataset) {

@@ -24,6 +24,8 @@ ExitCode ExitCodeOf(const absl::Status& status) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
       return kExitUnavailable;
+    case absl::StatusCode::kDataLoss:
+      return kExitDataLoss;
     default:
       return kExitFailed;
   }

@@ -14,6 +14,7 @@ enum ExitCode {
   kExitNotFound = 3,
   kExitAuth = 4,
   kExitUnavailable = 5,  // or timeout
+  kExitDataLoss = 6,     // stored or received bytes are lost or damaged
   kExitInterrupted = 130,
 };
 

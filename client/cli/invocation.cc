@@ -22,11 +22,13 @@ absl::StatusOr<Client> Invocation::Connect() const {
 }
 
 absl::StatusOr<Client> Invocation::ConnectTo(const std::string& server, absl::Duration call_timeout,
-                                             std::function<void(const absl::Status&)> on_outage) const {
+                                             std::function<void(const absl::Status&)> on_outage,
+                                             bool with_token) const {
   auto options = OptionsOfContext(context, server);
   if (!options.ok()) return WithReason(options.status(), kUsageReason);
   if (call_timeout < absl::InfiniteDuration()) options->timeout = call_timeout;
   options->seed = RandomBits();
+  if (!with_token) options->token.clear();
   if (on_outage) options->on_outage = std::move(on_outage);
   return Client(*std::move(options), &clock,
                 [](absl::Duration wait) { std::this_thread::sleep_for(absl::ToChronoNanoseconds(wait)); });

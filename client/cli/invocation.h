@@ -28,7 +28,8 @@ struct Invocation {
   // address.
   absl::StatusOr<Client> Connect() const;
   absl::StatusOr<Client> ConnectTo(const std::string& server, absl::Duration call_timeout,
-                                   std::function<void(const absl::Status&)> on_outage = nullptr) const;
+                                   std::function<void(const absl::Status&)> on_outage = nullptr,
+                                   bool with_token = true) const;
 };
 
 // Adds a verb below `parent`: one line of description, examples for the help text, and its function.

@@ -19,7 +19,8 @@ class LocalFleet {
   const std::string& data_folder() const { return data_folder_; }
   std::string run_folder() const { return data_folder_ + "/run"; }
   std::string ports_path() const { return run_folder() + "/ports.json"; }
-  std::string listen_path() const { return run_folder() + "/listen"; }  // the address of `up --listen`
+  std::string listen_path() const { return run_folder() + "/listen"; }               // the address of `up --listen`
+  std::string arguments_path() const { return run_folder() + "/server-arguments"; }  // its options, one a line
 
   Daemon server() const;
   Daemon worker(int index) const;

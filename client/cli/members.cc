@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/content_limits.h"
 #include "core/base/file_system.h"
 #include "core/formats/exported_program.h"
 #include "core/store/draw_codec/weights_file.h"
@@ -14,7 +15,6 @@ namespace chainfleet {
 namespace {
 
 constexpr size_t kMostFiles = 4096;
-constexpr size_t kMostChains = 256, kMostCharacters = 2048;  // the server's bounds on init.weights
 
 absl::StatusOr<ByteSource> Open(const std::string& path) {
   std::error_code error;
@@ -118,7 +118,7 @@ class Reader {
   }
 
   // Puts state_dicts together until there are `most` chains.
-  absl::StatusOr<Members> Take(size_t most) {
+  absl::StatusOr<ImportedMembers> Take(size_t most) {
     const size_t given = members_.chains.size();
     if (given <= most) return std::move(members_);
     if (has_draws_) {
@@ -152,7 +152,7 @@ class Reader {
 
   const ByteSource model_;
   const ExportedProgram network_;
-  Members members_;
+  ImportedMembers members_;
   bool has_draws_ = false;
 };
 
@@ -160,11 +160,11 @@ class Reader {
 
 size_t MostChains(const std::string& name) {
   constexpr size_t kSuffix = sizeof("-255") - 1;
-  return std::clamp<size_t>(kMostCharacters / (name.size() + kSuffix), 1, kMostChains);
+  return std::clamp<size_t>(limits::kMaxCharactersOfWeights / (name.size() + kSuffix), 1, limits::kMaxFilesOfWeights);
 }
 
-absl::StatusOr<Members> ReadMembers(const std::string& model, const std::vector<std::string>& weights,
-                                    size_t most_chains) {
+absl::StatusOr<ImportedMembers> ReadMembers(const std::string& model, const std::vector<std::string>& weights,
+                                            size_t most_chains) {
   absl::StatusOr<ByteSource> file = Open(model);
   if (!file.ok()) return Annotate(file.status(), model);
   absl::StatusOr<ExportedProgram> network = ReadExportedProgram(*file);

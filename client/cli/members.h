@@ -16,7 +16,7 @@ struct MemberChain {
   bool stacked = false;  // state_dicts that are sent as draws
 };
 
-struct Members {
+struct ImportedMembers {
   std::vector<MemberChain> chains;
   int64_t num_draws = 1;        // longest chain
   bool has_anchor = false;      // the draws have theta_a, too
@@ -30,8 +30,8 @@ size_t MostChains(const std::string& name);
 // than `most_chains` become chains of several draws. In training mode, batch norm of a state_dict is kept with its
 // draw. INVALID_ARGUMENT, naming the file: it cannot be read, there are too many files, some chains lack theta_a, or a
 // state_dict has another value of a buffer than the network.
-absl::StatusOr<Members> ReadMembers(const std::string& model, const std::vector<std::string>& weights,
-                                    size_t most_chains);
+absl::StatusOr<ImportedMembers> ReadMembers(const std::string& model, const std::vector<std::string>& weights,
+                                            size_t most_chains);
 
 // Returns the file to send, in memory only if it is stacked. INVALID_ARGUMENT: state_dicts have different tensors.
 absl::StatusOr<FileToSend> FileOf(const MemberChain& chain);

@@ -115,6 +115,12 @@ void PrintOne(std::ostream& out, OutputFormat format, const Message& message, co
   out.flush();
 }
 
+void PrintRecord(std::ostream& out, OutputFormat format, const Message& message, const std::string& name,
+                 const std::function<std::string()>& table) {
+  if (format == OutputFormat::kYaml) out << "---\n";
+  PrintOne(out, format == OutputFormat::kJson ? OutputFormat::kJsonl : format, message, name, table);
+}
+
 void PrintList(std::ostream& out, OutputFormat format, const Listing& listing) {
   switch (format.kind) {
     case OutputFormat::kTable:

@@ -38,6 +38,11 @@ std::string ToYaml(const google::protobuf::Message& message);
 void PrintOne(std::ostream& out, OutputFormat format, const google::protobuf::Message& message, const std::string& name,
               const std::function<std::string()>& table);
 
+// Prints one of several records that follow each other: JSON on one line, YAML as a document after "---". A stream of
+// indented records cannot be taken apart.
+void PrintRecord(std::ostream& out, OutputFormat format, const google::protobuf::Message& message,
+                 const std::string& name, const std::function<std::string()>& table);
+
 // Several results: {"KEY": [...]} as JSON and YAML, one object per line as JSON lines.
 struct Listing {
   std::string key;

@@ -267,7 +267,8 @@ absl::Status Client::WatchJob(const std::string& job, absl::Duration timeout,
   absl::Duration last_heard = began;
   const std::string id = NextCallId();
   for (Backoff backoff = NextBackoff();;) {
-    const absl::Status status = TryOnce(id, end - clock_->Monotonic(), [&](grpc::ClientContext* context) {
+    const absl::Duration opened = clock_->Monotonic();
+    const absl::Status status = TryOnce(id, end - opened, [&](grpc::ClientContext* context) {
       const auto stub = Stub<v1::JobService>();
       const auto reader = stub->WatchJob(context, request);
       while (reader->Read(&newest)) {
@@ -286,6 +287,8 @@ absl::Status Client::WatchJob(const std::string& job, absl::Duration timeout,
                                                       " after ", absl::FormatDuration(timeout)));
     }
     if (!status.ok() && !absl::IsUnavailable(status)) return status;
+    // A stream that stayed open had reached a server, even if the job was quiet: the outage begins now.
+    if (clock_->Monotonic() - opened >= kHeard) last_heard = clock_->Monotonic();
     if (!heard && clock_->Monotonic() - began >= options_.timeout) return status;
     if (heard && clock_->Monotonic() - last_heard >= options_.patience) {
       return status.ok() ? absl::UnavailableError(absl::StrCat("the server keeps ending the watch of ", newest.id()))
@@ -452,7 +455,7 @@ absl::Status Client::DeleteSnapshot(const std::string& job, int64_t version) {
   v1::DeleteSnapshotRequest request;
   request.set_job(job);
   request.set_version(version);
-  return Call<v1::JobService>(&v1::JobService::Stub::DeleteSnapshot, request).status();
+  return Deleted(Call<v1::JobService>(&v1::JobService::Stub::DeleteSnapshot, request).status());
 }
 
 absl::StatusOr<v1::Alias> Client::SetAlias(const std::string& name, const std::string& job, int64_t version) {

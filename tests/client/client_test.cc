@@ -271,6 +271,15 @@ TEST_F(ClientTest, EndsAWatchThatWasSilentForLongerThanItsPatience) {
   EXPECT_LT(clock_.Monotonic() - start, options_.patience + absl::Seconds(6));
 }
 
+TEST_F(ClientTest, ResumesAWatchThatBreaksAfterAQuietTimeLongerThanItsPatience) {
+  service_.watch_states = {v1::Job::RUNNING, v1::Job::SUCCEEDED};
+  const absl::Status status = MakeClient().WatchJob("toy", absl::InfiniteDuration(), [&](const v1::Job& job) {
+    if (job.state() == v1::Job::RUNNING) clock_.Advance(2 * options_.patience);
+  });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(service_.watched.size(), 2u);
+}
+
 TEST_F(ClientTest, ReportsTheStateOfTheJobWhenAWatchTimesOut) {
   service_.watch_states = {v1::Job::RUNNING};
   const absl::Status status = MakeClient().WatchJob("toy", absl::Seconds(10), [](const v1::Job&) {});

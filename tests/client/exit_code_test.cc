@@ -18,6 +18,7 @@ TEST(ExitCode, FollowsTheKindOfError) {
   EXPECT_EQ(ExitCodeOf(absl::PermissionDeniedError("")), 4);
   EXPECT_EQ(ExitCodeOf(absl::UnavailableError("")), 5);
   EXPECT_EQ(ExitCodeOf(absl::DeadlineExceededError("")), 5);
+  EXPECT_EQ(ExitCodeOf(absl::DataLossError("")), 6);
 }
 
 TEST(ExitCode, IsUsageForErrorsOfTheUser) {

@@ -15,6 +15,7 @@
 
 #include "chainfleet/v1/jobs.grpc.pb.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/job_file.h"
 #include "client/cli/verbs/verbs.h"
 #include "core/formats/npz.h"
 #include "core/store/draw_codec/segment_codec.h"
@@ -62,8 +63,13 @@ class FakeDraws final : public v1::JobService::Service {
     reply->mutable_inputs()->mutable_normalisation()->add_stddev(90);
     return grpc::Status::OK;
   }
+  grpc::Status GetTraces(grpc::ServerContext*, const v1::GetTracesRequest*, v1::Traces* reply) override {
+    *reply = traces;
+    return grpc::Status::OK;
+  }
 
   v1::Job job;
+  v1::Traces traces;
   std::vector<v1::SegmentRecord> records;
   std::map<std::string, std::string> objects;
   std::map<std::string, int> reads;
@@ -111,23 +117,24 @@ class ExportTest : public ::testing::Test {
 
   void Damage(int i) { service_.objects["object" + std::to_string(i)].back() ^= 1; }
 
+  int Export(const std::string& more = "") { return Run("--format npz --output " + output_ + " " + more); }
+
   // Returns the exit code; out_ and err_ have the output.
-  int Export(const std::string& more = "") {
+  int Run(const std::string& options) {
     CLI::App program;
     Invocation run;
     AddExport(&program, &run);
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
-    program.parse("export toy --format npz --output " + output_ + " --address 127.0.0.1:" + std::to_string(port_) +
-                  " " + more);
+    program.parse("export toy --address 127.0.0.1:" + std::to_string(port_) + " " + options);
     out_ = testing::internal::GetCapturedStdout();
     err_ = testing::internal::GetCapturedStderr();
     failure_ = std::string(run.status.message());
     return ExitCodeOf(run.status);
   }
 
-  std::string BytesOfFile() const {
-    std::ifstream file(output_, std::ios::binary);
+  std::string BytesOfFile(const std::string& more = "") const {
+    std::ifstream file(output_ + more, std::ios::binary);
     std::stringstream bytes;
     bytes << file.rdbuf();
     return bytes.str();
@@ -194,8 +201,9 @@ TEST_F(ExportTest, LeavesMarkedAndDeletedDrawsOutAndSaysWhich) {
   EXPECT_EQ(Export(), kExitOk);
   EXPECT_EQ(DrawsInFile(), 3);
   EXPECT_THAT(out_, HasSubstr("3 of 5 draws of toy-abcdef"));
-  EXPECT_THAT(err_, AllOf(HasSubstr("chain 0, 1 draws from 1 left out: marked corrupt\n"),
-                          HasSubstr("1 draws were deleted and are left out\n")));
+  EXPECT_EQ(err_,
+            "warning: chain 0, 1 draws from 1 left out: marked corrupt\n"
+            "warning: 1 draws were deleted and are left out\n");
 }
 
 // One lost object must not keep the other draws from a user.
@@ -214,13 +222,13 @@ TEST_F(ExportTest, GoesOnWhenDrawsAreDeletedMeanwhile) {
   EXPECT_EQ(Export(), kExitOk);
   EXPECT_EQ(DrawsInFile(), 2);
   EXPECT_THAT(out_, HasSubstr("2 of 5 draws of toy-abcdef"));
-  EXPECT_EQ(err_, "3 draws were deleted and are left out\n");
+  EXPECT_EQ(err_, "warning: 3 draws were deleted and are left out\n");
   EXPECT_EQ(service_.reads["object2"], 1);
 }
 
 TEST_F(ExportTest, FailsOnANewlyDamagedObjectUnlessToldToSkipIt) {
   Damage(2);
-  EXPECT_EQ(Export(), kExitFailed);
+  EXPECT_EQ(Export(), kExitDataLoss);
   EXPECT_FALSE(std::filesystem::exists(output_));
 }
 
@@ -239,7 +247,43 @@ TEST_F(ExportTest, SkipsNewlyDamagedObjectsWhenToldToAndReadsTheOthersOnce) {
 
 TEST_F(ExportTest, SkippingDoesNotHideABrokenChainOfRecords) {
   service_.records[3].mutable_segment()->set_parent_digest(FirstParentDigest());
-  EXPECT_EQ(Export("--skip-corrupt"), kExitFailed);
+  EXPECT_EQ(Export("--skip-corrupt"), kExitDataLoss);
+}
+
+TEST_F(ExportTest, WritesOnlyTheTracesOfTheChosenChainsAndPoint) {
+  *service_.job.mutable_spec() = ParseJobFile("job.yaml", R"(
+name: toy
+model: {potential: {gaussian: {dimension: 2}}}
+sampler: {sgld: {}}
+step_size: {constant: 0.1}
+num_steps: 10
+sweep: {temperature: [1, 0.1]}
+)")
+                                     ->spec;
+  service_.traces.set_quantity("energy");
+  for (int32_t chain = 0; chain < 4; ++chain) {
+    v1::Traces::Chain* const of = service_.traces.add_chains();
+    of->set_chain(chain);
+    of->set_point(chain / 2);
+    of->add_steps(10);
+    of->add_values(0.5);
+  }
+  const std::string traces = "--traces " + output_ + ".csv ";
+  ASSERT_EQ(Run(traces), kExitOk) << failure_;
+  EXPECT_EQ(BytesOfFile(".csv"), "chain,point,step,energy\n0,0,10,0.5\n1,0,10,0.5\n2,1,10,0.5\n3,1,10,0.5\n");
+  ASSERT_EQ(Run(traces + "--chains 0,3"), kExitOk) << failure_;
+  EXPECT_EQ(BytesOfFile(".csv"), "chain,point,step,energy\n0,0,10,0.5\n3,1,10,0.5\n");
+  ASSERT_EQ(Run(traces + "--point temperature=0.1"), kExitOk) << failure_;
+  EXPECT_EQ(BytesOfFile(".csv"), "chain,point,step,energy\n2,1,10,0.5\n3,1,10,0.5\n");
+  EXPECT_EQ(Run(traces + "--point 1 --chains 0"), kExitNotFound);
+  EXPECT_EQ(failure_, "job toy-abcdef has no traced values of chain 0 at point 1");
+}
+
+TEST_F(ExportTest, RefusesOptionsOfDrawsForTraces) {
+  for (const std::string option : {"--weighted", "--skip-corrupt"}) {
+    EXPECT_EQ(Run("--traces " + output_ + ".csv " + option), kExitUsage);
+    EXPECT_EQ(failure_, "--weighted and --skip-corrupt are for npz, zarr and safetensors");
+  }
 }
 
 TEST_F(ExportTest, SaysWhyAJobHasNoDraws) {

@@ -68,6 +68,22 @@ TEST(Output, OneResultInEveryFormat) {
   EXPECT_THAT(One(OutputFormat::kYaml, job), HasSubstr("num_draws: 16\n"));
 }
 
+TEST(Output, RecordsThatFollowEachOtherStayApart) {
+  const auto records = [](OutputFormat format) {
+    std::ostringstream out;
+    for (const char* const name : {"a", "b"}) {
+      v1::Alias alias;
+      alias.set_name(name);
+      PrintRecord(out, format, alias, name, [] { return "the table\n"; });
+    }
+    return out.str();
+  };
+  EXPECT_EQ(records(OutputFormat::kYaml), "---\nname: \"a\"\n---\nname: \"b\"\n");
+  EXPECT_EQ(records(OutputFormat::kName), "a\nb\n");
+  EXPECT_EQ(records(OutputFormat::kTable), "the table\nthe table\n");
+  EXPECT_EQ(records(OutputFormat::kJson), records(OutputFormat::kJsonl));
+}
+
 TEST(Output, ManyResultsInEveryFormat) {
   EXPECT_EQ(Two(OutputFormat::kTable), "the table\n");
   EXPECT_EQ(Two(OutputFormat::kName), "a\nb\n");
@@ -266,9 +282,12 @@ TEST(JobView, RanksHaveATableOfTheirOwn) {
                               "theta.norm          100   42  \u2588.\u2581\u2584    0.006\n"
                               "theta.intercept     100   42  \u2588.\u2581\u2584    0.003*\n"),
                     HasSubstr("U shape: the draws are too narrow; hill: too wide"),
-                    HasSubstr("* The ranks are not level"), Not(HasSubstr("not converged"))));
+                    HasSubstr("P VALUE -: too few draws or chains"), HasSubstr("* The ranks are not level"),
+                    Not(HasSubstr("not converged"))));
   job.mutable_diagnostics(1)->mutable_ranks()->set_p_value(0.5);
   EXPECT_THAT(ExplainRanks(job), Not(HasSubstr("*")));
+  job.mutable_diagnostics()->RemoveLast();
+  EXPECT_THAT(ExplainRanks(job), Not(HasSubstr("P VALUE"))) << "each quantity has one";
   EXPECT_EQ(JudgedRhat(job.diagnostics(0)), std::nullopt);
   EXPECT_EQ(ExplainRanks(RunningJob()), "");
 }

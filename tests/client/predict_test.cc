@@ -66,7 +66,7 @@ class PredictVerbTest : public ::testing::Test {
   }
 
   // Returns the output. Throws CLI::ParseError for refused arguments.
-  std::string Run(const std::vector<std::string>& options) {
+  std::string Run(const std::vector<std::string>& options, absl::StatusCode code = absl::StatusCode::kOk) {
     std::vector<std::string> arguments = {"predict", "wine", "--input", folder_ + "/x.npy", "--address", address_};
     arguments.insert(arguments.end(), options.begin(), options.end());
     std::reverse(arguments.begin(), arguments.end());  // order that CLI11 expects
@@ -78,7 +78,7 @@ class PredictVerbTest : public ::testing::Test {
     const auto restore = std::unique_ptr<std::streambuf, void (*)(std::streambuf*)>(
         before, [](std::streambuf* buffer) { std::cout.rdbuf(buffer); });
     program.parse(arguments);
-    EXPECT_TRUE(run.status.ok()) << run.status;
+    EXPECT_EQ(run.status.code(), code) << run.status;
     return printed.str();
   }
 
@@ -111,6 +111,26 @@ TEST_F(PredictVerbTest, WritesACsv) {
   text << std::ifstream(folder_ + "/p.csv").rdbuf();
   EXPECT_EQ(text.str(),
             "row,mean,quantiles_0,quantiles_1,variance_aleatoric,variance_epistemic\n0,2.5,1.25,3.75,1,0.5\n");
+}
+
+TEST_F(PredictVerbTest, RefusesAFormatOfStdoutBesideAFile) {
+  for (const std::string format : {"json", "yaml", "name"}) {
+    Run({"--output", folder_ + "/p.npz", "-o", format}, absl::StatusCode::kInvalidArgument);
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/p.npz"));
+  Run({"--output", folder_ + "/p.npz", "-o", "table"});
+}
+
+TEST_F(PredictVerbTest, SendsTheChoiceOfDraws) {
+  Run({"--kinds", "theta,theta_a", "--chains", "0,3", "--members", "4", "--every", "2", "--max-draws", "9", "--version",
+       "5"});
+  const v1::DrawSelection& selection = service_.asked.selection();
+  EXPECT_THAT(selection.kinds(), ElementsAre(v1::THETA, v1::THETA_A));
+  EXPECT_THAT(selection.chains(), ElementsAre(0, 3));
+  EXPECT_EQ(selection.members(), 4);
+  EXPECT_EQ(selection.every(), 2);
+  EXPECT_EQ(selection.max_draws(), 9);
+  EXPECT_EQ(selection.version(), 5);
 }
 
 TEST_F(PredictVerbTest, RefusesOutputsOfOtherFormatsAndCountsOutOfRange) {

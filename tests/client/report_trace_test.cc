@@ -57,6 +57,24 @@ TEST(TraceSeries, BreaksTheLineAndCountsValues) {
   EXPECT_EQ(std::count(bins.begin(), bins.end(), 1), 5) << "1, 2, 3, 4 and 5, without the NaN";
 }
 
+double MedianIn(const v1::Traces& traces) {
+  return TraceSeries({traces}, 0).at(0).at("chains").at(0).at("median").get<double>();
+}
+
+TEST(TraceSeries, HasTheMedianOfAllValuesAndNotOfTheDrawnOnes) {
+  EXPECT_EQ(MedianIn(TracesOf({10, 20, 30, 40}, {9, 1, NAN, 2})), 2);
+  EXPECT_EQ(MedianIn(TracesOf({10, 20, 30, 40}, {9, 1, 4, 2})), 3) << "the mean of the two middle values";
+  EXPECT_EQ(MedianIn(TracesOf({10, 20}, {1e308, 1.2e308})), 1.1e308);
+  // Each stretch of the drawn values has its minimum 0 and its maximum 9; most values are 1.
+  std::vector<int64_t> steps(100'000);
+  std::vector<double> values(steps.size(), 1);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    steps[i] = static_cast<int64_t>(i) + 1;
+    if (i % 4 == 0) values[i] = i % 8 == 0 ? 0 : 9;
+  }
+  EXPECT_EQ(MedianIn(TracesOf(steps, values)), 1);
+}
+
 TEST(TraceSeries, LeavesOutWhatHasNoValues) {
   EXPECT_THAT(TraceSeries({TracesOf({10, 20}, {NAN, INFINITY})}, 0), IsEmpty());
   EXPECT_THAT(TraceSeries({TracesOf({10, 20}, {1, 2})}, 1), IsEmpty()) << "of another point";

@@ -173,7 +173,7 @@ class Access(unittest.TestCase):
             log.seek(0)
             log.write(text.replace('"intent":"CANCEL"', '"intent":"FINISH"'))
         changed = fleet.run("audit", "--verify")
-        self.assertEqual(changed.returncode, 1)
+        self.assertEqual(changed.returncode, 6)
         self.assertIn("line 2 is not the one that line 3 was written after", changed.stderr)
 
     def test_programs_are_not_taken_unless_the_server_was_told_to(self):

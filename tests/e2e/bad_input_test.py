@@ -79,6 +79,7 @@ class BadInput(Refusals):
         with open(path, "w") as f:
             f.write(GOOD)
         self.fleet.run("submit", "-f", path, "--dry-run", check=True)
+        self.refused(2, "--follow", arguments=["submit", "-f", path, "--dry-run", "--follow"])
         self.assertEqual(self.fleet.json("get", "jobs"), before)
 
     def test_missing_job(self):

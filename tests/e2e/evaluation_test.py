@@ -55,7 +55,7 @@ class Evaluations(unittest.TestCase):
         self.assertEqual(self.states()[evaluation], "RUNNING", "it is known to the new one")
         self.fleet.processes["worker-1"].send_signal(signal.SIGCONT)
         again = self.fleet.json("evaluate", "--attach", evaluation, "--timeout", "120s")
-        self.assertEqual(again, calm)
+        self.assertEqual(again, {**calm, "id": evaluation})
         self.assertEqual(self.states()[evaluation], "SUCCEEDED")
         self.fleet.start_worker(0)
 
@@ -87,10 +87,35 @@ class Evaluations(unittest.TestCase):
         endless = JOB.replace("name: scored", "name: beside").replace("num_epochs: 4", "num_epochs: 1000000").replace("chains: 3", "chains: 2")
         beside = self.fleet.submit(endless.replace("every_steps: 2", "every_steps: 500"))
         self.fleet.wait_for_draws(beside, 2)
-        self.assertEqual(self.fleet.json("evaluate", self.job, "--dataset", "fashion"), calm)
+        again = self.fleet.json("evaluate", self.job, "--dataset", "fashion")
+        self.assertNotEqual(again["id"], calm["id"])
+        self.assertEqual({**again, "id": calm["id"]}, calm)
         self.fleet.wait_for_draws(beside, int(self.fleet.json("get", "jobs", beside)["num_draws"]) + 2)
         self.assertEqual([chain["lease_epoch"] for chain in self.fleet.json("get", "chains", beside)["chains"]], ["1", "1"])
         self.fleet.run("cancel", beside, check=True)
+
+    def test_it_prints_its_id(self):
+        asked = ["evaluate", self.job, "--dataset", "fashion"]
+        named = self.fleet.run(*asked, "-o", "name", check=True)
+        self.assertRegex(named.stdout, r"^eval-[a-z0-9]{10}\n$")
+        self.assertEqual(self.states()[named.stdout.strip()], "SUCCEEDED")
+        self.assertEqual(self.fleet.run("evaluate", "--attach", named.stdout.strip(), "-o", "name", check=True).stdout, named.stdout)
+        shown = self.fleet.run(*asked, check=True)
+        self.assertIn(shown.stderr.split()[1], self.states(), shown.stderr)
+        every = self.fleet.run(*asked, "--point", "all", "-o", "name", check=True).stdout.split()
+        self.assertLessEqual(set(every), self.states().keys())
+
+    def test_it_reads_the_draws_that_are_chosen(self):
+        asked = ["evaluate", self.job, "--dataset", "fashion", "--detach"]
+        evaluation = self.fleet.run(*asked, "--chains", "0,2", "--members", "1", "--kinds", "theta", check=True).stdout.strip()
+        self.assertEqual(int(self.fleet.json("evaluate", "--attach", evaluation)["draws_used"]), 2)
+
+    def test_options_that_would_be_ignored_are_refused(self):
+        for more in (["--ood", "fashion"], ["--corruptions", "fog"], ["--curve", "3"], ["--calibrate", "fashion"], ["--stack", "fashion"],
+                     ["--flatness"], ["--ece-bins", "5"], ["--chains", "0"], ["--include-failed"], ["--detach"], ["--point", "all"]):
+            for verb in ("--attach", "--cancel"):
+                refused = self.fleet.run("evaluate", verb, "eval-none", *more)
+                self.assertEqual((refused.returncode, "alone" in refused.stderr), (2, True), (verb, more, refused.stderr))
 
     def test_wrong_options_are_refused_with_the_right_ones(self):
         self.assertEqual(self.fleet.run("evaluate", "--attach", "eval-none").returncode, 3)

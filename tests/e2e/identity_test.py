@@ -109,7 +109,7 @@ class Identity(unittest.TestCase):
                 database.execute("UPDATE segments SET record = ? WHERE job = ? AND chain = 1 AND first_index = ?", (json.dumps(changed), job, changed["first_index"]))
             self.serve()
             refused = self.fleet.run("verify", job)
-            self.assertEqual(refused.returncode, 1, refused.stderr)
+            self.assertEqual(refused.returncode, 6, refused.stderr)
             self.assertIn(said, refused.stderr)
             self.assertIn(f"chain {job}/1", refused.stderr)
             self.assertEqual(self.fleet.run("verify", job, "--chain", "0").returncode, 0)
@@ -132,7 +132,7 @@ class Identity(unittest.TestCase):
         self.serve()
         self.assertEqual(self.fleet.run("verify", job).returncode, 0, "the records are as they were signed")
         refused = self.fleet.run("verify", job, "--replay")
-        self.assertEqual(refused.returncode, 1, refused)
+        self.assertEqual(refused.returncode, 6, refused)
         self.assertRegex(refused.stderr, rf"chain {job}/0, draw 0: job replay-\w+, which has the same job file, has another one")
 
 

@@ -75,6 +75,8 @@ class Logs(unittest.TestCase):
         events = [json.loads(line) for line in self.fleet.run("logs", job, "-o", "json", check=True).stdout.splitlines()]
         self.assertEqual(len(events), len(text))
         self.assertEqual(events[-1], last)
+        yaml = self.fleet.run("logs", job, "-o", "yaml", check=True).stdout
+        self.assertEqual(sum(line == "---" for line in yaml.splitlines()), len(events))
         tail = self.fleet.run("logs", job, "--tail", "2", "-o", "name", check=True).stdout.split()
         self.assertEqual(tail, [event["number"] for event in events[-2:]])
         chain = self.fleet.run("logs", job, "--chain", "1", "-o", "name", check=True).stdout.split()

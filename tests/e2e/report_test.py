@@ -247,7 +247,7 @@ class Report(InABrowser):
         for arguments in ((), ("--evaluation", evaluation)):
             pictures, notes = report(*arguments)
             self.assertEqual(pictures, 0)
-            self.assertIn("without its rows: data set shown", notes)
+            self.assertRegex(notes, "(?m)^warning: the page is without its rows: data set shown")
         self.assertEqual(report("--dataset", "shown")[0], 24)
 
     def test_wrong_arguments_are_refused(self):

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -43,6 +44,16 @@ std::vector<int64_t> Histogram(const std::vector<TracePoint>& points, const Span
   return bins;
 }
 
+// REQUIRES: points are not empty.
+double MedianOfTrace(const std::vector<TracePoint>& points) {
+  std::vector<double> values;
+  for (const TracePoint& point : points) values.push_back(point.value);
+  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  // std::midpoint: a sum of two values may overflow.
+  return values.size() % 2 == 1 ? *middle : std::midpoint(*std::max_element(values.begin(), middle), *middle);
+}
+
 json ChainJson(int chain, const std::vector<TracePoint>& points, const Span& span, size_t most) {
   json steps = json::array(), values = json::array();
   for (const std::vector<TracePoint>& run : TracedRuns(points)) {
@@ -56,7 +67,11 @@ json ChainJson(int chain, const std::vector<TracePoint>& points, const Span& spa
       values.push_back(Short(point.value));
     }
   }
-  return {{"chain", chain}, {"steps", steps}, {"values", values}, {"bins", Histogram(points, span)}};
+  return {{"chain", chain},
+          {"steps", steps},
+          {"values", values},
+          {"median", Short(MedianOfTrace(points))},
+          {"bins", Histogram(points, span)}};
 }
 
 // Null without values.

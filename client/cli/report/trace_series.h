@@ -23,7 +23,8 @@ std::vector<std::vector<TracePoint>> TracedRuns(const std::vector<TracePoint>& p
 std::vector<TracePoint> Thinned(const std::vector<TracePoint>& points, size_t most);
 
 // Gives each quantity's smallest and largest value and, for each chain of the point, its steps, its values (null where
-// the line breaks) and the counts of a histogram between the two. Leaves out a quantity without finite values.
+// the line breaks; thinned, so statistics of these are not those of the chain), the median of all its values, and the
+// counts of a histogram between the two. Leaves out a quantity without finite values.
 nlohmann::json TraceSeries(const std::vector<v1::Traces>& traces, int point);
 
 }  // namespace chainfleet

@@ -91,7 +91,7 @@ absl::Status Doctor(Invocation* run, const std::string& data_folder) {
 
 void AddDoctor(CLI::App* program, Invocation* run) {
   const auto data_folder = std::make_shared<std::string>(DefaultDataFolder());
-  CLI::App* verb = AddVerb(program, run, "doctor", "Check programs, disk, server and workers, and say what to mend",
+  CLI::App* verb = AddVerb(program, run, "doctor", "Check programs, disk, server and workers, and say what to fix",
                            "  chainfleet doctor", [=] { return Doctor(run, *data_folder); });
   verb->add_option("--data-dir", *data_folder, "Data folder of `up` [" + *data_folder + "]")->option_text("DIR");
   AddServerOptions(verb, run);

@@ -32,9 +32,9 @@ absl::Status Drain(Invocation* run, const std::string& id, absl::Duration deadli
     if (run->clock.Monotonic() > end) {
       return absl::DeadlineExceededError(
           absl::StrCat("worker ", id, " still holds ", worker.chains(),
-                       " chains: it gives them back after their next step, or loses them at "
-                       "--deadline; repeat this with a shorter one, or end its process, "
-                       "and they go on from their last commit"));
+                       " chains. It hands each back after its next step, or loses it at --deadline. To wait less, "
+                       "drain it again with a shorter --deadline, or end its process: the chains then go on from "
+                       "their last commit"));
     }
     absl::SleepFor(kBetweenLooks);
     CHAINFLEET_ASSIGN_OR_RETURN(worker, Look(&client, worker));

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/cli/draw_choice.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/terminal.h"
 #include "client/cli/verbs/verbs.h"
@@ -21,7 +22,8 @@ namespace {
 struct EvaluateOptions {
   std::string job, point, dataset, ood, calibrate, stack, attach, cancel;
   std::vector<std::string> corruptions;
-  bool flatness = false, detach = false, include_failed = false;
+  DrawChoice draws;
+  bool flatness = false, detach = false;
   int curve = 0, ece_bins = 0;
 };
 
@@ -116,6 +118,7 @@ absl::StatusOr<v1::Evaluation> Attach(Invocation* run, Client* client, const std
                               progress.rows_done(), progress.rows_total()));
   });
   text.Clear();
+  if (evaluation.ok()) evaluation->set_id(id);  // servers of older releases leave it out
   return evaluation;
 }
 
@@ -124,9 +127,14 @@ absl::StatusOr<v1::EvaluationOperation> Start(Client* client, v1::EvaluateReques
   return client->StartEvaluation(request);
 }
 
+// Starts an evaluation, shows its id and waits for it.
 absl::StatusOr<v1::Evaluation> EvaluatePoint(Invocation* run, Client* client, const v1::EvaluateRequest& request) {
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::EvaluationOperation started, Start(client, request));
-  return Attach(run, client, started.id(), request.selection().point());
+  const std::string& point = request.selection().point();
+  if (run->format != OutputFormat::kName) {
+    std::cerr << "evaluation " << started.id() << (point.empty() ? "" : " of point " + point) << "\n";
+  }
+  return Attach(run, client, started.id(), point);
 }
 
 // Evaluates every point on the version of the first.
@@ -142,7 +150,7 @@ absl::Status EvaluateAll(Invocation* run, Client* client, v1::EvaluateRequest re
   Listing listing{"evaluations", {}, {}, [&](size_t, bool) { return PointsTable(evaluations); }};
   for (const v1::Evaluation& evaluation : evaluations) {
     listing.items.push_back(&evaluation);
-    listing.names.push_back(evaluation.point());
+    listing.names.push_back(evaluation.id());
   }
   PrintList(std::cout, run->format, listing);
   return absl::OkStatus();
@@ -152,18 +160,6 @@ absl::Status Cancel(Invocation* run, Client* client, const std::string& id) {
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::EvaluationOperation ended, client->CancelEvaluation(id));
   PrintOne(std::cout, run->format, ended, ended.id(),
            [&] { return absl::StrCat(ended.id(), " ", v1::EvaluationOperation::State_Name(ended.state()), "\n"); });
-  return absl::OkStatus();
-}
-
-absl::Status CheckUsage(const EvaluateOptions& options) {
-  const bool starts = options.attach.empty() && options.cancel.empty();
-  const auto wrong = [](const std::string& what) { return WithReason(absl::InvalidArgumentError(what), kUsageReason); };
-  if (!starts && !(options.job.empty() && options.dataset.empty())) {
-    return wrong("--attach and --cancel take the id of an evaluation alone: leave JOB and --dataset out");
-  }
-  if (starts && options.job.empty()) return wrong("JOB is missing: say which job, or --attach to an evaluation");
-  if (starts && options.dataset.empty()) return wrong("--dataset is missing: say which data set to score the job on");
-  if (options.detach && options.point == "all") return wrong("--detach starts one evaluation: choose one --point");
   return absl::OkStatus();
 }
 
@@ -178,28 +174,45 @@ v1::EvaluateRequest RequestOf(const EvaluateOptions& options) {
   request.set_flatness(options.flatness);
   request.set_curve_points(options.curve);
   request.set_ece_bins(options.ece_bins);
-  request.mutable_selection()->set_include_failed(options.include_failed);
+  *request.mutable_selection() = SelectionOf(options.draws);
   return request;
+}
+
+// True if an option is given that only the start of an evaluation reads.
+bool AsksForMore(const EvaluateOptions& options) {
+  return RequestOf(options).SerializeAsString() != RequestOf(EvaluateOptions()).SerializeAsString();
+}
+
+absl::Status CheckUsage(const EvaluateOptions& options) {
+  const bool starts = options.attach.empty() && options.cancel.empty();
+  const auto wrong = [](const std::string& what) { return WithReason(absl::InvalidArgumentError(what), kUsageReason); };
+  if (!starts && (options.detach || !options.point.empty() || AsksForMore(options))) {
+    return wrong(
+        "--attach and --cancel take the id of an evaluation alone: leave JOB, --dataset and the other options of a "
+        "start out");
+  }
+  if (starts && options.job.empty()) return wrong("JOB is missing: say which job, or --attach to an evaluation");
+  if (starts && options.dataset.empty()) return wrong("--dataset is missing: say which data set to score the job on");
+  if (options.detach && options.point == "all") return wrong("--detach starts one evaluation: choose one --point");
+  return absl::OkStatus();
 }
 
 absl::Status Evaluate(Invocation* run, const EvaluateOptions& options) {
   CHAINFLEET_RETURN_IF_ERROR(CheckUsage(options));
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  if (!options.cancel.empty()) return Cancel(run, &client, options.cancel);
   v1::EvaluateRequest request = RequestOf(options);
   if (options.point == "all") return EvaluateAll(run, &client, std::move(request));
-  if (!options.cancel.empty()) return Cancel(run, &client, options.cancel);
   request.mutable_selection()->set_point(options.point);
-  std::string id = options.attach;
-  if (id.empty()) {
+  if (options.detach) {
     CHAINFLEET_ASSIGN_OR_RETURN(const v1::EvaluationOperation started, Start(&client, request));
-    if (options.detach) {
-      PrintOne(std::cout, run->format, started, started.id(), [&] { return started.id() + "\n"; });
-      return absl::OkStatus();
-    }
-    id = started.id();
+    PrintOne(std::cout, run->format, started, started.id(), [&] { return started.id() + "\n"; });
+    return absl::OkStatus();
   }
-  CHAINFLEET_ASSIGN_OR_RETURN(const v1::Evaluation evaluation, Attach(run, &client, id, options.point));
-  PrintOne(std::cout, run->format, evaluation, evaluation.job_id(), [&] { return EvaluationTable(evaluation); });
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::Evaluation evaluation, options.attach.empty()
+                                                                   ? EvaluatePoint(run, &client, request)
+                                                                   : Attach(run, &client, options.attach));
+  PrintOne(std::cout, run->format, evaluation, evaluation.id(), [&] { return EvaluationTable(evaluation); });
   return absl::OkStatus();
 }
 
@@ -211,6 +224,7 @@ void AddEvaluate(CLI::App* program, Invocation* run) {
                            "  chainfleet evaluate @latest --dataset fashion-mnist-test --ood mnist-digits\n"
                            "  chainfleet evaluate @latest --dataset fashion-mnist-test -o json | jq .scores\n"
                            "  chainfleet evaluate @latest --dataset test --corruptions all --curve 12 --detach\n"
+                           "  id=$(chainfleet evaluate @latest --dataset test --calibrate held-out -o name)\n"
                            "  chainfleet evaluate --attach eval-abcdefghij\n"
                            "  chainfleet evaluate --cancel eval-abcdefghij",
                            [=] { return Evaluate(run, *options); });
@@ -242,7 +256,7 @@ void AddEvaluate(CLI::App* program, Invocation* run) {
   verb->add_option("--ece-bins", options->ece_bins, "Bins of the expected calibration error; default 15")
       ->check(CountAtLeast(1))
       ->option_text("BINS");
-  verb->add_flag("--include-failed", options->include_failed, "Also use the draws of chains that FAILED or DIVERGED");
+  AddDrawChoice(verb, &options->draws);
   verb->add_flag("--detach", options->detach,
                  "Start the evaluation, print its id and exit; the evaluation runs on the server");
   verb->add_option("--attach", options->attach, "Wait for an evaluation that was started before")->option_text("ID");

@@ -5,6 +5,8 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +16,7 @@
 #include "client/cli/exit_code.h"
 #include "client/cli/output.h"
 #include "client/cli/output_file.h"
+#include "client/cli/point_asked.h"
 #include "client/cli/terminal.h"
 #include "client/cli/trace_file.h"
 #include "client/cli/verbs/verbs.h"
@@ -82,11 +85,11 @@ absl::Status ReadReadableDraws(Client* client, std::vector<v1::SegmentRecord> se
     });
     const std::string reason = ReasonOf(status);
     const bool gone = reason == "DRAWS_DELETED";
+    text->Clear();
     if (!gone && reason != "OBJECT_MISSING" && !(skip_corrupt && reason == "DIGEST_MISMATCH")) {
-      if (status.ok() && deleted > 0) std::cerr << deleted << " draws were deleted and are left out\n";
+      if (status.ok() && deleted > 0) std::cerr << "warning: " << deleted << " draws were deleted and are left out\n";
       return status;
     }
-    text->Clear();
     // Do not read segments twice: the next round begins after the segment that failed.
     for (size_t i = 0; i < num_read; ++i) segments[i].set_deleted(true);
     while (segments[num_read].deleted()) ++num_read;
@@ -240,8 +243,35 @@ absl::Status ForArviz(Client* client, const ExportOptions& options) {
   return absl::OkStatus();
 }
 
+// Keeps the traces of the chains and of the point that the options choose.
+absl::Status KeepChosen(const v1::Job& job, const ExportOptions& options, std::vector<v1::Traces>* traces) {
+  std::optional<int32_t> point;
+  if (!options.point.empty()) {
+    CHAINFLEET_ASSIGN_OR_RETURN(point, PointAsked(job, options.point));
+  }
+  std::set<int32_t> kept;
+  for (v1::Traces& of : *traces) {
+    auto& chains = *of.mutable_chains();
+    const auto end = std::remove_if(chains.begin(), chains.end(), [&](const v1::Traces::Chain& chain) {
+      return (point && chain.point() != *point) ||
+             (!options.chains.empty() && std::ranges::count(options.chains, chain.chain()) == 0);
+    });
+    chains.erase(end, chains.end());
+    for (const v1::Traces::Chain& chain : chains) kept.insert(chain.chain());
+  }
+  for (const int32_t chain : options.chains) {
+    if (kept.contains(chain)) continue;
+    return WithReason(absl::NotFoundError(absl::StrCat("job ", job.id(), " has no traced values of chain ", chain,
+                                                       point ? " at point " + options.point : "")),
+                      "NOT_TRACED");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Traces(Client* client, const ExportOptions& options) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<v1::Traces> traces, ReadTraces(client, options.job, ""));
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job job, client->GetJob(options.job));
+  CHAINFLEET_ASSIGN_OR_RETURN(std::vector<v1::Traces> traces, ReadTraces(client, job.id(), ""));
+  CHAINFLEET_RETURN_IF_ERROR(KeepChosen(job, options, &traces));
   CHAINFLEET_ASSIGN_OR_RETURN(const int64_t rows, WriteTraces(traces, options.traces));
   std::cout << rows << " traced steps of " << traces.size() << " quantities in " << options.traces << "\n";
   return absl::OkStatus();
@@ -258,7 +288,7 @@ absl::Status CheckOptions(const ExportOptions& options) {
         "--format arviz writes a folder of Zarr: give a name such as idata.zarr, and open it with "
         "arviz.from_zarr");
   }
-  if (arviz && (options.weighted || options.skip_corrupt)) {
+  if ((arviz || !options.traces.empty()) && (options.weighted || options.skip_corrupt)) {
     return usage("--weighted and --skip-corrupt are for npz, zarr and safetensors");
   }
   if (!arviz &&

@@ -105,7 +105,7 @@ absl::Status WatchOutput(Invocation* run, const std::function<absl::Status()>& p
     if (text.live()) {
       text.Show(out.str(), PaintStates);
     } else if (std::string now = WithoutAges(out.str()); now != shown) {
-      std::cout << out.str() << std::flush;
+      std::cout << (run->format == OutputFormat::kYaml ? "---\n" : "") << out.str() << std::flush;
       shown = std::move(now);
     }
     absl::SleepFor(kBetweenPrints);

@@ -64,7 +64,7 @@ class Undo {
 };
 
 // A job of one chain for each file. Its steps make one draw of the file each.
-absl::StatusOr<v1::JobSpec> ImportingJob(const ImportOptions& options, const Members& members) {
+absl::StatusOr<v1::JobSpec> ImportingJob(const ImportOptions& options, const ImportedMembers& members) {
   CHAINFLEET_ASSIGN_OR_RETURN(const JobFile file,
                               ParseJobFile("--likelihood", absl::StrCat("likelihood: ", options.likelihood)));
   v1::JobSpec spec = file.spec;
@@ -90,7 +90,7 @@ absl::StatusOr<v1::JobSpec> ImportingJob(const ImportOptions& options, const Mem
 }
 
 absl::StatusOr<v1::Job> StoreAndCreate(Invocation* run, Client* client, const ImportOptions& options,
-                                       const Members& members, const v1::JobSpec& spec) {
+                                       const ImportedMembers& members, const v1::JobSpec& spec) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<v1::StoredModel> known, client->ListModels());
   Undo undo(client, known);
   const auto store = [&](const std::string& name, const absl::StatusOr<FileToSend>& file) -> absl::Status {
@@ -113,7 +113,7 @@ absl::StatusOr<v1::Job> StoreAndCreate(Invocation* run, Client* client, const Im
 }
 
 absl::Status Import(Invocation* run, const ImportOptions& options) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const Members members,
+  CHAINFLEET_ASSIGN_OR_RETURN(const ImportedMembers members,
                               ReadMembers(options.model, options.weights, MostChains(options.name)));
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::JobSpec spec, ImportingJob(options, members));
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());

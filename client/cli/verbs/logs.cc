@@ -72,10 +72,8 @@ absl::Status PrintNew(Invocation* run, Client* client, const LogsOptions& option
            FromProto(event.time()) < begin;
   });
   const size_t skipped = first && events.size() > options.tail ? events.size() - options.tail : 0;
-  // One record per line, whatever the format: a stream of indented JSON cannot be processed.
-  const OutputFormat format = run->format == OutputFormat::kJson ? OutputFormat::kJsonl : run->format;
   for (size_t i = skipped; i < events.size(); ++i) {
-    PrintOne(std::cout, format, events[i], absl::StrCat(events[i].number()), [&] { return TextOf(events[i]); });
+    PrintRecord(std::cout, run->format, events[i], absl::StrCat(events[i].number()), [&] { return TextOf(events[i]); });
   }
   return absl::OkStatus();
 }

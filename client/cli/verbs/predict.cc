@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/array_csv.h"
+#include "client/cli/draw_choice.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/input_array.h"
 #include "client/cli/output_file.h"
@@ -30,13 +31,10 @@ constexpr int64_t kTableRows = 10;
 
 struct PredictOptions {
   std::string job, point, input, output, priority, weights, conformal;
-  std::vector<std::string> kinds;
-  std::vector<int32_t> chains;
-  int64_t members = 0, every = 0, max_draws = 0, min_draws = 0;
-  int64_t version = 0;
-  int64_t rows = kTableRows;
+  DrawChoice draws;
+  int64_t min_draws = 0, rows = kTableRows;
   double level = 0;
-  bool anytime = false, members_too = false, include_failed = false, pseudo_bma = false;
+  bool anytime = false, members_too = false, pseudo_bma = false;
   std::vector<double> quantiles;
 };
 
@@ -44,18 +42,12 @@ v1::PredictRequest RequestOf(const PredictOptions& options) {
   v1::PredictRequest request;
   request.set_job(options.job);
   v1::DrawSelection* selection = request.mutable_selection();
-  selection->set_members(options.members);
-  selection->set_every(options.every);
-  selection->set_max_draws(options.max_draws);
-  selection->mutable_chains()->Add(options.chains.begin(), options.chains.end());
-  selection->set_version(options.version);
+  *selection = SelectionOf(options.draws);
   selection->set_point(options.point);
-  selection->set_include_failed(options.include_failed);
   selection->set_weights(options.weights);
   selection->set_pseudo_bma(options.pseudo_bma);
   request.set_conformal(options.conformal);
   request.set_conformal_level(options.level);
-  for (const std::string& kind : options.kinds) selection->add_kinds(kind == "theta" ? v1::THETA : v1::THETA_A);
   request.set_min_draws(options.min_draws);
   request.set_anytime(options.anytime);
   request.set_member_probabilities(options.members_too);
@@ -213,10 +205,13 @@ std::string PredictionTable(const PredictOptions& options, const Prediction& all
 }
 
 // Checks options before the inputs are sent.
-absl::Status CheckOptions(const PredictOptions& options) {
+absl::Status CheckOptions(const PredictOptions& options, const OutputFormat& format) {
   const auto usage = [](const auto&... why) {
     return WithReason(absl::InvalidArgumentError(absl::StrCat(why...)), kUsageReason);
   };
+  if (!options.output.empty() && format != OutputFormat::kTable) {
+    return usage("--output writes the predictions to a file, and -o prints them: leave one of the two out");
+  }
   if (WritesCsv(options) && options.members_too) {
     return usage("--member-probabilities has more axes than a CSV: write an .npz");
   }
@@ -227,7 +222,7 @@ absl::Status CheckOptions(const PredictOptions& options) {
 }
 
 absl::Status Predict(Invocation* run, const PredictOptions& options) {
-  CHAINFLEET_RETURN_IF_ERROR(CheckOptions(options));
+  CHAINFLEET_RETURN_IF_ERROR(CheckOptions(options, run->format));
   CHAINFLEET_ASSIGN_OR_RETURN(const Array inputs, ReadInputArray(options.input));
   if (run->timeout == absl::InfiniteDuration()) run->timeout = limits::kPredictDeadline;
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
@@ -244,34 +239,13 @@ absl::Status Predict(Invocation* run, const PredictOptions& options) {
 }
 
 void AddChoiceOfDraws(CLI::App* verb, PredictOptions* options) {
-  verb->add_option("--kinds", options->kinds, "theta, theta_a or both with a comma; default: all that the job keeps")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"theta", "theta_a"}))
-      ->option_text("KINDS");
-  verb->add_option("--chains", options->chains, "Only these chains, by index with commas")
-      ->delimiter(',')
-      ->check(CountAtLeast(0))
-      ->option_text("CHAINS");
-  verb->add_option("--members", options->members, "Only the newest K draws of each chain")
-      ->check(CountAtLeast(1))
-      ->option_text("K");
-  verb->add_option("--every", options->every, "Only every K-th of the selected draws, counted back from the newest")
-      ->check(CountAtLeast(1))
-      ->option_text("K");
-  verb->add_option("--max-draws", options->max_draws,
-                   "At most the newest N of the selected draws, evenly over the chains")
-      ->check(CountAtLeast(1))
-      ->option_text("N");
-  verb->add_option("--version", options->version, "Version of the job's draws; default: the newest")
-      ->check(CountAtLeast(1))
-      ->option_text("V");
+  AddDrawChoice(verb, &options->draws);
   verb->add_option("--weights", options->weights,
                    "Id of an evaluation with --stack: chains count by the weights that it found")
       ->option_text("ID");
   verb->add_flag("--pseudo-bma", options->pseudo_bma, "Its pseudo-BMA weights in place of those of stacking")
       ->needs("--weights")
       ->option_text(" ");
-  verb->add_flag("--include-failed", options->include_failed, "Also use the draws of chains that FAILED or DIVERGED");
   verb->add_flag("--anytime", options->anytime,
                  "Average as many draws as fit into --timeout, the newest of each chain first; the reported errors "
                  "do not cover drift of the chains");

@@ -46,7 +46,8 @@ absl::Status CheckOutput(const std::string& output) {
                    output, "` prints the scores (a file of this name is ./", output, ")"));
 }
 
-void Note(const std::string& text) { std::cerr << "report: " << text << "\n"; }
+// Tells what the page lacks.
+void Warn(const std::string& text) { std::cerr << "warning: " << text << "\n"; }
 
 // Finds an evaluation that has its result.
 absl::StatusOr<v1::EvaluationOperation> StoredEvaluation(Client* client, const std::string& id) {
@@ -125,7 +126,7 @@ absl::StatusOr<Asked> FillEvaluation(Client* client, const ReportOptions& option
   } else {
     CHAINFLEET_ASSIGN_OR_RETURN(stored, NewestEvaluation(client, contents->job, contents->point));
     if (!stored && contents->job.spec().has_dataset()) {
-      Note("no evaluation of this job is stored, so the page is without scores: name a data set with --dataset");
+      Warn("no evaluation of this job is stored, so the page is without scores: name a data set with --dataset");
     }
   }
   Asked asked;
@@ -203,7 +204,7 @@ const v1::Dataset* ScoredDataset(const std::vector<v1::Dataset>& datasets, const
                                  absl::Time asked) {
   const v1::Dataset* scored = Find(datasets, evaluation.dataset());
   if (scored == nullptr || FromProto(scored->created_at()) <= asked) return scored;
-  Note(absl::StrCat("without its rows: data set ", scored->name(),
+  Warn(absl::StrCat("the page is without its rows: data set ", scored->name(),
                     " was put after the evaluation was asked for, which was of an earlier one of this name"));
   return nullptr;
 }
@@ -217,13 +218,14 @@ void FillRows(Client* client, const std::vector<v1::Dataset>& datasets, const As
   if (scored == nullptr) return;
   if (numbers) {
     auto predicted = PredictRows(client, *scored, evaluation, asked.selection);
-    if (!predicted.ok()) return Note(absl::StrCat("without predicted rows: ", predicted.status().message()));
+    if (!predicted.ok())
+      return Warn(absl::StrCat("the page is without predicted rows: ", predicted.status().message()));
     contents->predicted_rows = *std::move(predicted);
   } else if (IsPicture(scored->input_shape())) {
     std::vector<int64_t> rows;
     for (const v1::ExampleRow& example : evaluation.examples()) rows.push_back(example.row());
     auto read = ReadRows(client, *scored, rows);
-    if (!read.ok()) return Note(absl::StrCat("without pictures: ", read.status().message()));
+    if (!read.ok()) return Warn(absl::StrCat("the page is without pictures: ", read.status().message()));
     contents->example_rows = *std::move(read);
   }
 }
@@ -252,7 +254,7 @@ absl::Status Write(const std::string& output, const std::string& html) {
     return std::cout ? absl::OkStatus() : absl::FailedPreconditionError("cannot write to stdout");
   }
   CHAINFLEET_RETURN_IF_ERROR(WriteOutputFile(output, html));
-  Note(absl::StrCat("wrote ", output, " (", FormatBytes(static_cast<int64_t>(html.size())), ")"));
+  std::cerr << "report: wrote " << output << " (" << FormatBytes(static_cast<int64_t>(html.size())) << ")\n";
   return absl::OkStatus();
 }
 

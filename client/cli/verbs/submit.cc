@@ -31,10 +31,15 @@ absl::StatusOr<JobFile> ReadJobFile(const std::string& path) {
   return ParseJobFile(path, *text);
 }
 
+absl::Status CheckOptions(const SubmitOptions& options) {
+  const auto usage = [](const char* message) { return WithReason(absl::InvalidArgumentError(message), kUsageReason); };
+  if (options.file.empty()) return usage("name a job file: chainfleet submit job.yaml");
+  if (options.dry_run && options.follow) return usage("--dry-run makes no job to --follow: leave one of the two out");
+  return absl::OkStatus();
+}
+
 absl::Status Submit(Invocation* run, const SubmitOptions& options) {
-  if (options.file.empty()) {
-    return WithReason(absl::InvalidArgumentError("name a job file: chainfleet submit job.yaml"), kUsageReason);
-  }
+  CHAINFLEET_RETURN_IF_ERROR(CheckOptions(options));
   CHAINFLEET_ASSIGN_OR_RETURN(const JobFile file, ReadJobFile(options.file));
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   v1::CreateJobRequest request;

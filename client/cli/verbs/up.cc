@@ -8,10 +8,13 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/local_fleet.h"
 #include "client/cli/verbs/verbs.h"
@@ -80,6 +83,64 @@ absl::Status Ended(const Daemon& daemon) {
       daemon.name(), " ended: ", lines.empty() ? "it said nothing" : lines.back(), "; its log is ", daemon.log_path()));
 }
 
+std::string RemedyIn(const LocalFleet& fleet) {
+  return absl::StrCat("`chainfleet down --data-dir ", fleet.data_folder(), "`, then up again");
+}
+
+// The options of the server that the user gave, with their values. Flags have the value "".
+std::vector<std::pair<std::string, std::string>> GivenForServer(const UpOptions& options) {
+  std::vector<std::pair<std::string, std::string>> given;
+  if (options.listen_given) given.emplace_back("--listen", options.listen);
+  if (!options.metrics_listen.empty()) given.emplace_back("--metrics-listen", options.metrics_listen);
+  if (!options.http_listen.empty()) given.emplace_back("--http-listen", options.http_listen);
+  if (options.lease > absl::ZeroDuration()) given.emplace_back("--lease", absl::FormatDuration(options.lease));
+  if (options.allow_modules) given.emplace_back("--allow-modules", "");
+  if (options.insecure) given.emplace_back("--insecure", "");
+  return given;
+}
+
+// The value that an option had at the start of the server; nullopt if the option was not given.
+std::optional<std::string> ValueAtStart(const std::vector<std::string>& arguments, const std::string& option) {
+  const auto at = std::ranges::find(arguments, option);
+  if (at == arguments.end()) return std::nullopt;
+  return at + 1 == arguments.end() || absl::StartsWith(*(at + 1), "--") ? "" : *(at + 1);
+}
+
+// True if a server that was started with `--listen running` is where `--listen asked` wants it. Port 0 takes any port.
+bool ListensAt(const LocalFleet& fleet, const std::string& running, const std::string& asked) {
+  const HostPort is = ParseHostPort(running).value_or(HostPort{}), wanted = ParseHostPort(asked).value_or(HostPort{});
+  const auto name = [](const HostPort& at) -> std::string { return at.host == "localhost" ? "127.0.0.1" : at.host; };
+  const bool host = is.is_any_host() || name(is) == name(wanted);
+  return host && (wanted.port == 0 || wanted.port == is.port || wanted.port == fleet.Port("grpc").value_or(0));
+}
+
+// FAILED_PRECONDITION: the running server was started with other options than the user gives now.
+absl::Status CheckRunsAsAsked(const UpOptions& options, const LocalFleet& fleet) {
+  const absl::StatusOr<std::string> text = RealFileSystem()->Read(fleet.arguments_path());
+  if (!text.ok()) return absl::OkStatus();  // an older release started the server
+  const std::vector<std::string> arguments = absl::StrSplit(*text, '\n');
+  std::vector<std::string> others;
+  for (const auto& [option, value] : GivenForServer(options)) {
+    const std::optional<std::string> running = ValueAtStart(arguments, option);
+    if (running == value || (option == "--listen" && running && ListensAt(fleet, *running, value))) continue;
+    others.push_back(absl::StrCat(running ? "with " : "without ", option, running && !running->empty() ? " " : "",
+                                  running.value_or("")));
+  }
+  if (others.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("the running server was started ", absl::StrJoin(others, " and "),
+                                                    ": ", RemedyIn(fleet), ", or leave these options out"));
+}
+
+// FAILED_PRECONDITION: the user has a token, and the running server answers calls without one.
+absl::Status CheckWantsToken(const Invocation& run, const std::string& address, const LocalFleet& fleet) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto token, TokenText(kCallerToken));
+  if (!token || token->empty()) return absl::OkStatus();
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run.ConnectTo(address, kCallTimeout, nullptr, /*with_token=*/false));
+  if (!client.GetServerInfo().ok()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the running server takes calls without a token: ", RemedyIn(fleet)));
+}
+
 absl::Status StartServer(const UpOptions& options, const LocalFleet& fleet) {
   std::error_code ignored;
   std::filesystem::remove(fleet.ports_path(), ignored);  // from an earlier run
@@ -97,26 +158,38 @@ absl::Status StartServer(const UpOptions& options, const LocalFleet& fleet) {
   }
   if (options.allow_modules) arguments.push_back("--allow-modules");
   if (options.insecure) arguments.push_back("--insecure");
+  CHAINFLEET_RETURN_IF_ERROR(RealFileSystem()->WriteSynced(fleet.arguments_path(), absl::StrJoin(arguments, "\n")));
   return fleet.server().Start(arguments);
+}
+
+// True if the call will fail again, whatever the server does.
+bool IsRefusal(const absl::Status& status) {
+  return absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status);
 }
 
 // Waits until the server answers; returns its address.
 absl::StatusOr<std::string> AwaitServer(const Invocation& run, const UpOptions& options, const LocalFleet& fleet) {
   std::string address;
   bool ended = false;
-  const bool up = WaitUntil(&run.clock, StartTimeout(run), [&] {
+  absl::Status last;
+  const bool answered = WaitUntil(&run.clock, StartTimeout(run), [&] {
     ended = !fleet.server().Pid();
     if (ended) return true;
     const auto port = fleet.Port("grpc");
+    last = port.status();
     if (!port.ok()) return false;
     address = AddressOf(options.listen, *port);
     auto client = run.ConnectTo(address, kCallTimeout);
-    return client.ok() && client->GetServerInfo().ok();
+    last = client.ok() ? client->GetServerInfo().status() : client.status();
+    return last.ok() || !client.ok() || IsRefusal(last);
   });
   if (ended) return Ended(fleet.server());
-  if (!up)
-    return absl::DeadlineExceededError(
-        absl::StrCat("the server does not answer; its log is ", fleet.server().log_path()));
+  if (!answered) {
+    return absl::DeadlineExceededError(absl::StrCat("the server does not answer; its log is ",
+                                                    fleet.server().log_path(), "; the last error: ", last.message()));
+  }
+  if (IsRefusal(last)) return Annotate(last, "the server runs and refuses this program's token");
+  CHAINFLEET_RETURN_IF_ERROR(last);
   return address;
 }
 
@@ -137,18 +210,22 @@ absl::Status AwaitWorkers(const Invocation& run, const LocalFleet& fleet, const 
                           const std::string& address) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run.ConnectTo(address, kCallTimeout));
   std::optional<Daemon> ended;
+  absl::Status last;
   const bool up = WaitUntil(&run.clock, StartTimeout(run), [&] {
     for (const Daemon& worker : workers) {
       if (!worker.Pid()) ended.emplace(worker);
     }
     if (ended) return true;
     const auto listed = client.ListWorkers();
+    last = listed.status();
+    if (IsRefusal(last)) return true;
     return listed.ok() && std::all_of(workers.begin(), workers.end(), [&](const Daemon& worker) {
              return std::any_of(listed->begin(), listed->end(),
                                 [&](const v1::Worker& w) { return w.id() == worker.name() && w.serving(); });
            });
   });
   if (ended) return Ended(*ended);
+  if (IsRefusal(last)) return last;
   if (!up)
     return absl::DeadlineExceededError(
         absl::StrCat("not all workers have reached the server; their logs are next to ", fleet.server().log_path()));
@@ -179,12 +256,14 @@ absl::Status Up(Invocation* run, UpOptions options) {
   CHAINFLEET_ASSIGN_OR_RETURN(const auto lock, FileLock::Acquire(fleet.run_folder() + "/lock"));
   CHAINFLEET_RETURN_IF_ERROR(GiveWorkersAToken(fleet));
   const bool server_was_up = fleet.server().Pid().has_value();
+  if (server_was_up) CHAINFLEET_RETURN_IF_ERROR(CheckRunsAsAsked(options, fleet));
   KeepListen(fleet, server_was_up, &options);
   if (!server_was_up) {
     KeepPort(fleet, &options);
     CHAINFLEET_RETURN_IF_ERROR(StartServer(options, fleet));
   }
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string address, AwaitServer(*run, options, fleet));
+  if (server_was_up) CHAINFLEET_RETURN_IF_ERROR(CheckWantsToken(*run, address, fleet));
 
   std::vector<Daemon> workers;
   int started = 0;
@@ -245,7 +324,8 @@ void AddUp(CLI::App* program, Invocation* run) {
   verb->add_flag("--allow-modules", options->allow_modules,
                  "Accept TorchScript models, which are programs that the workers run");
   verb->add_flag("--insecure", options->insecure,
-                 "Serve other hosts without a token: anyone who reaches the port has full access");
+                 "Serve other hosts without tokens or without TLS: anyone who reaches the port or reads the "
+                 "network has full access");
   AddDurationOption(verb, "--lease", &options->lease, "How long a chain stays with a silent worker [15s]");
   AddDurationOption(verb, "--timeout", &run->timeout, "Give up waiting after this long [60s]");
 }

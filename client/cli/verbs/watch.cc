@@ -33,9 +33,7 @@ absl::Status Watch(Invocation* run, const std::string& job) {
     if (newest.id().empty()) DetachOnInterrupt(update.id());
     newest = update;
     if (!live) {
-      // One record per line, whatever the format: a stream of indented JSON or YAML cannot be processed.
-      const OutputFormat format = run->format == OutputFormat::kJson ? OutputFormat::kJsonl : run->format;
-      PrintOne(std::cout, format, update, update.id(), [&] { return ProgressLine(update) + "\n"; });
+      PrintRecord(std::cout, run->format, update, update.id(), [&] { return ProgressLine(update) + "\n"; });
       return;
     }
     text.Show(LiveView(update, text.height(), text.width()), PaintStates);

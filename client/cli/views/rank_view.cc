@@ -9,7 +9,9 @@
 namespace chainfleet {
 namespace {
 
-constexpr double kSuspicious = 0.01;  // chance that a correct sampler has any '*' at a point, at most
+// Chance that a correct sampler has any '*' at a point. With chains of few effective draws the chance is up to three
+// times as large, because draws that count for ranks are only about independent.
+constexpr double kSuspicious = 0.01;
 
 // One character for each count: '.' for none, then eighths of the largest.
 std::string BarLine(const v1::Job::Diagnostic::Ranks& ranks) {
@@ -22,7 +24,7 @@ std::string BarLine(const v1::Job::Diagnostic::Ranks& ranks) {
   return line;
 }
 
-// True if the ranks are less level than any of a point with a right sampler, but for 1 % of such points.
+// True if the ranks are less level than any of a point with a right sampler, but for about 1 % of such points.
 bool AreUneven(const v1::Job& job, const v1::Job::Diagnostic& found) {
   const auto tests = std::ranges::count(job.diagnostics(), found.point(), [](const auto& d) { return d.point(); });
   return found.ranks().has_p_value() && found.ranks().p_value() < kSuspicious / static_cast<double>(tests);
@@ -53,10 +55,13 @@ Table RankTable(const v1::Job& job) {
 std::string ExplainRanks(const v1::Job& job) {
   if (!HasRanks(job)) return "";
   const bool any = std::ranges::any_of(job.diagnostics(), [&](const auto& found) { return AreUneven(job, found); });
+  const bool untested =
+      std::ranges::any_of(job.diagnostics(), [](const auto& found) { return !found.ranks().has_p_value(); });
   return absl::StrCat(
       "RANKS counts chains by the rank of their true value, from the lowest to the highest. It is level if the "
       "settings\n"
       "sample the posterior. U shape: the draws are too narrow; hill: too wide; slope: they are biased.\n",
+      untested ? "P VALUE -: too few draws or chains for a test. It needs 20 chains, and a mean ESS of 20.\n" : "",
       any ? "* The ranks are not level: do not trust these settings. What to do: docs/guides/diagnostics.md\n" : "");
 }
 

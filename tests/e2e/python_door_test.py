@@ -255,6 +255,28 @@ class Transfers(ConnectedFleet):
         self.assertNotIn("mlp-sgld", [job.spec.name for job in self.fleet.jobs("PENDING")])
 
 
+class Application(ConnectedFleet):
+    """A program that may only predict."""
+
+    TOKEN = TOKEN
+
+    @classmethod
+    def environment(cls, folder):
+        return {**super().environment(folder), "CHAINFLEET_WORKER_TOKEN": WORKER_TOKEN}
+
+    def test_a_predictor_predicts_by_name_and_reads_nothing(self):
+        job = self.fleet.sample(NETWORK, data=(X, Y), sampler=cf.SGLD(), chains=1, epochs=2, progress=False)
+        self.fleet.set_alias("signs", job)
+        expected = job.predict(X[:300]).mean_probability
+        with cf.connect(self.started.address, self.fleet.create_token("predictor")) as application:
+            for name in (job.id, "signs"):
+                numpy.testing.assert_array_equal(application.predict(name, X[:300]).mean_probability, expected)
+            with self.assertRaises(cf.errors.InvalidArgument):
+                application.predict("signs", X[:, :2])
+            with self.assertRaises(cf.reasons.NotAllowed):
+                application.job(job.id)
+
+
 class Refused(ConnectedFleet):
     """Wrong input raises one exception with a reason and a remedy, and leaves nothing behind."""
 

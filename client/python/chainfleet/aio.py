@@ -8,7 +8,7 @@
         p = await job.predict(x_new)
 
 Every method takes what the synchronous method of its name takes, and raises the same errors. Cancelling a task cancels
-the call to the server; a job that was created goes on.
+the call to the server, or ends the program that the method runs; a job that was created goes on.
 """
 
 from __future__ import annotations
@@ -143,9 +143,9 @@ class Fleet:
         """See chainfleet.Fleet.worker."""
         return await call(self.sync.worker, name)
 
-    async def drain(self, worker: str, deadline: float=300.0) -> jobs_pb2.Worker:
+    async def drain(self, worker: str, deadline: float=300.0, *, wait: bool=True) -> jobs_pb2.Worker:
         """See chainfleet.Fleet.drain."""
-        return await call(self.sync.drain, worker, deadline)
+        return await call(self.sync.drain, worker, deadline, wait=wait)
 
     async def create_token(self, role: str, *, tenant: str='', lifetime: float=0.0, note: str='', puts_models: bool=False, max_uses: int=0) -> str:
         """See chainfleet.Fleet.create_token."""
@@ -199,7 +199,7 @@ class Fleet:
         """See chainfleet.Fleet.upload_model."""
         return await call(self.sync.upload_model, name, content, progress)
 
-    async def sample(self, model: Any, data: Any=None, *, sampler: Sampler, chains: int=1, epochs: int | None=None, steps: int | None=None, name: str | None=None, likelihood: Likelihood | None=None, prior: Prior | None=None, learning_rate: Schedule | float | None=None, step_size: Schedule | float | None=None, temperature: float | None=None, batch_size: int | None=None, burn_in: BurnIn | None=None, collect: Collect | None=None, seed: int | None=None, training: bool=False, wait: bool=True, progress: bool=True, **more: Any) -> Job:
+    async def sample(self, model: Any, data: Any=None, *, sampler: Sampler | None=None, chains: int=1, epochs: int | None=None, steps: int | None=None, name: str | None=None, likelihood: Likelihood | None=None, prior: Prior | None=None, learning_rate: Schedule | float | None=None, step_size: Schedule | float | None=None, temperature: float | None=None, batch_size: int | None=None, burn_in: BurnIn | None=None, collect: Collect | None=None, seed: int | None=None, training: bool=False, wait: bool=True, progress: bool=True, **more: Any) -> Job:
         """See chainfleet.Fleet.sample."""
         return Job(await call(self.sync.sample, model, data, sampler=sampler, chains=chains, epochs=epochs, steps=steps, name=name, likelihood=likelihood, prior=prior, learning_rate=learning_rate, step_size=step_size, temperature=temperature, batch_size=batch_size, burn_in=burn_in, collect=collect, seed=seed, training=training, wait=wait, progress=progress, **more))
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
-from .connection import SCOPE, Scope
+from .scope import SCOPE, Scope
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -20,7 +20,7 @@ _threads = ThreadPoolExecutor(64, thread_name_prefix="chainfleet-aio")
 
 
 async def call(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """The result of `function` in a thread. Cancelling the task cancels the call to the server."""
+    """The result of `function` in a thread. Cancelling the task cancels its call to the server, or ends its program."""
     scope = Scope()
     context = contextvars.copy_context()
     context.run(SCOPE.set, scope)

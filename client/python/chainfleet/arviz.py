@@ -23,7 +23,8 @@ _BLOCK_VALUES = 1 << 24  # values of single draws that are held at a time
 _MOST_VALUES = 1 << 28  # for the group log_likelihood
 _READ_BYTES = 14 << 20  # rows in one reply, whose bound is 15 MiB
 _ROW_BYTES = 16  # counted for each row, besides its inputs
-_DRAWN_AFTER_TRAINING = ("swag", "mc_dropout", "laplace")
+_DRAWN_AFTER_TRAINING = ("swa", "swag", "mc_dropout", "laplace")
+_TUNES_ITS_STEP = ("mile", "smile")  # the schedule is the rate of the descent before their draws
 _SMALLEST = float(np.finfo(np.float32).smallest_subnormal)  # members are float32
 
 
@@ -177,7 +178,8 @@ def _sample_stats(
     chains = [source.chains[chain] for chain in steps]
     diverged = np.array([chain.state == types_pb2.DIVERGED for chain in chains])
     made = {"step": taken, "diverging": np.broadcast_to(diverged[:, None], taken.shape)}
-    energy = _energy(job, steps) if kind == "theta" else None  # the traced energy is that of theta
+    asked = state.spec.HasField("trace_every")
+    energy = _energy(job, steps, asked) if kind == "theta" else None  # the traced energy is that of theta
     if energy is not None:
         made |= {"energy": energy, "lp": -energy}
     if all(chain.stats.HasField("metropolis") for chain in chains):
@@ -187,32 +189,42 @@ def _sample_stats(
     return made if sizes is None else {**made, "step_size": sizes}
 
 
-def _energy(job: Job, steps: Mapping[int, Array]) -> Array | None:
-    """Traced energies [chain, draw] at these steps, NaN where there is none; None if no step was traced."""
+def _energy(job: Job, steps: Mapping[int, Array], asked: bool) -> Array | None:
+    """Traced energies [chain, draw] at these steps, NaN where there is none; None if no step was traced.
+
+    asked: the job says which steps are traced, so a warning tells how many draws have none. By default few have one.
+    """
     try:
         traces = {trace.chain: trace for trace in job.traces("energy")}
     except NotTraced:
         return None
-    rows = []
+    rows, missing = [], 0
     for chain, wanted in steps.items():
         trace = traces.get(chain)
         known = dict(zip(trace.steps.tolist(), trace.values.tolist(), strict=True)) if trace else {}
         rows.append([known.get(step, np.nan) for step in wanted.tolist()])
+        missing += sum(step not in known for step in wanted.tolist())
     made = np.array(rows)
-    return None if np.isnan(made).all() else made
+    if np.isnan(made).all():
+        return None
+    if missing and asked:
+        words = f"energy and lp are NaN for {missing:,} of {made.size:,} draws, whose steps have no traced value"
+        kept = "trace_every says which steps are traced, and the server keeps the newest 1,000 values of each chain"
+        warnings.warn(f"{words}: {kept}", stacklevel=5)
+    return made
 
 
 def _step_sizes(
     spec: job_spec_pb2.JobSpec, report: jobs_pb2.Job.Report, total_steps: int, steps: Array
 ) -> Array | None:
-    """Returns alpha of the step before each draw; None where draws are no steps of a chain, as SWAG's.
+    """Returns alpha of the step before each draw; None where no schedule says it, as for draws of SWAG or of mile.
 
     Formulas: the schedules of chainfleet.schedules.
     """
     of_mean = spec.HasField("learning_rate")
     of_job = spec.learning_rate if of_mean else spec.step_size
     kind = of_job.WhichOneof("kind")
-    if kind is None or spec.sampler.WhichOneof("kind") in _DRAWN_AFTER_TRAINING:
+    if kind is None or spec.sampler.WhichOneof("kind") in (*_DRAWN_AFTER_TRAINING, *_TUNES_ITS_STEP):
         return None
     schedule: Any = getattr(of_job, kind)
     first = report.step_size

@@ -11,8 +11,6 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -30,6 +28,7 @@ from .errors import (
     refusal,
 )
 from .rpc import error_details_pb2, status_pb2
+from .scope import SCOPE, held
 from .tls import NO_TLS, TlsFiles
 
 _MAX_MESSAGE_BYTES = 16 << 20
@@ -54,38 +53,6 @@ Metadata = tuple[tuple[str, str], ...]
 ReplyT = TypeVar("ReplyT", bound=Message)
 ResultT = TypeVar("ResultT")
 AttemptT = TypeVar("AttemptT", covariant=True)
-
-
-class Scope:
-    """Ends the calls of another thread: asyncio cancels a task, and the thread that calls for the task stops."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._call: Any = None
-        self.ended = threading.Event()
-
-    @contextmanager
-    def hold(self, call: Any) -> Iterator[None]:
-        """`end` cancels `call` while the block runs."""
-        with self._lock:
-            self._call = call
-        try:
-            if self.ended.is_set():
-                call.cancel()
-            yield
-        finally:
-            with self._lock:
-                self._call = None
-
-    def end(self) -> None:
-        """Cancels the call in progress and all later ones. Safe to use from any thread."""
-        self.ended.set()
-        with self._lock:
-            if self._call is not None:
-                self._call.cancel()
-
-
-SCOPE: ContextVar[Scope | None] = ContextVar("chainfleet_scope", default=None)  # scope for the calls of a context
 
 
 class _Attempt(Protocol[AttemptT]):
@@ -148,7 +115,7 @@ class Connection:
         def attempt(channel: grpc.Channel, **options: Any) -> ResultT:
             made = channel.unary_stream(_path(method), type(request).SerializeToString, reply.FromString)
             call = made(request, **options)
-            with _held(call):
+            with held(call):
                 return take(iter(call))
 
         return self._repeat(attempt, TRANSFER_TIMEOUT, self.timeout)
@@ -167,7 +134,7 @@ class Connection:
     def watch(self, method: str, request: Any, reply: type[ReplyT], timeout: float | None) -> Iterator[ReplyT]:
         """The messages of a stream that is opened again when it breaks; the caller ends it.
 
-        Raises Unavailable if no server was heard for a minute, DeadlineExceeded after `timeout` seconds.
+        Raises Unavailable after a minute without an open stream, DeadlineExceeded after `timeout` seconds; None: never.
         """
         end = _after(timeout) if timeout is not None else float("inf")
         last_heard, patience, wait = time.monotonic(), self.timeout, 0.05
@@ -175,19 +142,23 @@ class Connection:
         while True:
             address, channel = self._channel()
             made = channel.unary_stream(_path(method), type(request).SerializeToString, reply.FromString)
-            call = made(request, timeout=max(0.001, min(end - time.monotonic(), 86_400.0)), metadata=metadata)
+            left = None if timeout is None else max(0.001, end - time.monotonic())
+            call = made(request, timeout=left, metadata=metadata)
             error: ChainfleetError = Unavailable(
                 f"the server keeps ending {method}", reason="NO_SERVER", hint="look into the server's log"
             )
+            heard = False
             try:
                 for message in _messages(call):
-                    last_heard, patience, wait = time.monotonic(), _PATIENCE, 0.05
+                    heard, patience, wait = True, _PATIENCE, 0.05
                     yield message
             except grpc.RpcError as broken:
                 error = self._failure(broken, address)
             finally:
                 call.cancel()  # type: ignore[no-untyped-call]
             now = time.monotonic()
+            if heard:  # the server was there until now: a stream is silent while nothing changes
+                last_heard = now
             if now >= end or not isinstance(error, (Unavailable, DeadlineExceeded)) or now - last_heard >= patience:
                 raise error
             _pause(wait * random.uniform(0.5, 1))
@@ -260,15 +231,9 @@ class Connection:
         if code in ("UNAVAILABLE", "DEADLINE_EXCEEDED"):
             self._move_on(address, drop=code == "UNAVAILABLE" and not from_server)
         if code == "UNAVAILABLE" and not from_server:
-            places = ", ".join(self.addresses)
-            hint = "start one with chainfleet.local() or `chainfleet up`, or give connect the address of another"
-            if "http1.x server" in message or "Failed parsing HTTP/2" in message:  # both are grpc's words
-                hint = f"{address} is a port for HTTP; give connect the port for gRPC, which is 7400 by default"
-            return Unavailable(
-                f"no chainfleet server answers at {places} ({message.rpartition('last error: UNKNOWN: ')[2]})",
-                reason="NO_SERVER",
-                hint=hint,
-            )
+            places, last = ", ".join(self.addresses), message.rpartition("last error: UNKNOWN: ")[2]
+            hint = _remedy(message, last, address, self._credentials is not None)
+            return Unavailable(f"no chainfleet server answers at {places} ({last})", reason="NO_SERVER", hint=hint)
         if code == "UNIMPLEMENTED":
             return class_of("FAILED_PRECONDITION", "VERSION_MISMATCH")(
                 f"the server at {address} does not know this call",
@@ -289,22 +254,11 @@ class Connection:
                 self._channels.pop(address, None)
 
 
-@contextmanager
-def _held(call: Any) -> Iterator[None]:
-    """The scope of this context may cancel `call`."""
-    scope = SCOPE.get()
-    if scope is None:
-        yield
-    else:
-        with scope.hold(call):
-            yield
-
-
 def _reply_of(made: Any, request: Any, **options: Any) -> Any:
     if SCOPE.get() is None:
         return made(request, **options)  # faster than a future
     call = made.future(request, **options)
-    with _held(call):
+    with held(call):
         return call.result()
 
 
@@ -312,7 +266,7 @@ def _messages(call: Any) -> Iterator[Any]:
     """The messages of a stream. The scope is that of each step, which may be another than that of the step before."""
     while True:
         try:
-            with _held(call):
+            with held(call):
                 message = next(call)
         except StopIteration:
             return
@@ -334,6 +288,27 @@ def _pause(seconds: float) -> None:
         time.sleep(seconds)
     elif scope.ended.wait(seconds):
         raise grpc.FutureCancelledError
+
+
+def _remedy(message: str, last: str, address: str, has_tls: bool) -> str:
+    """Returns what to do about grpc's error of connecting, by its words. `last`: the words of the last attempt."""
+    if "http1.x server" in message or "Failed parsing HTTP/2" in message:
+        return f"{address} is a port for HTTP; give connect the port for gRPC, which is 7400 by default"
+    words = last.lower().replace("_", " ")
+    speaks_no_tls = "wrong version number" in words  # newer releases of grpc then speak of a certificate, too
+    if has_tls and not speaks_no_tls and ("certificate" in words or "verification" in words):
+        return (
+            "the server's certificate is not signed by an authority of ca_file, or names another host; or the server "
+            "wants one of yours: cert_file and key_file"
+        )
+    if any(word in words for word in ("handshake", "reset", "closed")):
+        if has_tls:
+            return (
+                "does the server speak TLS? If not, give connect no ca_file, cert_file or key_file; if it does, it may "
+                "want a certificate of yours: cert_file and key_file"
+            )
+        return "does the server speak TLS? Then give connect the certificates of its authority: ca_file"
+    return "start one with chainfleet.local() or `chainfleet up`, or give connect the address of another"
 
 
 def _path(method: str) -> str:

@@ -11,7 +11,7 @@ from . import members, modules, programs, sampling
 from .arrays import Data, Part, has_several
 from .connection import Connection
 from .contexts import find_server
-from .errors import ChainfleetError, InvalidArgument, class_of
+from .errors import ChainfleetError, InvalidArgument, PermissionDenied, class_of
 from .job import Job
 from .likelihoods import Likelihood
 from .prediction import Prediction
@@ -79,12 +79,14 @@ class Fleet(Resources):
     Safe to use from several threads. Every method raises ChainfleetError.
     """
 
+    _only_predicts = False  # the token has turned out to have the role predictor
+
     def sample(
         self,
         model: Any,
         data: Any = None,
         *,
-        sampler: Sampler,
+        sampler: Sampler | None = None,
         chains: int = 1,
         epochs: int | None = None,
         steps: int | None = None,
@@ -116,11 +118,14 @@ class Fleet(Resources):
         tuple of arrays in the network's order: floats for float32, integers for int64, bool for bool.
         training: exports a torch.nn.Module in training mode: chains sample with its dropout and with the batch norm of
         mini-batches, and each draw has statistics of its own. Else dropout is off, and batch norm has those stored.
-        epochs, steps: how long each chain runs; one of the two. more: other fields of chainfleet.JobSpec.
+        sampler: how chains move; required unless a preset sets it. epochs, steps: how long each chain runs; one of the
+        two. more: other fields of chainfleet.JobSpec, such as preset.
 
-        Arguments left out have these values: learning_rate 0.01; prior Gaussian(precision=1); for floats likelihood
-        Gaussian(learned=True); batch_size 128, or all rows if there are fewer; with epochs, a draw at the end of each
-        epoch of the second half of the run, or of each cycle.
+        Arguments left out have these values, unless a preset is given: learning_rate 0.01; prior Gaussian(precision=1);
+        batch_size 128; with epochs, a draw at the end of each epoch of the second half of the run, or of each cycle.
+        For arrays, batch_size is all rows if there are fewer than 128, and likelihood is Gaussian(learned=True) if y
+        holds floats. For a name or files the defaults are 128 and categorical: give batch_size if there are fewer rows,
+        and likelihood if y holds floats.
         Raises InvalidArgument, with every wrong field, and leaves nothing uploaded; JobFailed.
         """
         given = {**more, "sampler": sampler, "chains": chains, "num_epochs": epochs, "num_steps": steps, "name": name}
@@ -231,8 +236,18 @@ class Fleet(Resources):
         return Job(self, found.id, state=found)
 
     def predict(self, name: str, x: Any, **options: Any) -> Prediction:
-        """As Job.predict, of a job by its id or name, or of the version that an alias names."""
-        alias = next((found for found in self.aliases() if found.name == name), None)
+        """As Job.predict, of a job by its id or name, or of the version that an alias names.
+
+        The only method that a token with the role predictor allows. x is then uint8 or float32 as in training, with all
+        dimensions: only the server knows the job's inputs, and raises InvalidArgument if x does not fit.
+        """
+        try:
+            found: Sequence[jobs_pb2.Alias] = () if self._only_predicts else self.aliases()
+        except PermissionDenied:
+            found, self._only_predicts = (), True
+        if self._only_predicts:
+            return Job(self, name).predict(x, **options)
+        alias = next((alias for alias in found if alias.name == name), None)
         if alias is None:
             return self.job(name).predict(x, **options)
         return Job(self, alias.job_id).predict(x, **{"version": alias.version, **options})
@@ -276,7 +291,8 @@ class Fleet(Resources):
     def doctor(self) -> str:
         """A table of checks of programs, disk, server and workers. Needs the program `chainfleet`.
 
-        Raises FailedPrecondition with the first check that failed.
+        Raises the error of the first check that failed, with the table in its text: Unavailable if no server answers,
+        PermissionDenied if it refuses the token, else FailedPrecondition.
         """
         return self.run_program("doctor")
 

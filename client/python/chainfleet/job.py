@@ -9,9 +9,9 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from . import html, prediction, programs, text
-from .arrays import Array, Part
+from .arrays import Array, Part, side_by_side
 from .draws import Draws
-from .errors import InvalidArgument, class_of
+from .errors import DeadlineExceeded, InvalidArgument, class_of
 from .evaluation import Evaluation
 from .posterior import posterior_of
 from .spec import build, unknown_argument
@@ -65,11 +65,19 @@ class Job:
         Raises DeadlineExceeded after `timeout` seconds.
         """
         request = build(jobs_pb2.WatchJobRequest, name=self.id, min_interval_seconds=interval)
-        for state in self._connection.watch("JobService/WatchJob", request, jobs_pb2.Job, timeout):
-            self._note(state)
-            yield state
-            if state.state in text.FINAL:
-                return
+        newest: jobs_pb2.Job | None = None
+        try:
+            for newest in self._connection.watch("JobService/WatchJob", request, jobs_pb2.Job, timeout):
+                self._note(newest)
+                yield newest
+                if newest.state in text.FINAL:
+                    return
+        except DeadlineExceeded:
+            if newest is None or timeout is None:  # the server did not answer
+                raise
+            words = f"job {self.id} is still {jobs_pb2.Job.State.Name(newest.state)} after {timeout:g} s"
+            hint = f"the job goes on; wait again: fleet.job({self.id!r}).wait()"
+            raise DeadlineExceeded(words, reason="TIMED_OUT", hint=hint) from None
 
     def logs(self, follow: bool = False, after: int = 0) -> Iterator[jobs_pb2.Event]:
         """The events of the job, its chains and its evaluations, oldest first: time, level, message, chain, fields.
@@ -148,10 +156,11 @@ class Job:
 
         quantiles: levels in (0, 1), of jobs that predict numbers. members: also the predictions of each draw.
         gradients: also the derivatives by the inputs, with members those of each draw. anytime: as many draws as fit
-        into `timeout`, at least `min_draws`. priority: "low", "normal" or "high". conformal: id of an evaluation with
-        `calibration`; also conformal sets or intervals that cover a share `level` of the rows (0: 0.9), by the draws of
-        that evaluation. selection: which draws, see chainfleet.prediction.select: kinds, version, newest, every,
-        max_draws, chains, point, include_failed, weights, pseudo_bma.
+        into `timeout`, at least `min_draws`; members of chains whose draws differ between rows are then left out, with
+        a warning. priority: "low", "normal" or "high". conformal: id of an evaluation with `calibration`; also
+        conformal sets or intervals that cover a share `level` of the rows (0: 0.9), by the draws of that evaluation.
+        selection: which draws, see chainfleet.prediction.select: kinds, version, newest, every, max_draws, chains,
+        point, include_failed, weights, pseudo_bma.
         Raises InvalidArgument before anything is sent if x does not fit; NoDraws, NoServingWorker.
         """
         for name in selection.keys() - prediction.SELECTION:
@@ -225,10 +234,13 @@ class Job:
         Every group but observed_data has the dimensions chain (its index) and draw (from 0, oldest first).
         posterior: each parameter, float32 [chain, draw, ...], by its name.
         sample_stats, each [chain, draw]: step, after which the draw was taken (int64); energy (U in nats, on the
-        mini-batch and before the move of that step) and lp = -energy, NaN where that step was not traced
-        (JobSpec.trace_every=1 traces all), both left out if none was and for theta_a; acceptance_rate of Metropolis
-        chains, the mean over the chain; step_size (alpha of that step), left out where draws are no steps (SWAG, MC
-        dropout, Laplace); diverging, True in chains that the server ended DIVERGED.
+        mini-batch and before the move of that step) and lp = -energy, both left out if no such step has a traced value
+        and for theta_a; acceptance_rate of Metropolis chains, the mean over the chain; step_size (alpha of that step),
+        left out where draws are no steps (SWA, SWAG, MC dropout, Laplace) and for mile and smile, which tune their own;
+        diverging, True in chains that the server ended DIVERGED. energy has no kinetic part, so arviz.bfmi of it says
+        nothing about momenta. Energies of steps without a traced value are NaN, with a warning if the job sets
+        trace_every. JobSpec.trace_every=1 traces all steps, but the server keeps only the newest 1,000 traced values of
+        a chain.
         log_likelihood: y [chain, draw, row], log p(y given x, draw) in nats and the targets' own units; a probability
         that float32 cannot hold counts as 1.4e-45. observed_data: y [row]. Both are of the training rows, or of `data`:
         (x, y), or the name of a data set. Jobs without a data set have neither.
@@ -420,6 +432,8 @@ class Job:
 
     def fit(self, x: Any) -> Array:
         """`x` as the job's inputs are. Raises InvalidArgument with both shapes or types."""
+        if self._fleet._only_predicts:  # the server describes no inputs to a predictor, and checks the rows itself
+            return side_by_side(x)[0]
         return prediction.check_rows(x, self._described())
 
     def _note(self, state: jobs_pb2.Job) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -56,7 +57,8 @@ class Prediction:
     prediction_set: bool [n, K], the classes of each row's conformal set; interval: float64 [n, 2], lower and upper end
         of its conformal interval, for numbers. None unless asked for.
     class_names: names of classes 0, 1, ..., from the data set; empty if it does not name them.
-    job, version, point: which draws were averaged, `draws_used` of `draws_in_version`.
+    job, version, point: which draws were averaged, `draws_used` of `draws_in_version`. With anytime or min_draws each
+        request for a part of the rows may average over other draws: draws_used is the least of these numbers.
     """
 
     job: str
@@ -332,7 +334,7 @@ def _join(
     return Prediction(
         job=first.job_id,
         version=first.version,
-        draws_used=first.draws_used,
+        draws_used=min(reply.draws_used for reply in replies),
         draws_in_version=first.draws_in_version,
         scores=arrays("scores"),
         errors=arrays("errors"),
@@ -340,9 +342,7 @@ def _join(
         quantile_levels=levels,
         quantiles=quantiles("quantiles"),
         quantile_errors=quantiles("quantile_errors"),
-        members=tuple(
-            _member(parts, classes, row) for parts in zip(*(reply.members for reply in replies), strict=True)
-        ),
+        members=tuple(_member(parts, classes, row) for parts in _common_members(replies)),
         class_names=tuple(first.class_names),
         mean_gradient=_joined([reply.mean_gradient for reply in replies], (rows, *_each(classes), *row))
         if first.mean_gradient
@@ -364,6 +364,25 @@ def _joined(parts: Sequence[Sequence[float]], shape: tuple[int, ...]) -> Array:
 def _each(classes: int) -> tuple[int, ...]:
     """The axis of classes, none of numbers."""
     return (classes,) if classes else ()
+
+
+def _common_members(replies: Sequence[predict_pb2.PredictResponse]) -> list[list[predict_pb2.Members]]:
+    """For each chain and kind whose draws are the same in all replies: its members, one of each reply. Warns of others.
+
+    Replies have other draws than the first one if the request said anytime or min_draws.
+    """
+    found = [{(one.chain.index, one.kind): one for one in reply.members} for reply in replies]
+    common, left_out = [], set[int]()
+    for key in dict.fromkeys(key for members in found for key in members):
+        parts = [members[key] for members in found if key in members]
+        if len(parts) == len(found) and all(part.weights == parts[0].weights for part in parts):
+            common.append(parts)
+        else:
+            left_out.add(key[0])
+    if left_out:
+        words = f"rows were predicted with different draws of chains {sorted(left_out)}, whose members are left out"
+        warnings.warn(f"{words}: predict fewer rows at a time, or without anytime and min_draws", stacklevel=5)
+    return common
 
 
 def _member(parts: Sequence[predict_pb2.Members], classes: int, row: tuple[int, ...]) -> Member:

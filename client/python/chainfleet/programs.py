@@ -7,11 +7,13 @@ import os
 import re
 import shutil
 import subprocess
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .errors import (
     ChainfleetError,
+    DataLoss,
     FailedPrecondition,
     FieldViolation,
     InvalidArgument,
@@ -19,6 +21,7 @@ from .errors import (
     PermissionDenied,
     Unavailable,
 )
+from .scope import has_ended, held
 
 _PROGRAM = "chainfleet"
 _CLASS_OF_STATUS: dict[int, type[ChainfleetError]] = {
@@ -26,7 +29,10 @@ _CLASS_OF_STATUS: dict[int, type[ChainfleetError]] = {
     3: NotFound,
     4: PermissionDenied,
     5: Unavailable,
+    6: DataLoss,
 }
+_WARNING = "warning: "  # begins a line on standard error of a program that succeeds
+_MOST_SHOWN = 8_000  # characters of the output of a program that failed
 # "job.yaml:4: sampler.emcmc.eta: must be above 0", or the same after two spaces, where the file may be left out.
 _FIELD = re.compile(r"(?:  (?:.*?:\d+: )?|.*?:\d+: )([a-z_][\w.\[\]]*): (.*)")
 
@@ -51,23 +57,23 @@ def find_program() -> str:
 
 
 def run_program(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
-    """The standard output of `chainfleet ARGUMENTS`.
+    """The standard output of `chainfleet ARGUMENTS`; warnings of the program are warnings of Python.
 
-    Raises the class of error that its exit status means, with its message and the fields that it names.
+    Raises the class of error that its exit status means, with its message, the fields that it names and its output.
     """
     command = [find_program(), *arguments]
-    done = subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        env={**os.environ, **(environment or {})},
-        check=False,
-    )
-    if done.returncode != 0:
-        raise _failure(arguments[0], done.returncode, done.stderr)
-    return done.stdout
+    pipe = subprocess.PIPE
+    environment = {**os.environ, **(environment or {})}
+    with _Program(
+        command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, errors="replace", env=environment
+    ) as running:
+        said, told = _outputs(running)
+    if running.returncode != 0:
+        raise _failure(arguments[0], running.returncode, told, said)
+    for line in told.splitlines():
+        if line.startswith(_WARNING):
+            warnings.warn(line.removeprefix(_WARNING), stacklevel=3)
+    return said
 
 
 def flags(given: Mapping[str, Any]) -> list[str]:
@@ -76,14 +82,43 @@ def flags(given: Mapping[str, Any]) -> list[str]:
     return [f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}") for name, value in said]
 
 
-def _failure(verb: str, status: int, said: str) -> ChainfleetError:
-    """The error of a program that wrote `said`: log lines, then its message, "error: ...", to the end."""
-    lines = said.strip().splitlines() or [f"exit status {status}, without a word"]
+class _Program(subprocess.Popen[str]):
+    def cancel(self) -> None:
+        """As a call to the server, for a Scope."""
+        self.terminate()
+
+
+def _outputs(running: _Program) -> tuple[str, str]:
+    """Standard output and standard error once the program has ended.
+
+    Raises FutureCancelledError, as a call does, if the scope of this context has ended the program.
+    """
+    try:
+        with held(running):
+            outputs = running.communicate()
+    except BaseException:  # as Ctrl-C
+        running.kill()
+        running.wait()  # after Ctrl-C, Popen does not
+        raise
+    if has_ended() and running.returncode != 0:
+        from grpc import FutureCancelledError  # programs run without grpc; a scope has it loaded
+
+        raise FutureCancelledError
+    return outputs
+
+
+def _failure(verb: str, status: int, told: str, said: str) -> ChainfleetError:
+    """The error of a program that wrote `told`: log lines, then its message, "error: ...", to the end.
+
+    `said`: what it wrote to standard output, such as a table of checks.
+    """
+    lines = told.strip().splitlines() or [f"exit status {status}, without a word"]
     begin = max((i for i, line in enumerate(lines) if line.startswith("error: ")), default=len(lines) - 1)
     message = [line.removeprefix("error: ") for line in lines[begin:] if " --help shows how" not in line]
     violations = [FieldViolation(*found.groups()) for found in map(_FIELD.fullmatch, message) if found]
+    words = f"`chainfleet {verb}` failed: {'; '.join([message[0], *map(str.strip, message[1:])])}"
     return _CLASS_OF_STATUS.get(status, FailedPrecondition)(
-        f"`chainfleet {verb}` failed: {'; '.join([message[0], *map(str.strip, message[1:])])}",
+        "\n".join([words, said.rstrip()[-_MOST_SHOWN:]]).rstrip(),
         reason="INVALID_FIELD" if violations else "PROGRAM_FAILED",
         violations=violations,
         hint="correct the fields" if violations else f"`chainfleet {verb} --help`, and `chainfleet doctor`",

@@ -421,8 +421,9 @@ class StoreUnreachable(ChainfleetError):
 
 
 class TenantLimit(ChainfleetError):
-    """The [tenant](../guides/access.md#tenants) has reached a bound on jobs, chains, stored bytes, uploads, reads by
-    URI, evaluations, streams, rows or calls; or the caller has reached the bound on changes.
+    """The [tenant](../guides/access.md#tenants) has reached a bound on jobs, chains, data sets and models, stored
+    bytes, uploads, reads by URI, evaluations, streams, rows or calls; or the caller has reached the bound on
+    changes.
     """
 
     hint = "the message names the bound: delete something, wait, or have an operator raise the bound"
@@ -480,10 +481,11 @@ class Unauthenticated(ChainfleetError):
 
 class UploadsFull(ChainfleetError):
     """The uploads in progress hold 4,096 MiB of the server's memory and disk, a tenant's would hold more than they
-    leave free, or 16 data sets named by URI wait to be read.
+    leave free, or 16 data sets named by URI wait to be read; or, for a worker, objects of chains in transit would
+    exceed the worker's share of 8,192 MiB.
     """
 
-    hint = "try again later. Clients do not repeat this error by themselves"
+    hint = "try again later. Clients do not repeat this error by themselves; workers do"
 
 
 class Usage(ChainfleetError):

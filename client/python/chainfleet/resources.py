@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 ResourceT = TypeVar(
     "ResourceT", types_pb2.Dataset, types_pb2.StoredModel, jobs_pb2.Alias, jobs_pb2.Worker, access_pb2.Token
 )
+_DRAIN_PATIENCE = 30.0  # seconds after the deadline of a drain: the server needs one more transaction
+_DRAIN_LOOK = 0.3  # seconds between two looks at a worker that is drained
 _ROWS_BYTES = 8 << 20  # for each call that reads rows; a reply may have 15 MiB
 
 
@@ -185,10 +187,24 @@ class Resources:
         """A worker by id. Raises WorkerNotFound."""
         return _named(self.workers(), name, "WORKER")
 
-    def drain(self, worker: str, deadline: float = 300.0) -> jobs_pb2.Worker:
-        """Has a worker hand its chains back within `deadline` seconds, before maintenance."""
+    def drain(self, worker: str, deadline: float = 300.0, *, wait: bool = True) -> jobs_pb2.Worker:
+        """Has a worker hand its chains back within `deadline` seconds, before maintenance.
+
+        Returns the worker when it holds no chains; wait=False: at once.
+        Raises WorkerNotFound, DeadlineExceeded if it still holds chains 30 s after the deadline.
+        """
         request = build(jobs_pb2.DrainWorkerRequest, worker=worker, deadline_seconds=deadline)
-        return self.connection.call("JobService/DrainWorker", request, jobs_pb2.Worker)
+        drained = self.connection.call("JobService/DrainWorker", request, jobs_pb2.Worker)
+        end = time.monotonic() + deadline + _DRAIN_PATIENCE
+        while wait and drained.chains > 0:
+            if time.monotonic() > end:
+                words = f"worker {worker} still holds {drained.chains} chains"
+                hint = "drain it with a shorter deadline, or end its process: chains go on from their last commit"
+                raise DeadlineExceeded(words, reason="TIMED_OUT", hint=hint)
+            time.sleep(_DRAIN_LOOK)
+            gone = jobs_pb2.Worker(id=drained.id, host=drained.host, device=drained.device, draining=True)
+            drained = next((found for found in self.workers() if found.id == drained.id), gone)
+        return drained
 
     def create_token(
         self,

@@ -436,7 +436,9 @@ class Laplace(Sampler):
       diagonal, full; default: kronecker.
     momentum: coefficient of the heavy-ball momentum; allowed: at least 0, below 1; default: 0.9.
     draws: networks sampled after the training steps; allowed: 1 to 1,000,000; default: 30.
-    optimizer: descent: heavy-ball SGD, or adamw as for sgd; allowed: heavy_ball, adamw; default: heavy_ball.
+    optimizer: descent: heavy-ball SGD, or adamw as for sgd, but with a Gaussian prior in the gradient and no
+      weight decay, so that it ends at the minimum theta* of U; allowed: heavy_ball, adamw; default:
+      heavy_ball.
     """
 
     choice: ClassVar[str] = "laplace"
@@ -448,9 +450,10 @@ class Laplace(Sampler):
 
 @dataclass(frozen=True, kw_only=True)
 class MILE(Sampler):
-    """Microcanonical Langevin ensembles: a descent on all data from the chain's own start, until the loss on a part
-    of the data stops to fall; then microcanonical Langevin dynamics on all data, first with a tuner. A velocity u
-    of length 1 turns towards -grad U and loses its direction within the length L. alpha is that of the descent.
+    """Microcanonical Langevin ensembles: a descent on all data from the chain's own start, until the loss on a
+    held-out part of the data stops falling; then microcanonical Langevin dynamics on all data, first with a
+    tuner. A velocity u of length 1 turns towards -grad U and loses its direction within the length L. alpha is
+    that of the descent.
 
     Formula: one step: u turns by b1 e; theta <- theta + e u / 2; u turns by (1 - 2 b1) e; theta <- theta + e u /
       2; u turns by b1 e; u <- u + z sqrt((exp(2 e / L) - 1) / D), to length 1. A turn by s: d = s |grad U| / (T

@@ -37,8 +37,9 @@ class TlsFiles:
         return grpc.ssl_channel_credentials(_read(authorities), _read(self.key_file), _read(self.cert_file))
 
     def environment(self) -> dict[str, str]:
-        """The variables that name the files."""
-        return dict(zip(_VARIABLES, (self.ca_file, self.cert_file, self.key_file), strict=True))
+        """The variables that name the files. The program `chainfleet` takes "~" for the name of a folder."""
+        files = map(os.path.expanduser, (self.ca_file, self.cert_file, self.key_file))
+        return dict(zip(_VARIABLES, files, strict=True))
 
 
 NO_TLS = TlsFiles()

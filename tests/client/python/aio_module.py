@@ -17,7 +17,7 @@ HEAD = '''"""The same as `chainfleet`, for asyncio: `await fleet.sample(...)`, `
         p = await job.predict(x_new)
 
 Every method takes what the synchronous method of its name takes, and raises the same errors. Cancelling a task cancels
-the call to the server; a job that was created goes on.
+the call to the server, or ends the program that the method runs; a job that was created goes on.
 """
 '''
 BODY = '''

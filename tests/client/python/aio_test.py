@@ -3,6 +3,8 @@ import asyncio
 import contextlib
 import inspect
 import io
+import os
+import tempfile
 import threading
 import unittest
 import unittest.mock
@@ -83,6 +85,25 @@ class Calls(Served, unittest.IsolatedAsyncioTestCase):
         with self.assertRaises(asyncio.CancelledError):
             await task
         self.assertLessEqual(len(server.metadata), 2)
+
+    async def test_a_cancelled_task_ends_its_program(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        program, pid = os.path.join(folder, "chainfleet"), os.path.join(folder, "pid")
+        with open(program, "w") as file:
+            file.write(f"#!/bin/sh\necho $$ > {pid}\nexec sleep 100\n")
+        os.chmod(program, 0o700)
+        with unittest.mock.patch.dict(os.environ, {"CHAINFLEET_BIN": folder}):
+            task = asyncio.ensure_future(self.fleet(self.serve()).doctor())
+            while not os.path.exists(pid) or not os.path.getsize(pid):
+                self.assertFalse(task.done())
+                await asyncio.sleep(0.01)
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+        await asyncio.to_thread(aio_calls._threads.shutdown)  # the thread has waited for the program
+        aio_calls._threads = aio_calls.ThreadPoolExecutor(4)
+        with open(pid) as file, self.assertRaises(ProcessLookupError):
+            os.kill(int(file.read()), 0)
 
     async def test_a_watch_yields_each_state_and_is_closed_early(self):
         closed = threading.Event()

@@ -1,6 +1,7 @@
 """Which draws ArviZ gets of weighted chains and of chains of unequal length, and log densities of single draws."""
 import subprocess
 import sys
+import types
 import unittest
 import warnings
 
@@ -118,6 +119,26 @@ class Versions(unittest.TestCase):
         self.assertEqual((told["target_mean"], told["target_stddev"], told["class_names"]), (50, 10, ["cat", "dog"]))
 
 
+class Energies(unittest.TestCase):
+    STEPS = {0: numpy.array([10, 20, 30]), 1: numpy.array([10, 20, 30])}
+
+    def energy(self, *steps_and_values, asked=True):
+        traces = [cf.Trace(chain, 0, numpy.array(steps), numpy.array(values)) for chain, (steps, values) in enumerate(steps_and_values)]
+        return arviz._energy(types.SimpleNamespace(traces=lambda quantity: traces), self.STEPS, asked)
+
+    def test_steps_without_a_traced_value_are_nan_and_a_warning_says_how_many(self):
+        with self.assertWarnsRegex(UserWarning, "NaN for 3 of 6 draws.*trace_every.*newest 1,000"):
+            found = self.energy(([20, 30], [2.0, 3.0]), ([30], [4.0]))
+        numpy.testing.assert_array_equal(found, [[numpy.nan, 2, 3], [numpy.nan, numpy.nan, 4]])
+
+    def test_a_traced_nan_and_the_default_of_trace_every_are_no_warning(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.assertEqual(numpy.isnan(self.energy(([20, 30], [2.0, 3.0]), ([30], [4.0]), asked=False)).sum(), 3)
+            self.assertEqual(numpy.isnan(self.energy(([10, 20, 30], [1.0, numpy.nan, numpy.nan]), ([10, 20, 30], [1.0] * 3))).sum(), 2)
+            self.assertIsNone(self.energy(([15], [1.0]), ([15], [1.0])), "none was traced")
+
+
 class Imports(unittest.TestCase):
     def test_the_package_imports_none_of_its_extras(self):
         """So they cost nobody time who does not use them."""
@@ -156,6 +177,14 @@ class StepSizes(unittest.TestCase):
         self.assertEqual(self.sizes(report, [1, 7], constant=0.1).tolist(), [[0.01, 0.01]])
         cyclical = type(jobs_pb2.Job().spec.learning_rate.cyclical)(initial=0.1, final=0.02, cycles=2)
         numpy.testing.assert_allclose(self.sizes(report, [1, 11, 21], cyclical=cyclical), [[0.01, 0.006, 0.01]])
+
+    def test_draws_after_training_and_samplers_that_tune_their_step_give_no_step_sizes(self):
+        report = jobs_pb2.Job.Report(step_size=0.01, num_examples=10)
+        for sampler in ("swa", "swag", "mc_dropout", "laplace", "mile", "smile"):
+            spec = jobs_pb2.Job().spec
+            spec.learning_rate.constant = 0.1
+            getattr(spec.sampler, sampler).SetInParent()
+            self.assertIsNone(arviz._step_sizes(spec, report, 40, numpy.array([[40]])), sampler)
 
     def test_other_schedules_give_no_step_sizes(self):
         self.assertIsNone(self.sizes(jobs_pb2.Job.Report(step_size=0.01), [1]))

@@ -4,6 +4,7 @@ import contextlib
 import http.server
 import io
 import pickle
+import socket
 import sys
 import threading
 import time
@@ -14,7 +15,7 @@ import python_package  # noqa: F401  first: it says where the next ones are
 import chainfleet as cf
 import grpc
 import numpy
-from chainfleet import addresses, arrays, connection, uploads
+from chainfleet import addresses, arrays, connection, resources, tls, uploads
 from chainfleet.rpc import error_details_pb2, status_pb2
 from chainfleet.v1 import jobs_pb2, types_pb2
 from google.protobuf import any_pb2
@@ -22,7 +23,8 @@ from real_server import free_ports
 
 REQUESTS = {"GetJob": jobs_pb2.GetJobRequest, "PutDataset": jobs_pb2.PutDatasetRequest, "WatchJob": jobs_pb2.WatchJobRequest,
             "ListAliases": jobs_pb2.ListAliasesRequest, "SetAlias": jobs_pb2.SetAliasRequest,
-            "GetServerInfo": jobs_pb2.GetServerInfoRequest, "DeleteModel": jobs_pb2.DeleteModelRequest}
+            "GetServerInfo": jobs_pb2.GetServerInfoRequest, "DeleteModel": jobs_pb2.DeleteModelRequest,
+            "DrainWorker": jobs_pb2.DrainWorkerRequest, "ListWorkers": jobs_pb2.ListWorkersRequest}
 
 
 class Server(grpc.GenericRpcHandler):
@@ -66,8 +68,8 @@ class Served(unittest.TestCase):
         self.addCleanup(server.server.stop, 0)
         return server
 
-    def connect(self, *servers, token="", timeout=10):
-        made = connection.Connection([getattr(server, "address", server) for server in servers], token, timeout)
+    def connect(self, *servers, token="", timeout=10, files=tls.NO_TLS):
+        made = connection.Connection([getattr(server, "address", server) for server in servers], token, timeout, files)
         self.addCleanup(made.close)
         return made
 
@@ -170,6 +172,40 @@ class Calls(Served):
             self.get(self.connect(f"127.0.0.1:{server.server_port}", timeout=0.5))
         self.assertEqual(caught.exception.hint, f"127.0.0.1:{server.server_port} is a port for HTTP; give connect the port for gRPC, which is 7400 by default")
 
+    def test_a_server_that_speaks_tls_and_one_that_does_not_are_told_from_none(self):
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        threading.Thread(target=self.close_all_connections, args=(listener,), daemon=True).start()
+        with self.assertRaises(cf.errors.Unavailable) as caught:
+            self.get(self.connect(f"127.0.0.1:{listener.getsockname()[1]}", timeout=0.3))
+        self.assertIn("does the server speak TLS? Then give connect", caught.exception.hint)
+        with self.assertRaises(cf.errors.Unavailable) as caught:
+            self.get(self.connect(self.serve(), timeout=0.3, files=tls.TlsFiles("system")))
+        self.assertIn("does the server speak TLS? If not, give connect no ca_file", caught.exception.hint)
+
+    @staticmethod
+    def close_all_connections(listener):
+        """As a server for TLS does with what is no handshake."""
+        with contextlib.suppress(OSError):
+            while True:
+                made, _ = listener.accept()
+                made.recv(3)
+                made.close()
+
+    def test_a_certificate_that_is_not_accepted_names_the_files(self):
+        for words in ("SSL routines::certificate verify failed", "OPENSSL_internal:CERTIFICATE_VERIFY_FAILED: self signed certificate",
+                      "Peer name 127.0.0.1 is not in peer certificate", "Hostname Verification Check failed."):
+            self.assertIn("not signed by an authority of ca_file", connection._remedy(words, words, "h:1", has_tls=True))
+        for words in ("SSL routines::wrong version number", "OPENSSL_internal:WRONG_VERSION_NUMBER: Invalid certificate verification context"):
+            self.assertIn("give connect no ca_file", connection._remedy(words, f"Tls handshake failed: {words}", "h:1", has_tls=True))
+        self.assertIn("chainfleet.local()", connection._remedy("", "Connection refused", "h:1", has_tls=True))
+
+    def test_programs_get_the_folders_of_files_for_tls(self):
+        with unittest.mock.patch.dict("os.environ", {"HOME": "/home/one"}):
+            named = tls.TlsFiles("~/ca.crt", "/etc/a.crt", "~/a.key").environment()
+            self.assertEqual([*named.values()], ["/home/one/ca.crt", "/etc/a.crt", "/home/one/a.key"])
+            self.assertEqual([*tls.TlsFiles("system").environment().values()], ["system", "", ""])
+
     def test_a_call_ends_at_its_deadline(self):
         server = self.serve(GetJob=lambda request, context: context.add_callback(done.set) and done.wait(20) and jobs_pb2.Job())
         done = threading.Event()
@@ -237,6 +273,23 @@ class Watches(Served):
         server = self.serve(WatchJob=watch)
         self.assertEqual([state.state for state in self.job(server).watch()], [2, 2, 4])
 
+    def test_a_watch_that_breaks_after_a_long_silence_goes_on(self):
+        def watch(request, context):
+            left.append(context.time_remaining())
+            if len(left) > 1:
+                yield jobs_pb2.Job(id="j", state=jobs_pb2.Job.SUCCEEDED)
+                return
+            yield jobs_pb2.Job(id="j", state=jobs_pb2.Job.RUNNING)
+            time.sleep(0.5)
+            context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
+
+        left = []
+        job = self.job(self.serve(WatchJob=watch))
+        with unittest.mock.patch.object(connection, "_PATIENCE", 0.2):
+            self.assertIs(job.wait(), job)
+        self.assertEqual(len(left), 2)
+        self.assertTrue(all(seconds is None or seconds > 1e6 for seconds in left), "without a timeout a stream has no deadline")
+
     def test_wait_ends_with_the_reasons_of_failed_chains(self):
         failed = jobs_pb2.Job(id="j", state=jobs_pb2.Job.FAILED)
         for index in (0, 1):
@@ -264,8 +317,40 @@ class Watches(Served):
             context.add_callback(done.set)
             done.wait(20)
 
-        with self.assertRaises(cf.errors.DeadlineExceeded):
+        with self.assertRaisesRegex(cf.errors.DeadlineExceeded, "^job j is still RUNNING after 0.5 s\n") as caught:
             self.job(self.serve(WatchJob=watch)).wait(timeout=0.5)
+        self.assertEqual(caught.exception.reason, "TIMED_OUT")
+        self.assertIn("fleet.job('j').wait()", caught.exception.hint)
+
+    def test_a_watch_that_heard_nothing_does_not_name_a_state(self):
+        server = self.serve(WatchJob=lambda request, context: context.add_callback(done.set) and done.wait(20) and iter(()))
+        done = threading.Event()
+        with self.assertRaisesRegex(cf.errors.DeadlineExceeded, "did not answer in time"):
+            self.job(server).wait(timeout=0.3)
+
+
+class Drains(Served):
+    def drain(self, *later, **options):
+        """Drains a worker of 2 chains. `later`: the chains that it holds at each look, None once it is gone."""
+        looks = iter(later)
+
+        def look(request, context):
+            chains = next(looks)
+            return jobs_pb2.ListWorkersResponse(workers=[] if chains is None else [jobs_pb2.Worker(id="gpu-7", host="h", chains=chains)])
+
+        server = self.serve(DrainWorker=lambda request, context: jobs_pb2.Worker(id=request.worker, host="h", chains=2), ListWorkers=look)
+        with unittest.mock.patch.object(resources, "_DRAIN_LOOK", 0.01):
+            return cf.Fleet(self.connect(server)).drain("gpu-7", **options)
+
+    def test_drain_returns_when_the_worker_holds_no_chains_or_is_gone(self):
+        self.assertEqual(self.drain(2, 1, 0).chains, 0)
+        gone = self.drain(2, None)
+        self.assertEqual((gone.id, gone.host, gone.chains), ("gpu-7", "h", 0))
+        self.assertEqual(self.drain(wait=False).chains, 2)
+
+    def test_drain_ends_some_time_after_its_deadline(self):
+        with unittest.mock.patch.object(resources, "_DRAIN_PATIENCE", 0.1), self.assertRaisesRegex(TimeoutError, "gpu-7 still holds 2 chains"):
+            self.drain(*[2] * 1000, deadline=0.1)
 
 
 class Addresses(unittest.TestCase):

@@ -1,12 +1,15 @@
 """Tests the cost of importing the package, its lists of names, and the programs that it finds and runs."""
 import ast
 import os
+import signal
 import stat
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import unittest.mock
+import warnings
 
 import python_package  # first: it says where the next ones are
 import chainfleet as cf
@@ -68,11 +71,37 @@ class Programs(unittest.TestCase):
 
     def test_the_exit_status_decides_the_class_and_the_message_begins_at_error(self):
         for status, failure in ((1, cf.errors.FailedPrecondition), (2, cf.errors.InvalidArgument), (3, cf.errors.NotFound),
-                                (4, cf.errors.PermissionDenied), (5, cf.errors.Unavailable)):
+                                (4, cf.errors.PermissionDenied), (5, cf.errors.Unavailable), (6, cf.errors.DataLoss)):
             os.environ["CHAINFLEET_BIN"] = self.program(f"echo a log line >&2; echo error: it broke >&2; exit {status}")
             with self.assertRaisesRegex(failure, "^`chainfleet report` failed: it broke(\n|$)") as caught:
                 programs.run_program(["report"])
             self.assertEqual(caught.exception.reason, "PROGRAM_FAILED")
+
+    def test_warnings_of_a_program_that_succeeds_are_warnings_here(self):
+        os.environ["CHAINFLEET_BIN"] = self.program("echo a log line >&2; echo 'warning: 2 draws are left out' >&2; echo done")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            self.assertEqual(programs.run_program(["export"]), "done\n")
+        self.assertEqual([str(one.message) for one in caught], ["2 draws are left out"])
+
+    def test_the_table_of_a_failed_program_is_in_the_error(self):
+        os.environ["CHAINFLEET_BIN"] = self.program("echo 'CHECK  RESULT'; echo 'server FAILED'; echo error: no server answers >&2; exit 5")
+        with cf.Fleet(unittest.mock.Mock(environment=dict)) as fleet, self.assertRaises(cf.errors.Unavailable) as caught:
+            fleet.doctor()
+        self.assertEqual(caught.exception.message, "`chainfleet doctor` failed: no server answers\nCHECK  RESULT\nserver FAILED")
+
+    def test_ctrl_c_leaves_no_program(self):
+        pid = os.path.join(self.folder, "pid")
+        os.environ["CHAINFLEET_BIN"] = self.program(f"echo $$ > {pid}; exec sleep 100")
+        script = "import chainfleet; chainfleet.run_program(['up'])"
+        child = subprocess.Popen([sys.executable, "-B", "-c", script], env={**os.environ, "PYTHONPATH": python_package.PACKAGE}, stderr=subprocess.DEVNULL)
+        while not os.path.exists(pid) or not os.path.getsize(pid):
+            self.assertIsNone(child.poll())
+            time.sleep(0.01)
+        child.send_signal(signal.SIGINT)  # to Python alone, not as a terminal sends it
+        self.assertNotEqual(child.wait(20), 0)
+        with open(pid) as file, self.assertRaises(ProcessLookupError):
+            os.kill(int(file.read()), 0)
 
     def fails(self, *lines):
         os.environ["CHAINFLEET_BIN"] = self.program("cat >&2 <<'EOF'\n" + "\n".join(lines) + "\nEOF\nexit 2")

@@ -1,6 +1,7 @@
 """Replies as arrays, and what notebooks show."""
 import types
 import unittest
+import warnings
 
 import python_package  # noqa: F401  first: it says where the next ones are
 import chainfleet as cf
@@ -94,6 +95,41 @@ class Predictions(unittest.TestCase):
         self.assertIsNone(made.members[0].gradients)
 
 
+class Anytime(unittest.TestCase):
+    """Requests of one prediction that average over other draws, as with anytime and min_draws."""
+
+    def reply(self, used, **weights):
+        """A row of numbers; `weights` of the draws by chain, as c1=[1, 1]."""
+        made = predict_pb2.PredictResponse(num_rows=1, job_id="j", draws_used=used, draws_in_version=9)
+        made.scores.mean.append(used)
+        for name, values in weights.items():
+            index = int(name[1:])
+            made.members.add(chain=types_pb2.ChainId(index=index), kind=types_pb2.THETA, weights=values, variance=[1.0] * len(values),
+                             mean=[100.0 * used + 10 * index + s for s in range(len(values))])
+        return made
+
+    def join(self, *replies):
+        return prediction._join(replies, (), (1,))
+
+    def test_draws_used_is_the_least_of_all_replies(self):
+        made = self.join(self.reply(5), self.reply(3), self.reply(4))
+        self.assertEqual((made.draws_used, made.draws_in_version, made.mean.tolist()), (3, 9, [5, 3, 4]))
+
+    def test_members_are_of_the_chains_whose_draws_all_rows_have(self):
+        first = self.reply(5, c0=[1, 1], c1=[1, 1], c2=[1, 3], c3=[1])
+        second = self.reply(3, c1=[1], c2=[1, 2], c3=[1], c0=[1, 1])  # another order, fewer draws and another weight
+        with self.assertWarnsRegex(UserWarning, r"chains \[1, 2\], whose members are left out"):
+            made = self.join(first, second)
+        self.assertEqual([(member.chain, member.mean.tolist()) for member in made.members], [(0, [[500, 300], [501, 301]]), (3, [[530, 330]])])
+        with self.assertWarnsRegex(UserWarning, r"chains \[0\]"):
+            self.assertEqual(self.join(self.reply(1), self.reply(1, c0=[1])).members, ())
+
+    def test_the_same_draws_are_no_warning(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.assertEqual(len(self.join(self.reply(2, c0=[1, 2]), self.reply(2, c0=[1, 2])).members), 1)
+
+
 class Inputs(unittest.TestCase):
     def job(self, *shape, kind=types_pb2.FLOAT32):
         described = jobs_pb2.Job(id="j")
@@ -101,7 +137,7 @@ class Inputs(unittest.TestCase):
         described.inputs.shape.extend(shape)
         described.inputs.normalisation.mean.extend([1.0, 2.0][:shape[0]])
         described.inputs.normalisation.stddev.extend([2.0, 4.0][:shape[0]])
-        fleet = types.SimpleNamespace(connection=types.SimpleNamespace(call=lambda *arguments: described))
+        fleet = types.SimpleNamespace(connection=types.SimpleNamespace(call=lambda *arguments: described), _only_predicts=False)
         return cf.Job(fleet, "j")
 
     def test_inputs_that_do_not_fit_are_refused_with_both_shapes_or_types(self):

@@ -1,5 +1,6 @@
 """Specs as messages, and what `sample` makes of its arguments."""
 import dataclasses
+import inspect
 import unittest
 import warnings
 
@@ -116,6 +117,11 @@ class Sampling(unittest.TestCase):
         self.assertEqual((spec.batch_size, self.spec(batch_size=2).batch_size), (4, 2), "all rows where there are fewer than 128")
         self.assertIsNone(self.spec(num_epochs=12, sampler=cf.SWAG()).collect, "it draws when its training ends")
         self.assertIsNone(self.spec(preset="csgmcmc").learning_rate, "a preset says it")
+
+    def test_the_sampler_may_be_left_to_a_preset(self):
+        self.assertIsNone(inspect.signature(cf.Fleet.sample).parameters["sampler"].default)
+        spec = self.spec(preset="csgmcmc", sampler=None)
+        self.assertEqual((spec.preset, spec.sampler, spec.name), ("csgmcmc", None, "mlp-job"))
 
     def test_the_default_batch_size_is_that_of_the_schema(self):
         self.assertIn(f"optional int64 batch_size = 9;    // default {sampling.SERVER_BATCH_SIZE}; ", generate.job_file.read("proto/chainfleet/v1/job_spec.proto"))

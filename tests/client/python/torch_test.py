@@ -244,7 +244,7 @@ class Filled(unittest.TestCase):
         about.inputs.shape.extend([3])
         about.inputs.normalisation.mean.extend([1.0, 2.0, 3.0])
         about.inputs.normalisation.stddev.extend([2.0, 2.0, 4.0])
-        fleet = types.SimpleNamespace(connection=types.SimpleNamespace(call=lambda *arguments: about))
+        fleet = types.SimpleNamespace(connection=types.SimpleNamespace(call=lambda *arguments: about), _only_predicts=False)
         return cf.Job(fleet, "j"), about
 
     def average(self, module, kinds=("theta",), about=None):

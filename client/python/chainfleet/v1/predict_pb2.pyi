@@ -120,7 +120,7 @@ class EvaluateUpdate(_message.Message):
     def __init__(self, progress: _Optional[_Union[EvaluateUpdate.Progress, _Mapping]] = ..., evaluation: _Optional[_Union[Evaluation, _Mapping]] = ...) -> None: ...
 
 class Evaluation(_message.Message):
-    __slots__ = ["calibration_dataset", "conformal", "conformal_thresholds", "corrupted", "curve", "dataset", "draws_in_version", "draws_used", "examples", "flatness", "job_id", "num_calibration_rows", "num_ood_rows", "num_rows", "num_stacking_rows", "ood_dataset", "point", "scores", "stacking_dataset", "version", "weights"]
+    __slots__ = ["calibration_dataset", "conformal", "conformal_thresholds", "corrupted", "curve", "dataset", "draws_in_version", "draws_used", "examples", "flatness", "id", "job_id", "num_calibration_rows", "num_ood_rows", "num_rows", "num_stacking_rows", "ood_dataset", "point", "scores", "stacking_dataset", "version", "weights"]
     CALIBRATION_DATASET_FIELD_NUMBER: _ClassVar[int]
     CONFORMAL_FIELD_NUMBER: _ClassVar[int]
     CONFORMAL_THRESHOLDS_FIELD_NUMBER: _ClassVar[int]
@@ -131,6 +131,7 @@ class Evaluation(_message.Message):
     DRAWS_USED_FIELD_NUMBER: _ClassVar[int]
     EXAMPLES_FIELD_NUMBER: _ClassVar[int]
     FLATNESS_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     NUM_CALIBRATION_ROWS_FIELD_NUMBER: _ClassVar[int]
     NUM_OOD_ROWS_FIELD_NUMBER: _ClassVar[int]
@@ -152,6 +153,7 @@ class Evaluation(_message.Message):
     draws_used: int
     examples: _containers.RepeatedCompositeFieldContainer[ExampleRow]
     flatness: _containers.RepeatedCompositeFieldContainer[Flatness]
+    id: str
     job_id: str
     num_calibration_rows: int
     num_ood_rows: int
@@ -163,7 +165,7 @@ class Evaluation(_message.Message):
     stacking_dataset: str
     version: int
     weights: _containers.RepeatedCompositeFieldContainer[ChainWeight]
-    def __init__(self, job_id: _Optional[str] = ..., version: _Optional[int] = ..., dataset: _Optional[str] = ..., ood_dataset: _Optional[str] = ..., num_rows: _Optional[int] = ..., num_ood_rows: _Optional[int] = ..., draws_used: _Optional[int] = ..., draws_in_version: _Optional[int] = ..., scores: _Optional[_Iterable[_Union[Scores, _Mapping]]] = ..., calibration_dataset: _Optional[str] = ..., num_calibration_rows: _Optional[int] = ..., point: _Optional[str] = ..., curve: _Optional[_Iterable[_Union[CurvePoint, _Mapping]]] = ..., corrupted: _Optional[_Iterable[_Union[CorruptedScores, _Mapping]]] = ..., flatness: _Optional[_Iterable[_Union[Flatness, _Mapping]]] = ..., examples: _Optional[_Iterable[_Union[ExampleRow, _Mapping]]] = ..., stacking_dataset: _Optional[str] = ..., num_stacking_rows: _Optional[int] = ..., weights: _Optional[_Iterable[_Union[ChainWeight, _Mapping]]] = ..., conformal: _Optional[_Iterable[_Union[ConformalScore, _Mapping]]] = ..., conformal_thresholds: _Optional[_Iterable[float]] = ...) -> None: ...
+    def __init__(self, job_id: _Optional[str] = ..., version: _Optional[int] = ..., dataset: _Optional[str] = ..., ood_dataset: _Optional[str] = ..., num_rows: _Optional[int] = ..., num_ood_rows: _Optional[int] = ..., draws_used: _Optional[int] = ..., draws_in_version: _Optional[int] = ..., scores: _Optional[_Iterable[_Union[Scores, _Mapping]]] = ..., calibration_dataset: _Optional[str] = ..., num_calibration_rows: _Optional[int] = ..., point: _Optional[str] = ..., curve: _Optional[_Iterable[_Union[CurvePoint, _Mapping]]] = ..., corrupted: _Optional[_Iterable[_Union[CorruptedScores, _Mapping]]] = ..., flatness: _Optional[_Iterable[_Union[Flatness, _Mapping]]] = ..., examples: _Optional[_Iterable[_Union[ExampleRow, _Mapping]]] = ..., stacking_dataset: _Optional[str] = ..., num_stacking_rows: _Optional[int] = ..., weights: _Optional[_Iterable[_Union[ChainWeight, _Mapping]]] = ..., conformal: _Optional[_Iterable[_Union[ConformalScore, _Mapping]]] = ..., conformal_thresholds: _Optional[_Iterable[float]] = ..., id: _Optional[str] = ...) -> None: ...
 
 class EvaluationOperation(_message.Message):
     __slots__ = ["created_at", "error", "evaluation", "finished_at", "id", "job_id", "progress", "request", "state"]

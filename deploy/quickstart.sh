@@ -43,9 +43,9 @@ if chainfleet describe "$job" | grep WARNING; then
   exit 1
 fi
 cat <<'TEXT'
-R-hat compares what the chains predict for four training images. Far above 1.01 it says that they disagree: after 12 epochs each
-is in a region of its own, as chains of a network are. An average over them gains all the same: compare "mean single draw" with
-"all draws" below. `describe` shows the Monte Carlo error of each predicted probability (MCSE). What to believe:
+R-hat compares what the chains predict for four training images. Far above 1.01 it means that they disagree: after 12
+epochs each samples a region of its own, which is usual for networks. An average over them gains all the same: compare "mean
+single draw" with "all draws" below. `describe` shows the Monte Carlo error of each predicted probability (MCSE). What to believe:
 docs/guides/diagnostics.md
 TEXT
 

@@ -63,34 +63,42 @@ print(row["rmse"], row["nll"], *sys.argv[1:])' "$seconds" "$(awk "BEGIN {print $
 
 echo "| $table, seed | RMSE | NLL | seconds | CPU seconds |"
 echo "| --- | --- | --- | --- | --- |"
-# line LABEL: the row of the numbers on standard input.
-line() {
-  local numbers
-  read -r -a numbers
-  printf '| %s | %.4f | %.4f | %.0f | %.0f |\n' "$1" "${numbers[@]}"
+# row LABEL COMMAND...: the row of the numbers that the command prints; leaves them in $numbers.
+row() {
+  local label=$1 text
+  shift
+  text=$("$@")
+  read -r -a numbers <<<"$text"
+  printf '| %s | %.4f | %.4f | %.0f | %.0f |\n' "$label" "${numbers[@]}"
 }
+rival() { "$PYTHON_BDE" "$here/tests/bench/mile_tables.py" rival "$work" "$1" "$epochs" 2>/dev/null; }
 for seed in $(seq 0 $((seeds - 1))); do
-  weights=""
-  for chain in $(seq 0 9); do
+  weights=()
+  for chain in $(seq 0 19); do
     tables start "$seed" "$chain" "$work/start.safetensors" "$data/$table"
     chainfleet model put "start-$seed-$chain" "$work/start.safetensors" >/dev/null
-    weights+=${weights:+, }start-$seed-$chain
+    weights+=("start-$seed-$chain")
   done
-  job "$seed" "weights: [$weights]" 10 "mile: {optimizer_steps: $epochs}" $((epochs + 51000)) 10 |
-    line "mile, 10 chains, $seed"
+  # from CHAINS: the first of these starts.
+  from() { local IFS=,; echo "weights: [${weights[*]:0:$1}]"; }
+  for chains in 20 10; do
+    row "mile, $chains chains, $seed" \
+      job "$seed" "$(from $chains)" $chains "mile: {optimizer_steps: $epochs}" $((epochs + 51000)) 10
+  done
+  budget=${numbers[3]}
   for share in 0.1 1; do
-    job "$seed" "weights: [$weights]" 10 "smile: {noise_share: $share}" 105000 100 256 |
-      line "smile, noise_share $share, batches of 256, 10 chains, $seed"
+    row "smile, noise_share $share, batches of 256, 10 chains, $seed" \
+      job "$seed" "$(from 10)" 10 "smile: {noise_share: $share}" 105000 100 256
   done
   # A deep ensemble: AdamW to the best point of a validation part, and one step of the dynamics that goes nowhere.
   descent="warm_up_steps: 0, initial_step: 1.0e-9, decoherence_length: 1"
-  job "$seed" "weights: [$weights]" 10 "mile: {optimizer_steps: $epochs, $descent}" $((epochs + 1)) 1 |
-    line "deep ensemble, 10 networks, as mile starts, $seed"
-  job "$seed" "" 200 "mile: {optimizer_steps: 5000, patience: 100, $descent}" 5001 1 |
-    line "deep ensemble, 200 networks, as many gradients, $seed"
-  if [ -n "${PYTHON_BDE:-}" ]; then
-    "$PYTHON_BDE" "$here/tests/bench/mile_tables.py" rival "$work" "$seed" "$epochs" 2>/dev/null |
-      line "sklearn-contrib-bde, $seed"
-  fi
+  row "deep ensemble, 10 networks, as mile starts, $seed" \
+    job "$seed" "$(from 10)" 10 "mile: {optimizer_steps: $epochs, $descent}" $((epochs + 1)) 1
+  # ensemble NETWORKS: the same of more networks, each to 5000 steps or 100 without a better point.
+  ensemble() { job "$seed" "" "$1" "mile: {optimizer_steps: 5000, patience: 100, $descent}" 5001 1; }
+  row "deep ensemble, 200 networks, $seed" ensemble 200
+  networks=$(awk "BEGIN {print int(200 * $budget / ${numbers[3]})}")
+  row "deep ensemble, $networks networks, the CPU seconds of mile, $seed" ensemble "$networks"
+  [ -z "${PYTHON_BDE:-}" ] || row "sklearn-contrib-bde, $seed" rival "$seed"
 done
 tables published "$table"

@@ -1,5 +1,5 @@
 // The cost of a scrape of the server with 20,000 running chains of 20 jobs on 1,000 workers: the dispatcher's figures,
-// as a sum under its lock or as copies of all jobs, and the whole page over HTTP with its size.
+// as a sum under its lock or as a list of all jobs, and the whole page over HTTP with its size.
 #include <benchmark/benchmark.h>
 
 #include "core/base/check.h"
@@ -25,14 +25,14 @@ void BM_Sums(benchmark::State& state) {
 }
 BENCHMARK(BM_Sums)->Name("scrape/sums")->UseRealTime()->Unit(benchmark::kMillisecond);
 
-void BM_Copies(benchmark::State& state) {
+void BM_List(benchmark::State& state) {
   LargeFleet& fleet = TheFleet();
   for (auto _ : state) {
     const auto page = fleet.dispatcher().ListJobs({}, limits::kMaxPageSize, "");
     CHAINFLEET_CHECK(page.ok() && page->items.size() == kJobs);
   }
 }
-BENCHMARK(BM_Copies)->Name("scrape/copies")->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_List)->Name("scrape/list")->UseRealTime()->Unit(benchmark::kMillisecond);
 
 void BM_Page(benchmark::State& state) {
   LargeFleet& fleet = TheFleet();

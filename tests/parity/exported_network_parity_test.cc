@@ -135,10 +135,11 @@ TEST_P(ExportedNetworkParity, OutputsLossAndGradientsAreThoseOfPyTorch) {
     ASSERT_TRUE(parameters.contains(name)) << name;
     const at::Tensor gradient = parameters[name].grad().to(at::kDouble).flatten();
     EXPECT_NEAR(gradient.square().sum().item<double>(), wanted, 1e-5 * wanted + 1e-12) << name;
-    // Unlike the squares, a sum with weights tells signs and places apart.
+    // Unlike the squares, a sum with weights tells signs and places apart. The bias of an attention's keys has gradient
+    // 0, of which processors leave different roundings.
     const auto count = static_cast<double>(gradient.numel());
     EXPECT_NEAR(at::arange(gradient.numel(), at::kDouble).cos().dot(gradient).item<double>(),
-                expected["weighted_gradients"][name].get<double>(), 2e-6 * std::sqrt(wanted * count) + 1e-9)
+                expected["weighted_gradients"][name].get<double>(), 2e-6 * std::sqrt(wanted * count) + 1e-7)
         << name;
   }
 }

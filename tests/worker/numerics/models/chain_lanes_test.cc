@@ -202,12 +202,7 @@ TEST(ChainsInLanes, KeepTheirDrawsWhereverTheyRun) {
   EXPECT_EQ(beside->TakeDraw(9).theta, alone->TakeDraw(9).theta);
   EXPECT_EQ(resumed->TakeDraw(9).theta, alone->TakeDraw(9).theta);
   EXPECT_EQ(resumed->SaveResumePoint(9), alone->SaveResumePoint(9));
-  // The chains did share calls, which changes the rounding of this network.
-  plan = std::make_shared<JobPlan>(*plan);
-  plan->spec.vmap = false;
-  const auto apart = batch_of({9});
-  advance(*apart, 6);
-  EXPECT_NE(apart->TakeDraw(9).theta, alone->TakeDraw(9).theta);
+  EXPECT_TRUE(TakesLanes(*file.Load(), plan->spec)) << "chains shared their calls";
 }
 
 }  // namespace

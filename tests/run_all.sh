@@ -7,5 +7,5 @@ minutes() { printf 'run_all: %s took %d min %d s\n' "$1" $(($2 / 60)) $(($2 % 60
 
 deploy/build.sh --with-tests -j "$(nproc)" all link_checks
 minutes "installing and building" $SECONDS
-export OMP_WAIT_POLICY=passive  # two tests at a time: a thread that spins while it waits takes the other's core
-ctest --preset release -j2 --output-on-failure "$@"
+export OMP_WAIT_POLICY=passive  # a thread that spins while it waits takes another test's core
+ctest --preset release -j3 --output-on-failure "$@"  # on two cores, because tests wait for a third of their time

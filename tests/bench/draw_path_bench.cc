@@ -86,6 +86,7 @@ class Loopback {
   CoordinatorClient& client() { return *client_; }
   std::vector<Grant>& grants() { return grants_; }
   const std::string& store() const { return store_; }
+  const std::string& incarnation() const { return credentials_.incarnation(); }
 
  private:
   void TakeLeases() {
@@ -97,8 +98,9 @@ class Loopback {
     spec.chains = kChains;
     (void)Await<JobView>(
         [&](auto done) { server_->coordinator().dispatcher().CreateJob(kDefaultTenant, spec, "", false, done); });
-    SynchronizeRequest request{
-        .worker = "bench", .incarnation = "1", .devices = {{.name = "cpu", .chain_slots = kChains}}};
+    SynchronizeRequest request{.worker = "bench",
+                               .incarnation = credentials_.incarnation(),
+                               .devices = {{.name = "cpu", .chain_slots = kChains}}};
     while (grants_.size() < kChains) {
       ++request.seq;
       const auto reply =
@@ -176,7 +178,7 @@ void Commit(benchmark::State& state) {
     for (int c = 0; c < kChains; ++c) {
       const Grant& grant = loopback.grants()[static_cast<size_t>(c)];
       ProgressCommit commit{.author = Author{"bench", "bench", "cpu", 1},
-                            .incarnation = "1",
+                            .incarnation = loopback.incarnation(),
                             .chain = grant.chain,
                             .lease_epoch = grant.lease_epoch};
       commit.resume_point = ResumePointAt(step);
@@ -203,7 +205,7 @@ void SmallDraws(benchmark::State& state, bool joined, int chains) {
     for (size_t c = 0; c < parents.size(); ++c) {
       const Grant& grant = loopback.grants()[c];
       auto commit = std::make_shared<ProgressCommit>(ProgressCommit{.author = Author{"bench", "bench", "cpu", 1},
-                                                                    .incarnation = "1",
+                                                                    .incarnation = loopback.incarnation(),
                                                                     .chain = grant.chain,
                                                                     .lease_epoch = grant.lease_epoch});
       Segment& segment = commit->segment.emplace();

@@ -40,7 +40,9 @@ class Postgres(RealServer):
         subprocess.run([f"{self.binaries}/initdb", "-D", f"{self.folder}/data", "-A", "trust", "-U", "chainfleet", "--no-sync"],
                        check=True, stdout=subprocess.DEVNULL, preexec_fn=self._as_server_user, cwd="/")
         port, = free_ports(1)
-        self.settings = [f"fsync={'on' if durable else 'off'}", f"listen_addresses={host}", f"port={port}"]
+        # Shared memory is in files of the folder: a server that is killed leaves nothing in /dev/shm.
+        self.settings = [f"fsync={'on' if durable else 'off'}", f"listen_addresses={host}", f"port={port}",
+                         "dynamic_shared_memory_type=mmap"]
         if host:
             with open(f"{self.folder}/data/pg_hba.conf", "a") as f:
                 f.write(f"host all all {network} trust\n")

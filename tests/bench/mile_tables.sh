@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Samples airfoil or bike sharing with MILE and SMILE and prints RMSE, NLL, seconds and CPU seconds as a table in
 # Markdown, beside a deep ensemble of the same networks in the same time, the figures that were published, and the
-# authors' package on the same cores. airfoil takes about four minutes a seed on 2 quiet cores, bikesharing 14 times as
-# long; not part of the tests.
+# authors' package on the same cores. airfoil takes some ten minutes a seed on 2 quiet cores, bikesharing two hours
+# and more; not part of the tests.
 #   tests/bench/mile_tables.sh DATA [SET] [SEEDS] [BIN]
 # DATA holds SET/data.csv and SET/test_indices.txt; SET: airfoil (default) or bikesharing; SEEDS: default 1; BIN: the
 # binaries (default: build/release/bin). PYTHON_BDE: a Python with sklearn-contrib-bde 1.0.2; without it no rival runs.
@@ -15,8 +15,8 @@ work=$(mktemp -d)
 export PATH=$bin:$PATH
 trap 'chainfleet down --data-dir "$work/fleet" >/dev/null 2>&1 || true; rm -rf "$work"' EXIT
 tables() { /usr/bin/python3 "$here/tests/bench/mile_tables.py" "$@"; }
-epochs=1000
-[ "$table" = bikesharing ] && epochs=1200
+epochs=1000 counts="20 10"  # chains of mile
+[ "$table" = bikesharing ] && epochs=1200 counts=10
 
 rows=$(tables split "$data/$table" "$work")
 chainfleet up --data-dir "$work/fleet" --listen 127.0.0.1:0 --metrics-listen off --http-listen off >/dev/null
@@ -81,7 +81,7 @@ for seed in $(seq 0 $((seeds - 1))); do
   done
   # from CHAINS: the first of these starts.
   from() { local IFS=,; echo "weights: [${weights[*]:0:$1}]"; }
-  for chains in 20 10; do
+  for chains in $counts; do
     row "mile, $chains chains, $seed" \
       job "$seed" "$(from $chains)" $chains "mile: {optimizer_steps: $epochs}" $((epochs + 51000)) 10
   done

@@ -1,6 +1,7 @@
 // Certificates of workers: which process the server let in, for whom, and by which key it signs.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string>
 
@@ -22,10 +23,14 @@ struct WorkerClaims {
 class SigningKey {
  public:
   SigningKey();
-  std::string public_key() const;                   // 32 bytes
-  std::string Sign(const std::string& text) const;  // 64 bytes
+  ~SigningKey();
+  SigningKey(const SigningKey&) = delete;
+  SigningKey& operator=(const SigningKey&) = delete;
+  const std::string& public_key() const { return public_key_; }  // 32 bytes
+  std::string Sign(const std::string& text) const;               // 64 bytes
  private:
-  KeyHandle key_;
+  std::string public_key_;
+  std::array<unsigned char, 64> secret_;  // libsodium's form: the seed and the public key
 };
 
 // The name of the process that has this key: 128 bits of the key's SHA-256 in hex. So nobody without the key can be
@@ -53,8 +58,7 @@ class WorkerCertificate {
 
  private:
   WorkerCertificate() = default;
-  std::string base64_;
-  KeyHandle key_;
+  std::string base64_, public_key_;
   WorkerClaims claims_;
   Validity validity_;
 };

@@ -28,6 +28,7 @@ LIBRARIES = {
     "curl": (r"curl/", r"core/store/blob_store/"),
     "pugixml": (r"pugixml", r"core/store/blob_store/"),
     "OpenSSL": (r"openssl/", r"core/(store|tls)/"),
+    "libsodium": (r"sodium\.h", r"core/tls/"),
     "nlohmann-json": (r"nlohmann/", r"(core/(formats|store|metrics)|server/(http|rpc/gateway)|client/cli)/"),
     "prometheus-cpp": (r"prometheus/", r"core/metrics/"),
     "civetweb": (r"CivetServer", r"core/metrics/"),

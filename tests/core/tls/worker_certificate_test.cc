@@ -55,6 +55,16 @@ TEST_F(WorkerCertificateTest, KnowsTheSignaturesOfItsKeyOnly) {
   EXPECT_FALSE(certificate.HasSigned("a segment", signature.substr(1)));
 }
 
+TEST(IsSignedBy, KnowsTheSecondExampleOfRfc8032) {
+  const std::string key = absl::HexStringToBytes("3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c");
+  const std::string signature = absl::HexStringToBytes(
+      "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da"
+      "085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00");
+  EXPECT_TRUE(IsSignedBy(key, "r", signature));
+  EXPECT_FALSE(IsSignedBy(key, "s", signature));
+  for (const size_t size : {0, 31}) EXPECT_FALSE(IsSignedBy(key.substr(0, size), "r", signature)) << size;
+}
+
 TEST_F(WorkerCertificateTest, IsRefusedIfChangedOrFromAnotherAuthority) {
   std::string der = WorkerCertificate::Issue(authority_, kClaims, key_.public_key(), kDay).value();
   const Signer other = NewAuthority("other");

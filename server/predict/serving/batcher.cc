@@ -14,7 +14,6 @@
 #include "core/base/log.h"
 #include "core/domain/prediction_rows.h"
 #include "server/predict/serving/draw_selection.h"
-#include "server/predict/serving/tenant_places.h"
 #include "server/predict/serving/version_lookup.h"
 
 namespace chainfleet {
@@ -369,6 +368,7 @@ struct Batcher::State : std::enable_shared_from_this<Batcher::State> {
   VersionLookup versions;
   TenantPlaces places;
   RecentTenants recent;
+  RefusalTimes refusals;
   RowRates rates;
   std::multimap<absl::Duration, std::shared_ptr<Request>> by_deadline;  // all unanswered requests
   absl::Duration watching = absl::InfiniteDuration();                   // deadline of the current timer
@@ -385,10 +385,14 @@ std::function<void()> Batcher::Predict(PredictQuery query, std::shared_ptr<const
   const absl::Duration now = state_->clock->Monotonic();
   const int64_t rows = inputs->shape.empty() ? 0 : inputs->shape.front(), counted = std::max<int64_t>(rows, 0);
   absl::Status taken = state_->rates.Take(query.tenant, counted, now);
-  done = [state = state_, tenant = query.tenant, counted, done = std::move(done)](absl::StatusOr<Prediction> answer) {
+  done = [state = state_, tenant = query.tenant, counted, deadline = now + timeout,
+          done = std::move(done)](absl::StatusOr<Prediction> answer) {
     if (!absl::IsResourceExhausted(answer.status())) return done(std::move(answer));
     if (ReasonOf(answer.status()) == "QUEUE_FULL") state->rates.GiveBack(tenant, counted);  // they are not predicted
-    state->strand.ScheduleAfter(kRefusalDelay, [done, refused = answer.status()] { done(refused); });
+    state->strand.Schedule([state, tenant, deadline, done, refused = answer.status()] {
+      const absl::Duration wait = state->refusals.Wait(tenant, state->clock->Monotonic(), deadline);
+      state->strand.ScheduleAfter(wait, [done, refused] { done(refused); });
+    });
   };
   if (taken.ok() && (inputs = state_->Hold(std::move(inputs))) == nullptr) {
     taken = BoundReached("prediction_input_bytes",

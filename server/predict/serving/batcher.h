@@ -14,6 +14,7 @@
 #include "server/predict/serving/predict_priority.h"
 #include "server/predict/serving/predict_router.h"
 #include "server/predict/serving/row_rates.h"
+#include "server/predict/serving/tenant_places.h"
 
 namespace chainfleet {
 
@@ -44,8 +45,8 @@ struct BatchLimits {
 class Batcher {
  public:
   static constexpr int kBatchesInFlight = 2, kFullBatchesInFlight = 4;
-  // A RESOURCE_EXHAUSTED waits as long: clients that repeat refused requests at once would cost more than their work.
-  static constexpr absl::Duration kRefusalDelay = absl::Milliseconds(100);
+  // Shortest delay of a RESOURCE_EXHAUSTED, unless the request's own deadline is near.
+  static constexpr absl::Duration kRefusalDelay = RefusalTimes::kDelay;
 
   // `statistics` counts batches and successful requests. `observer` may be null.
   Batcher(const Clock* clock, Executor* executor, PredictRouter* router, InferenceStatistics* statistics,

@@ -59,4 +59,24 @@ class RecentTenants {
   std::map<std::string, absl::Duration> came_;
 };
 
+// Delays refusals. Clients that repeat refused requests at once would cost more than their work. If all of a tenant's
+// clients repeated at the same time, others would wait for them: so its refusals leave one after another.
+class RefusalTimes {
+ public:
+  static constexpr absl::Duration kDelay = absl::Milliseconds(100), kSpacing = absl::Milliseconds(5),
+                                  kLongest = absl::Seconds(1);
+
+  // Returns the delay of a refusal at `now`: kDelay, or until kSpacing after the tenant's last one, but at most
+  // kLongest and half of the time until `deadline`. Both times are monotonic.
+  absl::Duration Wait(const std::string& tenant, absl::Duration now, absl::Duration deadline) {
+    std::erase_if(last_, [&](const auto& each) { return each.second < now; });
+    absl::Duration& last = last_.try_emplace(tenant, now).first->second;
+    last = std::clamp(last + kSpacing, now + kDelay, now + kLongest);
+    return std::clamp((deadline - now) / 2, absl::ZeroDuration(), last - now);
+  }
+
+ private:
+  std::map<std::string, absl::Duration> last_;  // by tenant: the last refusal to come
+};
+
 }  // namespace chainfleet

@@ -441,12 +441,12 @@ TEST(Batcher, ExpiredAndCancelledRequestsReturnTheirBytesWhileTheBatchesHang) {
 TEST(Batcher, RefusesMoreThanMayWait) {
   World world({.max_waiting = 3});
   world.port.workers = {{"a", Mood::kHangs}};
-  std::vector<Answer> answers(6);
+  std::vector<Answer> answers(7);
   for (Answer& answer : answers) world.Ask(Rows({1}), &answer);
   world.executor.RunUntilIdle();
   EXPECT_FALSE(answers[5]) << "refusals are slow";
   world.executor.RunFor(Batcher::kRefusalDelay);
-  ASSERT_TRUE(answers[5]) << "two under way, three wait";
+  ASSERT_TRUE(answers[5] && !answers[6]) << "two under way, three wait; refusals leave one after another";
   EXPECT_EQ(ReasonOf(answers[5]->status()), "QUEUE_FULL");
   EXPECT_FALSE(answers[4]);
 }

@@ -32,6 +32,27 @@ TEST(RowRates, RefusesRowsBeyondTheRateOfTheirTenantAndSaysHowLongToWait) {
   EXPECT_TRUE(take("a", 1, 3200).ok());
 }
 
+TEST(RefusalTimes, LeaveTimeBetweenTheRefusalsOfATenantButASecondAtMost) {
+  RefusalTimes times;
+  const auto wait = [&](const std::string& tenant, absl::Duration now = absl::ZeroDuration()) {
+    return times.Wait(tenant, now, absl::InfiniteDuration());
+  };
+  EXPECT_EQ(wait("flood"), RefusalTimes::kDelay);
+  EXPECT_EQ(wait("flood"), RefusalTimes::kDelay + RefusalTimes::kSpacing);
+  EXPECT_EQ(wait("quiet"), RefusalTimes::kDelay);
+  for (int i = 0; i < 1000; ++i) wait("flood");
+  EXPECT_EQ(wait("flood"), RefusalTimes::kLongest);
+  EXPECT_EQ(wait("flood", absl::Minutes(1)), RefusalTimes::kDelay);
+}
+
+TEST(RefusalTimes, EndBeforeTheDeadlineOfTheRequest) {
+  RefusalTimes times;
+  for (const int64_t left : {-1, 0, 80}) {
+    EXPECT_EQ(times.Wait("flood", absl::Seconds(5), absl::Seconds(5) + absl::Milliseconds(left)),
+              absl::Milliseconds(std::max<int64_t>(left, 0) / 2));
+  }
+}
+
 TEST(RowRates, WithoutABoundAllRowsPass) {
   RowRates rates(RowRates::kNone);
   EXPECT_TRUE(rates.Take("a", int64_t{1} << 60, absl::ZeroDuration()).ok());

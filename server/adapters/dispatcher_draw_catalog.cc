@@ -29,25 +29,8 @@ std::shared_ptr<const PredictPlan> PlanOf(const JobBrief& job) {
 
 constexpr int32_t kMostPerRead = 256;
 
-// Reads live segments in order until `take` returns false.
-absl::Status ReadSegments(StateStore* store, const ChainId& chain, const std::function<bool(SegmentRecord)>& take) {
-  StateStore::SegmentQuery query{.job = chain.job, .chain = chain.index, .live_only = true};
-  while (true) {
-    CHAINFLEET_ASSIGN_OR_RETURN(std::vector<SegmentRecord> page, store->ListSegments(query));
-    const bool last = static_cast<int32_t>(page.size()) < query.limit;
-    int64_t draws = 0;
-    for (const SegmentRecord& record : page) draws += record.segment.num_draws();
-    // Small records are read many at a time; a record of many draws is large.
-    query.limit = draws < limits::kMaxSegmentDraws ? std::min(4 * query.limit, kMostPerRead) : limits::kSegmentsPerRead;
-    if (!page.empty()) {
-      query.after_chain = chain.index;
-      query.after_first_index = page.back().segment.first_index;
-    }
-    for (SegmentRecord& record : page) {
-      if (!take(std::move(record))) return absl::OkStatus();
-    }
-    if (last) return absl::OkStatus();
-  }
+absl::Status VisitLiveSegments(StateStore* store, const ChainId& chain, const SegmentVisitor& visit) {
+  return VisitSegments(store, {.job = chain.job, .chain = chain.index, .live_only = true}, visit, kMostPerRead);
 }
 
 // Returns the approximate bytes of the segment in memory.
@@ -61,7 +44,7 @@ int64_t HeldBytes(const Segment& segment) {
 // Returns the readable draws of the chain among its first `in_version`. Adds their bytes in memory to `bytes`.
 absl::StatusOr<ChainDraws> ReadChain(StateStore* store, const ChainId& chain, int64_t in_version, int64_t* bytes) {
   ChainDraws draws{.chain = chain};
-  CHAINFLEET_RETURN_IF_ERROR(ReadSegments(store, chain, [&](SegmentRecord record) {
+  CHAINFLEET_RETURN_IF_ERROR(VisitLiveSegments(store, chain, [&](SegmentRecord record) {
     const int64_t left = in_version - record.segment.first_index;
     if (left > 0 && !record.corrupt) {
       draws.num_draws += std::min(left, record.segment.num_draws());
@@ -208,7 +191,7 @@ bool HasReadableDraws(const DrawCatalogParts& parts, const std::string& job, con
   for (size_t i = 0; i < states->size() && !found; ++i) {
     if (Failed((*states)[i])) continue;
     const ChainId chain{job, static_cast<int32_t>(i)};
-    const absl::Status read = ReadSegments(parts.state, chain, [&](const SegmentRecord& record) {
+    const absl::Status read = VisitLiveSegments(parts.state, chain, [&](const SegmentRecord& record) {
       const bool within = version == nullptr || record.segment.first_index < version->DrawsOf(chain.index);
       found = within && !record.corrupt;
       return within && !found;

@@ -145,19 +145,14 @@ class StockTaking {
 
   // Marks missing segments and removes them from `missing`.
   absl::Status MarkSegments(const ChainId& chain, std::set<std::string>* missing) {
-    StateStore::SegmentQuery query{.job = chain.job, .chain = chain.index};
-    for (;;) {
-      CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<SegmentRecord> records, store_->ListSegments(query));
-      for (const SegmentRecord& record : records) {
-        const std::string& object = record.segment.object.name;
-        if (missing->erase(object) == 0 || record.deleted) continue;
-        CHAINFLEET_RETURN_IF_ERROR(Apply(change::MarkCorrupt{chain.job, object, true}));
-        ++result_.corrupt_segments;
-      }
-      if (static_cast<int32_t>(records.size()) < query.limit) return absl::OkStatus();
-      query.after_chain = records.back().chain.index;
-      query.after_first_index = records.back().segment.first_index;
-    }
+    const auto mark = [&](const SegmentRecord& record) -> absl::StatusOr<bool> {
+      const std::string& object = record.segment.object.name;
+      if (missing->erase(object) == 0 || record.deleted) return true;
+      CHAINFLEET_RETURN_IF_ERROR(Apply(change::MarkCorrupt{chain.job, object, true}));
+      ++result_.corrupt_segments;
+      return true;
+    };
+    return VisitSegments(store_, {.job = chain.job, .chain = chain.index}, mark);
   }
 
   absl::Status CheckContents(const std::vector<std::string>& present) {

@@ -138,19 +138,17 @@ struct RetentionKeeper::State {
 
   // Returns live segments of the chain from the draw `next` on, at most limits::kRetentionBatch.
   absl::StatusOr<std::vector<SegmentRecord>> ReadBatch(const ChainId& chain, int64_t next) {
-    StateStore::SegmentQuery query{.job = chain.job,
-                                   .chain = chain.index,
-                                   .after_chain = chain.index,
-                                   .after_first_index = next - 1,
-                                   .live_only = true};
+    const StateStore::SegmentQuery query{.job = chain.job,
+                                         .chain = chain.index,
+                                         .after_chain = chain.index,
+                                         .after_first_index = next - 1,
+                                         .live_only = true};
     std::vector<SegmentRecord> batch;
-    for (;;) {
-      query.limit = std::min(limits::kSegmentsPerRead, limits::kRetentionBatch - static_cast<int32_t>(batch.size()));
-      CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<SegmentRecord> records, store->ListSegments(query));
-      batch.insert(batch.end(), records.begin(), records.end());
-      if (static_cast<int32_t>(records.size()) < query.limit || batch.size() == limits::kRetentionBatch) return batch;
-      query.after_first_index = records.back().segment.first_index;
-    }
+    CHAINFLEET_RETURN_IF_ERROR(VisitSegments(store, query, [&](SegmentRecord record) {
+      batch.push_back(std::move(record));
+      return batch.size() < limits::kRetentionBatch;
+    }));
+    return batch;
   }
 
   absl::StatusOr<int64_t> Apply(const std::vector<StateChange>& changes) {

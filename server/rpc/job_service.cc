@@ -66,22 +66,19 @@ absl::StatusOr<v1::ListSegmentsResponse> ListPage(StateStore* store, const std::
   }
   v1::ListSegmentsResponse response;
   PageRoom room(static_cast<size_t>(ClampPageSize(request.page_size())));
-  for (;;) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<SegmentRecord> records, store->ListSegments(query));
-    for (const SegmentRecord& record : records) {
-      if (record.chain.index >= chains.end) return response;
-      v1::SegmentRecord segment = ToProto(record);
-      if (!room.Take(static_cast<int64_t>(segment.ByteSizeLong()))) {  // one segment of small draws lists many steps
-        const std::string at = absl::StrCat(query.after_chain, ":", query.after_first_index);
-        response.set_next_page_token(MakePageToken(arguments, at));
-        return response;
-      }
-      *response.add_segments() = std::move(segment);
-      query.after_chain = record.chain.index;
-      query.after_first_index = record.segment.first_index;
+  CHAINFLEET_RETURN_IF_ERROR(VisitSegments(store, query, [&](const SegmentRecord& record) {
+    if (record.chain.index >= chains.end) return false;
+    v1::SegmentRecord segment = ToProto(record);
+    if (!room.Take(static_cast<int64_t>(segment.ByteSizeLong()))) {   // one segment of small draws lists many steps
+      const v1::SegmentRecord& last = *response.segments().rbegin();  // `room` takes the first item, however large
+      const std::string at = absl::StrCat(last.chain().index(), ":", last.segment().first_index());
+      response.set_next_page_token(MakePageToken(arguments, at));
+      return false;
     }
-    if (static_cast<int32_t>(records.size()) < query.limit) return response;
-  }
+    *response.add_segments() = std::move(segment);
+    return true;
+  }));
+  return response;
 }
 
 // Checks the bytes of a committed segment of the job. A mismatch excludes the segment's draws from then on.

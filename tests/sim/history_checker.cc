@@ -112,17 +112,13 @@ void HistoryChecker::CheckRow(const ChainRow& row, const Path& path) {
 
 HistoryChecker::Path HistoryChecker::ReadPath(const ChainId& chain) {
   Path path;
-  StateStore::SegmentQuery query{.job = chain.job, .chain = chain.index, .after_chain = chain.index};
-  for (;;) {
-    const auto records = state_->ListSegments(query);
-    if (!records.ok()) {
-      Complain(chain, records.status().ToString());
-      return path;
-    }
-    for (const SegmentRecord& record : *records) ReadRecord(record, &path);
-    if (static_cast<int32_t>(records->size()) < query.limit) return path;
-    query.after_first_index = records->back().segment.first_index;
-  }
+  const StateStore::SegmentQuery query{.job = chain.job, .chain = chain.index, .after_chain = chain.index};
+  const absl::Status read = VisitSegments(state_, query, [&](const SegmentRecord& record) {
+    ReadRecord(record, &path);
+    return true;
+  });
+  if (!read.ok()) Complain(chain, read.ToString());
+  return path;
 }
 
 void HistoryChecker::ReadRecord(const SegmentRecord& record, Path* path) {

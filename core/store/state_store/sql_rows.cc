@@ -1,5 +1,7 @@
 #include "core/store/state_store/sql_rows.h"
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "core/store/state_store/sql_query.h"
@@ -168,10 +170,14 @@ absl::StatusOr<std::vector<JobRow>> SqlRows::ListJobs() {
 }
 
 absl::StatusOr<std::vector<SegmentRecord>> SqlRows::ListSegments(const StateStore::SegmentQuery& query) {
+  // One range of the index, for a single chain too: the segments of the others are not read.
+  const auto [chain, first_index] =
+      std::max(std::pair(query.after_chain, query.after_first_index), std::pair(query.chain.value_or(-1), int64_t{-1}));
   return Segments(connection_,
-                  "segments WHERE job = ?1 AND (chain, first_index) > (?2, ?3) AND "
-                  "(CAST(?4 AS INTEGER) IS NULL OR chain = ?4) AND deleted <= ?5 ORDER BY chain, first_index LIMIT ?6",
-                  query.job, query.after_chain, query.after_first_index, query.chain, !query.live_only, query.limit);
+                  "segments WHERE job = ?1 AND (chain, first_index) > (?2, ?3) AND chain <= ?4 AND deleted <= ?5 "
+                  "ORDER BY chain, first_index LIMIT ?6",
+                  query.job, chain, first_index, query.chain.value_or(std::numeric_limits<int32_t>::max()),
+                  !query.live_only, query.limit);
 }
 
 absl::StatusOr<std::optional<SegmentRecord>> SqlRows::FindSegment(const std::string& job, const std::string& object) {

@@ -243,25 +243,20 @@ absl::Status VisitObjects(const std::string& path, const std::function<absl::Sta
       const std::vector<std::string> jobs,
       sql::All<std::string>(copy.get(), "SELECT id FROM jobs WHERE purged = 0 ORDER BY sequence"));
   for (const std::string& job : jobs) {
-    StateStore::SegmentQuery query{.job = job};
-    for (;;) {
-      CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<SegmentRecord> records, rows.ListSegments(query));
-      for (const SegmentRecord& record : records) {
-        const BlobRef& object = record.segment.object;
-        if (record.corrupt) continue;
-        if (record.deleted) {
-          CHAINFLEET_ASSIGN_OR_RETURN(
-              const bool expired,
-              sql::Exists(copy.get(), "SELECT 1 FROM expired WHERE job = ? AND chain = ? AND object = ?", record.chain,
-                          object.name));
-          if (!expired) continue;
-        }
-        CHAINFLEET_RETURN_IF_ERROR(visit(object));
+    const auto visit_segment = [&](const SegmentRecord& record) -> absl::StatusOr<bool> {
+      const BlobRef& object = record.segment.object;
+      if (record.corrupt) return true;
+      if (record.deleted) {
+        CHAINFLEET_ASSIGN_OR_RETURN(
+            const bool expired,
+            sql::Exists(copy.get(), "SELECT 1 FROM expired WHERE job = ? AND chain = ? AND object = ?", record.chain,
+                        object.name));
+        if (!expired) return true;
       }
-      if (static_cast<int32_t>(records.size()) < query.limit) break;
-      query.after_chain = records.back().chain.index;
-      query.after_first_index = records.back().segment.first_index;
-    }
+      CHAINFLEET_RETURN_IF_ERROR(visit(object));
+      return true;
+    };
+    CHAINFLEET_RETURN_IF_ERROR(VisitSegments(&rows, {.job = job}, visit_segment));
     CHAINFLEET_ASSIGN_OR_RETURN(
         const std::vector<BlobRef> points,
         sql::All<BlobRef>(copy.get(), "SELECT object FROM resume_points WHERE job = ? AND object IS NOT NULL", job));

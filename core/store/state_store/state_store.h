@@ -8,11 +8,14 @@
 // after the backup. The caller finds unreferenced objects (server/control/restored_store).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/limits.h"
@@ -159,6 +162,31 @@ class StateStore {
   // at most `limit`.
   virtual absl::StatusOr<std::vector<std::string>> ListGarbage(const std::string& after, int32_t limit) = 0;
 };
+
+// Returns false to end the visit.
+using SegmentVisitor = std::function<absl::StatusOr<bool>(SegmentRecord)>;
+
+// Visits the segments of the query in order; `store` is a StateStore or SqlRows. Reads `query.limit` records first.
+// While records are small, each read takes four times as many as the one before, at most `most_per_read`.
+absl::Status VisitSegments(auto* store, StateStore::SegmentQuery query, const SegmentVisitor& visit,
+                           int32_t most_per_read = limits::kSegmentsPerRead) {
+  for (bool last = false; !last;) {
+    CHAINFLEET_ASSIGN_OR_RETURN(std::vector<SegmentRecord> page, store->ListSegments(query));
+    last = static_cast<int32_t>(page.size()) < query.limit;
+    int64_t draws = 0;
+    for (SegmentRecord& record : page) {
+      draws += record.segment.num_draws();
+      query.after_chain = record.chain.index;
+      query.after_first_index = record.segment.first_index;
+      CHAINFLEET_ASSIGN_OR_RETURN(const bool more, visit(std::move(record)));
+      if (!more) return absl::OkStatus();
+    }
+    // A record of many draws is large.
+    const bool small = draws < limits::kMaxSegmentDraws;
+    query.limit = std::min(most_per_read, small ? 4 * std::min(query.limit, most_per_read) : limits::kSegmentsPerRead);
+  }
+  return absl::OkStatus();
+}
 
 // The NOT_FOUND error of every store.
 inline absl::Status NoSuchFinding(const std::string& job, const std::string& part) {

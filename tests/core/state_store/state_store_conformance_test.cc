@@ -260,17 +260,20 @@ TEST_P(AnyStateStore, ListsSegmentsByPageInOrder) {
     for (int64_t step = 1; step <= 3; ++step) row = Apply(CommitAt(row, step)).chains.at(0);
   }
   std::vector<std::pair<int32_t, int64_t>> seen;
-  StateStore::SegmentQuery query{.job = "job-aaaaaa", .limit = 2};
-  for (;;) {
-    const auto page = store_->ListSegments(query).value();
-    if (page.empty()) break;
-    for (const SegmentRecord& r : page) seen.emplace_back(r.chain.index, r.segment.first_index);
-    query.after_chain = seen.back().first;
-    query.after_first_index = seen.back().second;
-  }
+  const StateStore::SegmentQuery query{.job = "job-aaaaaa", .limit = 2};
+  const auto see = [&](const SegmentRecord& r) {
+    seen.emplace_back(r.chain.index, r.segment.first_index);
+    return true;
+  };
+  EXPECT_EQ(VisitSegments(store_.get(), query, see, /*most_per_read=*/2), absl::OkStatus());
   using P = std::pair<int32_t, int64_t>;
   EXPECT_THAT(seen, ElementsAre(P{0, 0}, P{0, 1}, P{0, 2}, P{1, 0}, P{1, 1}, P{1, 2}));
-  EXPECT_EQ(store_->ListSegments({.job = "job-aaaaaa", .chain = 1})->size(), 3u);
+  const absl::Status enough = absl::AbortedError("enough");
+  EXPECT_EQ(VisitSegments(store_.get(), query, [&](const SegmentRecord&) { return enough; }), enough);
+  for (const int32_t chain : {0, 1}) EXPECT_EQ(store_->ListSegments({.job = "job-aaaaaa", .chain = chain})->size(), 3u);
+  EXPECT_EQ(store_->ListSegments({.job = "job-aaaaaa", .chain = 0, .after_chain = 0, .after_first_index = 1})->size(),
+            1u);
+  EXPECT_TRUE(store_->ListSegments({.job = "job-aaaaaa", .chain = 0, .after_chain = 1})->empty());
 }
 
 TEST_P(AnyStateStore, OnlyAPendingChainIsRetired) {

@@ -17,6 +17,7 @@
 #include "core/base/percent.h"
 #include "server/http/error_reply.h"
 #include "server/http/exchange_table.h"
+#include "server/http/host_connections.h"
 #include "server/http/http_limits.h"
 #include "server/http/tls_daemon.h"
 
@@ -117,22 +118,32 @@ bool Receive(absl::string_view part, Exchange* exchange) {
   return true;
 }
 
+std::string PeerOf(MHD_Connection* connection) {
+  const sockaddr* from = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+  const socklen_t bytes = from->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  return PeerName(from, bytes);
+}
+
 WebHead ReadHead(MHD_Connection* connection, const char* url, const absl::string_view method) {
   WebHead head{.verb = std::string(method == MHD_HTTP_METHOD_HEAD ? MHD_HTTP_METHOD_GET : method), .path = url};
   MHD_get_connection_values(connection, MHD_HEADER_KIND, KeepHeader, &head);
   MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, KeepArgument, &head);
-  const sockaddr* from = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
-  const socklen_t bytes = from->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-  head.peer = PeerName(from, bytes);
+  head.peer = PeerOf(connection);
   return head;
 }
 
 // Paths are decoded segment by segment, so that an encoded slash is no separator.
 size_t KeepEscapes(void*, MHD_Connection*, char* text) { return absl::string_view(text).size(); }
 
+struct DaemonCallbacks {
+  MHD_AcceptPolicyCallback may_connect;
+  MHD_NotifyConnectionCallback on_connection;
+  MHD_AccessHandlerCallback on_request;
+  MHD_RequestCompletedCallback on_completed;
+};
+
 // Null if the address cannot be bound.
-MHD_Daemon* StartDaemon(const HostPort& address, TlsDaemon* tls, MHD_AccessHandlerCallback on_request,
-                        MHD_RequestCompletedCallback on_completed, void* self) {
+MHD_Daemon* StartDaemon(const HostPort& address, TlsDaemon* tls, const DaemonCallbacks& callbacks, void* self) {
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
   wanted.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
@@ -142,9 +153,9 @@ MHD_Daemon* StartDaemon(const HostPort& address, TlsDaemon* tls, MHD_AccessHandl
   unsigned flags = MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME | tls->flags();
   if (found->ai_family == AF_INET6) flags |= MHD_USE_DUAL_STACK;
   MHD_Daemon* const daemon = MHD_start_daemon(
-      flags, 0, nullptr, nullptr, on_request, self, MHD_OPTION_SOCK_ADDR, found->ai_addr, MHD_OPTION_NOTIFY_COMPLETED,
-      on_completed, self, MHD_OPTION_UNESCAPE_CALLBACK, KeepEscapes, nullptr, MHD_OPTION_CONNECTION_LIMIT,
-      limits::kHttpConnections, MHD_OPTION_PER_IP_CONNECTION_LIMIT, limits::kHttpConnectionsOfAHost,
+      flags, 0, callbacks.may_connect, self, callbacks.on_request, self, MHD_OPTION_SOCK_ADDR, found->ai_addr,
+      MHD_OPTION_NOTIFY_CONNECTION, callbacks.on_connection, self, MHD_OPTION_NOTIFY_COMPLETED, callbacks.on_completed,
+      self, MHD_OPTION_UNESCAPE_CALLBACK, KeepEscapes, nullptr, MHD_OPTION_CONNECTION_LIMIT, limits::kHttpConnections,
       MHD_OPTION_CONNECTION_TIMEOUT, limits::kHttpSilence, MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits::kHttpHeaderBytes,
       MHD_OPTION_ARRAY, tls->Options().data(), MHD_OPTION_END);
   ::freeaddrinfo(found);
@@ -162,7 +173,7 @@ class HttpServer::Connections : public std::enable_shared_from_this<Connections>
   absl::Status Listen(const std::string& address) {
     CHAINFLEET_ASSIGN_OR_RETURN(const HostPort parsed, ParseHostPort(address));
     CHAINFLEET_RETURN_IF_ERROR(tls_.Prepare());
-    daemon_ = StartDaemon(parsed, &tls_, &Connections::OnRequest, &Connections::OnCompleted, this);
+    daemon_ = StartDaemon(parsed, &tls_, {&MayConnect, &OnConnection, &OnRequest, &OnCompleted}, this);
     if (daemon_ != nullptr) return absl::OkStatus();
     return WithReason(
         absl::AlreadyExistsError(absl::StrCat("cannot serve HTTP on ", address,
@@ -191,6 +202,19 @@ class HttpServer::Connections : public std::enable_shared_from_this<Connections>
   }
 
  private:
+  // libmicrohttpd's own bound for an address would count each IPv6 address of a network separately. A connection counts
+  // from its start, because libmicrohttpd may drop an accepted one before that without a notice.
+  static MHD_Result MayConnect(void* self, const sockaddr* from, socklen_t bytes) {
+    return static_cast<Connections*>(self)->of_hosts_.HasRoom(PeerName(from, bytes)) ? MHD_YES : MHD_NO;
+  }
+
+  static void OnConnection(void* self, MHD_Connection* connection, void**, MHD_ConnectionNotificationCode code) {
+    auto* const connections = static_cast<Connections*>(self);
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED) return connections->of_hosts_.Remove(PeerOf(connection));
+    connections->of_hosts_.Add(PeerOf(connection));
+    connections->tls_.PrepareHandshake(connection);
+  }
+
   static MHD_Result OnRequest(void* self, MHD_Connection* connection, const char* url, const char* method,
                               const char* /*version*/, const char* data, size_t* size, void** state) {
     auto* const connections = static_cast<Connections*>(self);
@@ -259,6 +283,7 @@ class HttpServer::Connections : public std::enable_shared_from_this<Connections>
   Executor* const executor_;
   const FairBudget bytes_;
   ExchangeTable exchanges_;
+  HostConnections of_hosts_{limits::kHttpConnectionsOfAHost};  // used by the daemon's thread
   MHD_Daemon* daemon_ = nullptr;
 };
 

@@ -62,20 +62,18 @@ std::vector<MHD_OptionItem> TlsDaemon::Options() {
   if (!files_.certificate.empty()) {
     options.push_back({MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, reinterpret_cast<void*>(&Retrieve)});
     options.push_back({MHD_OPTION_HTTPS_PRIORITIES, 0, const_cast<char*>(kPriorities)});
-    options.push_back({MHD_OPTION_NOTIFY_CONNECTION, reinterpret_cast<intptr_t>(&TlsDaemon::OnConnection), this});
     if (!authorities_.empty()) options.push_back({MHD_OPTION_HTTPS_MEM_TRUST, 0, authorities_.data()});
   }
   options.push_back({MHD_OPTION_END, 0, nullptr});
   return options;
 }
 
-void TlsDaemon::OnConnection(void* self, MHD_Connection* connection, void**, MHD_ConnectionNotificationCode code) {
-  if (code != MHD_CONNECTION_NOTIFY_STARTED) return;
-  const auto* const daemon = static_cast<const TlsDaemon*>(self);
+void TlsDaemon::PrepareHandshake(MHD_Connection* connection) {
+  if (files_.certificate.empty()) return;
   const auto* const info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
   auto* const session = static_cast<gnutls_session_t>(info->tls_session);
-  gnutls_session_set_ptr(session, const_cast<TlsFiles*>(&daemon->files_));
-  if (daemon->authorities_.empty()) return;
+  gnutls_session_set_ptr(session, const_cast<TlsFiles*>(&files_));
+  if (authorities_.empty()) return;
   gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUIRE);
   gnutls_session_set_verify_cert(session, nullptr, 0);  // any name: the authority decides who may connect
 }

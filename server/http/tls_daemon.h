@@ -23,11 +23,10 @@ class TlsDaemon {
   // The flags and options to start the daemon with; none for plaintext. This object outlives the daemon.
   unsigned flags() const { return files_.certificate.empty() ? 0 : MHD_USE_TLS; }
   std::vector<MHD_OptionItem> Options();
+  // Called once for each connection, before its handshake. Does nothing for plaintext.
+  void PrepareHandshake(MHD_Connection* connection);
 
  private:
-  static void OnConnection(void* self, MHD_Connection* connection, void** socket_context,
-                           MHD_ConnectionNotificationCode code);
-
   const TlsFiles files_;
   std::string authorities_;  // PEM
 };

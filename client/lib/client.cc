@@ -169,7 +169,8 @@ std::string Client::NextCallId() {
 }
 
 absl::Status Client::Deleted(const absl::Status& status) const {
-  return absl::IsNotFound(status) && repeated_ ? absl::OkStatus() : status;
+  if (!absl::IsNotFound(status) || !repeated_) return status;
+  return Annotate(status, "the name is wrong, or an earlier attempt of this call has deleted it");
 }
 
 Backoff Client::NextBackoff() { return Backoff(Fold(RngKey{options_.seed}, ++backoffs_)); }

@@ -137,7 +137,8 @@ class Client {
   // Runs `attempt` until it returns something other than UNAVAILABLE, or until the next attempt would start after
   // `timeout`, or after ClientOptions::timeout of UNAVAILABLE only.
   absl::Status Repeat(absl::Duration timeout, const Attempt& attempt);
-  // `status` of a call that deletes. What an attempt without an answer may have deleted need not be there any more.
+  // `status` of a call that deletes. After an attempt that failed, NOT_FOUND says that this attempt may have deleted
+  // the thing. It stays an error, because the name may be wrong instead.
   absl::Status Deleted(const absl::Status& status) const;
   // Makes one attempt of the call `id` with token and deadline. Selects the next address after UNAVAILABLE.
   absl::Status TryOnce(const std::string& id, absl::Duration timeout, const Attempt& attempt);
@@ -158,7 +159,7 @@ class Client {
   std::vector<std::shared_ptr<grpc::Channel>> channels_;  // one per address, made on first use
   size_t current_ = 0;
   uint64_t backoffs_ = 0, calls_ = 0;
-  bool repeated_ = false;  // the last call had an attempt without an answer
+  bool repeated_ = false;  // the last call had an attempt that failed with UNAVAILABLE
 };
 
 }  // namespace chainfleet

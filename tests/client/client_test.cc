@@ -17,6 +17,7 @@
 namespace chainfleet {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
@@ -41,7 +42,8 @@ class FakeJobService final : public v1::JobService::Service {
   }
 
   grpc::Status DeleteModel(grpc::ServerContext*, const v1::DeleteModelRequest*, v1::DeleteModelResponse*) override {
-    return {grpc::StatusCode::NOT_FOUND, "there is no such model"};
+    if (unavailable-- > 0) return ToGrpc(WithReason(absl::UnavailableError("no database"), "STORE_UNREACHABLE"));
+    return ToGrpc(WithReason(absl::NotFoundError("there is no such model"), "MODEL_NOT_FOUND"));
   }
   grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* request,
                         v1::ListJobsResponse* reply) override {
@@ -227,10 +229,17 @@ TEST_F(ClientTest, NamesTheAddressesThatDoNotAnswer) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("127.0.0.1:1"));
 }
 
-TEST_F(ClientTest, TakesADeletionWhoseAnswerWasLostForDone) {
-  EXPECT_TRUE(absl::IsNotFound(MakeClient().DeleteModel("gone")));
-  options_.addresses.insert(options_.addresses.begin(), "127.0.0.1:1");  // its attempt has no answer
-  EXPECT_TRUE(MakeClient().DeleteModel("gone").ok());
+// The name may be wrong, and a user must not be told that it was deleted.
+TEST_F(ClientTest, ReportsNoDeletionOfAThingThatARepeatedCallDoesNotFind) {
+  const absl::Status first = MakeClient().DeleteModel("gone");
+  EXPECT_TRUE(absl::IsNotFound(first));
+  EXPECT_EQ(first.message(), "there is no such model");
+  service_.unavailable = 1;  // as if the store were down
+  const absl::Status repeated = MakeClient().DeleteModel("gone");
+  EXPECT_TRUE(absl::IsNotFound(repeated)) << repeated;
+  EXPECT_EQ(ReasonOf(repeated), "MODEL_NOT_FOUND");
+  EXPECT_THAT(std::string(repeated.message()),
+              AllOf(HasSubstr("earlier attempt"), HasSubstr("there is no such model")));
 }
 
 TEST_F(ClientTest, SendsItsToken) {
@@ -375,6 +384,12 @@ class DrawReaderTest : public ClientTest {
     });
   }
 
+  void ExpectDataLoss(const std::string& said) {
+    const absl::Status status = Read();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(said));
+  }
+
   std::vector<v1::SegmentRecord> records_;
   std::vector<int64_t> steps_;
 };
@@ -390,16 +405,44 @@ TEST_F(DrawReaderTest, PassesOverDeletedSegmentsWhoseRecordsLink) {
   EXPECT_THAT(steps_, ElementsAre(20));
 }
 
-TEST_F(DrawReaderTest, RefusesAGapAWrongParentAndAWrongDigest) {
-  auto whole = records_;
+TEST_F(DrawReaderTest, NamesTheFirstDrawThatIsMissing) {
+  const auto whole = records_;
   records_.erase(records_.begin());
-  EXPECT_TRUE(absl::IsDataLoss(Read()));
+  records_[0].mutable_segment()->set_parent_digest(FirstParentDigest());  // so that only the index tells
+  ExpectDataLoss("draws from 1: draw 0 is missing");
   records_ = whole;
-  records_[1].mutable_segment()->set_parent_digest(FirstParentDigest());
-  EXPECT_TRUE(absl::IsDataLoss(Read()));
+  records_[1].mutable_segment()->set_first_index(2);
+  ExpectDataLoss("draws from 2: draw 1 is missing");
+  EXPECT_THAT(steps_, ElementsAre(10)) << "the segment after the gap is not passed on";
   records_ = whole;
-  records_[1].mutable_segment()->set_digest(FirstParentDigest());
-  EXPECT_TRUE(absl::IsDataLoss(Read()));
+  records_[1].mutable_chain()->set_index(1);
+  ExpectDataLoss("/1, draws from 1: draw 0 is missing");
+}
+
+TEST_F(DrawReaderTest, FindsAChangedParentDigest) {
+  const std::string wrong(64, 'f'), said = "the parent digest is not that of the segment before";
+  const auto whole = records_;
+  for (size_t i = 0; i < 2; ++i) {
+    records_ = whole;
+    records_[i].mutable_segment()->set_parent_digest(wrong);
+    ExpectDataLoss("draws from " + std::to_string(i) + ": " + said);
+  }
+  records_ = whole;
+  records_[0].set_deleted(true);
+  records_[1].mutable_segment()->set_parent_digest(wrong);
+  ExpectDataLoss(said);
+}
+
+TEST_F(DrawReaderTest, FindsAChangedDigestAlsoIfTheNextRecordNamesItAsItsParent) {
+  const std::string wrong(64, 'f'), said = "the content does not have the recorded digest";
+  const auto whole = records_;
+  records_[1].mutable_segment()->set_digest(wrong);
+  ExpectDataLoss("draws from 1: " + said);
+  records_ = whole;
+  records_[0].mutable_segment()->set_digest(wrong);
+  records_[1].mutable_segment()->set_parent_digest(wrong);
+  ExpectDataLoss("draws from 0: " + said);
+  EXPECT_THAT(steps_, testing::IsEmpty());
 }
 
 TEST(ClientOptions, ParsesAddressLists) {

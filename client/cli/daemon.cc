@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -44,15 +45,36 @@ bool WaitUntil(const Clock* clock, absl::Duration timeout, const std::function<b
 Daemon::Daemon(std::string name, std::string program, std::string run_folder)
     : name_(std::move(name)), program_(std::move(program)), run_folder_(std::move(run_folder)) {}
 
-std::optional<pid_t> Daemon::Pid() const {
+pid_t Daemon::ReadPid() const {
   pid_t pid = 0;
-  if (!(std::ifstream(path(".pid")) >> pid) || pid <= 0) return std::nullopt;
-  waitpid(pid, nullptr, WNOHANG);  // reap the process if this run started it and it has ended
+  return std::ifstream(path(".pid")) >> pid ? std::max(pid, 0) : 0;
+}
+
+std::optional<pid_t> Daemon::Pid() const {
+  const pid_t pid = ReadPid();
+  if (pid == 0) return std::nullopt;
   std::error_code error;
   const fs::path folder = fs::weakly_canonical(run_folder_, error);
   const bool ours =
       fs::path(LinkOf(pid, "exe")).filename() == fs::path(program_).filename() && LinkOf(pid, "cwd") == folder;
   return ours ? std::optional(pid) : std::nullopt;
+}
+
+bool Daemon::HasEnded() const {
+  std::error_code ignored;
+  return fs::exists(path(".pid"), ignored) && !Pid();
+}
+
+// A process that ends loses the links that Pid reads some time before its status can be read.
+std::string Daemon::HowItEnded(absl::Duration patience, const Clock* clock) const {
+  const pid_t pid = ReadPid();
+  if (pid == 0) return "";
+  int status = 0;
+  pid_t ended = 0;
+  WaitUntil(clock, patience, [&] { return (ended = waitpid(pid, &status, WNOHANG)) != 0; });
+  if (ended != pid) return "";
+  if (!WIFSIGNALED(status)) return absl::StrCat(" with exit status ", WEXITSTATUS(status));
+  return absl::StrCat(" by signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)), ")");
 }
 
 absl::Status Daemon::Start(const std::vector<std::string>& arguments) const {

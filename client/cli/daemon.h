@@ -28,6 +28,11 @@ class Daemon {
 
   // nullopt if it is not running.
   std::optional<pid_t> Pid() const;
+  // True if it was started and is not running, and Stop did not end it.
+  bool HasEnded() const;
+  // Returns " with exit status 1" or " by signal 9 (Killed)", once. Empty if another program started it, or if its
+  // status is not known within `patience`.
+  std::string HowItEnded(absl::Duration patience, const Clock* clock) const;
 
   // Starts `program` with `arguments` in its own session, with output appended to the log.
   absl::Status Start(const std::vector<std::string>& arguments) const;
@@ -40,6 +45,7 @@ class Daemon {
 
  private:
   std::string path(const char* extension) const { return run_folder_ + "/" + name_ + extension; }
+  pid_t ReadPid() const;  // 0 without a pid file
 
   const std::string name_, program_, run_folder_;
 };

@@ -46,6 +46,36 @@ TEST_F(DaemonTest, TakesNoOtherProcessForIts) {
   EXPECT_EQ(Daemon(name_, "/usr/bin/other", folder_).Pid(), std::nullopt);
 }
 
+TEST_F(DaemonTest, TellsHowAProcessThatItStartedHasEnded) {
+  const FakeClock clock;  // waits for the end of the process, however long it takes
+  const Daemon shell(name_, "/bin/sh", folder_);
+  ASSERT_TRUE(shell.Start({"-c", "exit 3"}).ok());
+  EXPECT_EQ(shell.HowItEnded(absl::Seconds(1), &clock), " with exit status 3");
+  ASSERT_TRUE(shell.Start({"-c", "kill -KILL $$"}).ok());
+  EXPECT_EQ(shell.HowItEnded(absl::Seconds(1), &clock), " by signal 9 (Killed)");
+}
+
+TEST_F(DaemonTest, DoesNotTellHowAProcessOfAnotherProgramEnded) {
+  const FakeClock clock;
+  const Daemon daemon(name_, self_, folder_);
+  for (const char* text : {"", "-1", "0", "1"}) {
+    WritePid(text);
+    EXPECT_EQ(daemon.HowItEnded(absl::Seconds(1), &clock), "") << text;
+  }
+}
+
+TEST_F(DaemonTest, HasEndedOnlyIfItWasStartedAndNotStopped) {
+  FakeClock clock;
+  const Daemon daemon(name_, self_, folder_);
+  EXPECT_FALSE(daemon.HasEnded()) << "never started";
+  WritePid(std::to_string(getpid()));
+  EXPECT_FALSE(daemon.HasEnded()) << "runs";
+  WritePid("1");
+  EXPECT_TRUE(daemon.HasEnded());
+  ASSERT_TRUE(daemon.Stop(absl::Seconds(1), &clock).ok());
+  EXPECT_FALSE(daemon.HasEnded()) << "stopped";
+}
+
 TEST_F(DaemonTest, StoppingWhatDoesNotRunRemovesTheStalePidFile) {
   WritePid("1");
   FakeClock clock;

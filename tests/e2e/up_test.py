@@ -34,6 +34,15 @@ class Up(unittest.TestCase):
         self.fleet.up()  # on the old port
         self.fleet.up()
 
+    def test_a_worker_that_ended_is_named_and_starts_again(self):
+        self.fleet.up()
+        self.fleet.kill("worker-0")
+        sick = self.fleet.run("doctor", "--data-dir", self.fleet.folder)
+        self.assertRegex(sick.stdout, r"worker-0 +ended +its log is \S+/worker-0\.log; `chainfleet up --data-dir \S+` starts it again")
+        again = self.up_again()
+        self.assertEqual((again.returncode, "worker-0 had ended and starts again" in again.stderr), (0, True), again.stderr)
+        self.assertNotIn("worker-0.log", self.fleet.run("doctor", "--data-dir", self.fleet.folder).stdout)
+
     def test_options_that_the_running_server_lacks_are_refused(self):
         self.fleet.up()
         self.refused("was started without --allow-modules: ", "--allow-modules")

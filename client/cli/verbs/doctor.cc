@@ -76,6 +76,18 @@ void CheckServer(Invocation* run, Checks* checks) {
               absl::StrJoin(names, ", "));
 }
 
+// `up` does not watch the workers that it has started, so a worker that crashed stays away until the next `up`. No
+// failure: somebody may have ended it on purpose.
+void ShowEndedWorkers(const LocalFleet& fleet, Checks* checks) {
+  if (!fleet.server().Pid()) return;  // the whole fleet has ended, as after a reboot
+  for (const Daemon& worker : fleet.KnownWorkers()) {
+    if (!worker.HasEnded()) continue;
+    checks->table.AddRow({worker.name(), "ended",
+                          absl::StrCat("its log is ", worker.log_path(), "; `chainfleet up --data-dir ",
+                                       fleet.data_folder(), "` starts it again")});
+  }
+}
+
 absl::Status Doctor(Invocation* run, const std::string& data_folder) {
   CHAINFLEET_ASSIGN_OR_RETURN(const LocalFleet fleet, LocalFleet::In(data_folder));
   Checks checks;
@@ -83,6 +95,7 @@ absl::Status Doctor(Invocation* run, const std::string& data_folder) {
   checks.Add("cores", absl::OkStatus(), absl::StrCat(std::thread::hardware_concurrency()));
   CheckDataFolder(fleet, &checks);
   CheckServer(run, &checks);
+  ShowEndedWorkers(fleet, &checks);
   std::cout << checks.table.Render();
   return checks.first_failure;
 }

@@ -76,11 +76,12 @@ void KeepPort(const LocalFleet& fleet, UpOptions* options) {
 }
 
 // Prints the last log lines of a daemon that should be running, and returns them as an error.
-absl::Status Ended(const Daemon& daemon) {
+absl::Status Ended(const Invocation& run, const Daemon& daemon) {
   const std::vector<std::string> lines = daemon.LogTail();
   for (const std::string& line : lines) std::cerr << daemon.name() << ": " << line << "\n";
-  return absl::FailedPreconditionError(absl::StrCat(
-      daemon.name(), " ended: ", lines.empty() ? "it said nothing" : lines.back(), "; its log is ", daemon.log_path()));
+  return absl::FailedPreconditionError(
+      absl::StrCat(daemon.name(), " ended", daemon.HowItEnded(kCallTimeout, &run.clock), ": ",
+                   lines.empty() ? "it said nothing" : lines.back(), "; its log is ", daemon.log_path()));
 }
 
 std::string RemedyIn(const LocalFleet& fleet) {
@@ -183,7 +184,7 @@ absl::StatusOr<std::string> AwaitServer(const Invocation& run, const UpOptions& 
     last = client.ok() ? client->GetServerInfo().status() : client.status();
     return last.ok() || !client.ok() || IsRefusal(last);
   });
-  if (ended) return Ended(fleet.server());
+  if (ended) return Ended(run, fleet.server());
   if (!answered) {
     return absl::DeadlineExceededError(absl::StrCat("the server does not answer; its log is ",
                                                     fleet.server().log_path(), "; the last error: ", last.message()));
@@ -224,7 +225,7 @@ absl::Status AwaitWorkers(const Invocation& run, const LocalFleet& fleet, const 
                                 [&](const v1::Worker& w) { return w.id() == worker.name() && w.serving(); });
            });
   });
-  if (ended) return Ended(*ended);
+  if (ended) return Ended(run, *ended);
   if (IsRefusal(last)) return last;
   if (!up)
     return absl::DeadlineExceededError(
@@ -270,6 +271,10 @@ absl::Status Up(Invocation* run, UpOptions options) {
   for (int i = 0; i < options.workers; ++i) {
     workers.push_back(fleet.worker(i));
     if (workers.back().Pid()) continue;
+    if (server_was_up && workers.back().HasEnded()) {
+      std::cerr << workers.back().name() << " had ended and starts again; its log is " << workers.back().log_path()
+                << "\n";
+    }
     CHAINFLEET_RETURN_IF_ERROR(StartWorker(options, i, address, fleet));
     ++started;
   }

@@ -1,11 +1,13 @@
 #include "server/election.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
 #include "core/base/thread_pool.h"
+#include "core/store/state_store/postgres_uri.h"
 #include "server/rpc/gateway/gateway.h"
 #include "server/rpc/standby_server.h"
 
@@ -51,6 +53,13 @@ absl::StatusOr<Standby> StandBy(const StandbyAddresses& listen, const Clock* clo
 
 bool IsPostgres(const std::string& state) {
   return absl::StartsWith(state, "postgres://") || absl::StartsWith(state, "postgresql://");
+}
+
+void WarnOfPasswordInArguments(const std::string& state, int argc, char** argv) {
+  const auto ends_in_state = [&](const char* argument) { return absl::EndsWith(argument, state); };
+  if (!IsPostgres(state) || std::none_of(argv, argv + argc, ends_in_state) || !HasPassword(state)) return;
+  Log(LogLevel::kWarning,
+      "all users of this host can read the password in --state: set CHAINFLEET_STATE or PGPASSFILE instead");
 }
 
 absl::StatusOr<std::optional<Lead>> WaitToLead(const PostgresOptions& options, const StandbyAddresses& listen,

@@ -18,6 +18,9 @@ namespace chainfleet {
 // True if --state names a PostgreSQL database.
 bool IsPostgres(const std::string& state);
 
+// Warns if `state`, the value of --state, is among the arguments and holds a password. Logs no part of `state`.
+void WarnOfPasswordInArguments(const std::string& state, int argc, char** argv);
+
 struct Lead {
   std::unique_ptr<PostgresLeader> leader;
   std::unique_ptr<StateStore> store;

@@ -40,7 +40,8 @@ constexpr char kFooter[] =
     "CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE: callers must send it as a bearer token. The file may have several "
     "lines TOKEN [TENANT] [admin|operator|writer|reader|predictor] [models], and TOKEN worker; an admin makes and "
     "revokes others with `chainfleet token` while the server runs. CHAINFLEET_WORKER_TOKEN or "
-    "CHAINFLEET_WORKER_TOKEN_FILE: workers must send it. Without --tls-cert tokens travel unencrypted.\n\n"
+    "CHAINFLEET_WORKER_TOKEN_FILE: workers must send it. CHAINFLEET_METRICS_TOKEN or CHAINFLEET_METRICS_TOKEN_FILE: "
+    "readers of metrics must send it. Without --tls-cert tokens travel unencrypted; that of metrics always does.\n\n"
     "Examples:\n"
     "  CHAINFLEET_TOKEN_FILE=/etc/tokens chainfleet-server --data-dir /srv/chainfleet --listen 0.0.0.0:7400 \\\n"
     "      --tls-cert pki/server.crt --tls-key pki/server.key\n"
@@ -436,6 +437,16 @@ absl::StatusOr<TokenTable> ReadTokens(const Flags& flags) {
                                                  "or say --insecure"));
 }
 
+// Metrics show jobs and workers of all tenants. INVALID_ARGUMENT also if other hosts would read them without a token.
+absl::StatusOr<std::string> ReadMetricsToken(const Flags& flags) {
+  CHAINFLEET_ASSIGN_OR_RETURN(std::string token, StrongToken(kMetricsToken));
+  const std::string& listen = flags.server.metrics_listen;
+  if (!token.empty() || flags.insecure || listen == "off" || IsLoopback(listen)) return token;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--metrics-listen ", listen, " without a token shows every host the jobs and workers of all tenants: set ",
+      kMetricsToken, " or ", kMetricsToken, "_FILE, or say --insecure"));
+}
+
 absl::Status CheckServerTls(const TlsFiles& files) {
   if (files.certificate.empty() && !files.authorities.empty()) {
     return absl::InvalidArgumentError("--tls-client-ca needs --tls-cert and --tls-key");
@@ -564,6 +575,9 @@ int Main(int argc, char** argv) {
   absl::StatusOr<TokenTable> tokens = ReadTokens(flags);
   if (!tokens.ok()) return Fail(tokens.status());
   flags.server.tokens = *std::move(tokens);
+  absl::StatusOr<std::string> metrics_token = ReadMetricsToken(flags);
+  if (!metrics_token.ok()) return Fail(metrics_token.status());
+  flags.server.metrics_token = *std::move(metrics_token);
   absl::StatusOr<ObjectKeys> keys = ReadDrawKeys(flags);
   if (!keys.ok()) return Fail(keys.status());
   flags.server.draw_keys = *std::move(keys);
@@ -571,6 +585,7 @@ int Main(int argc, char** argv) {
   if (!shares.ok()) return WrongUsage(std::string(shares.status().message()));
   flags.server.shares = *std::move(shares);
   InitLog("chainfleet-server", flags.log_level);
+  WarnOfPasswordInArguments(flags.server.state, argc, argv);
   return Run(flags);
 }
 

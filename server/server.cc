@@ -131,8 +131,9 @@ absl::StatusOr<std::optional<Lead>> WaitToLead(const ServerOptions& options,
   AddLeaderGauge(&registry).Set(0);
   // Without this page Prometheus would keep the target list of the time when this process led.
   registry.AddPage("/sd", {"application/json", [] { return HttpSdJson({}); }});
+  registry.AtScrape([&options] { return std::vector{CertificateExpiry(options.tls)}; });
   if (options.metrics_listen != "off") {
-    CHAINFLEET_RETURN_IF_ERROR(registry.Serve(options.metrics_listen).status());
+    CHAINFLEET_RETURN_IF_ERROR(registry.Serve(options.metrics_listen, options.metrics_token).status());
   }
   CHAINFLEET_ASSIGN_OR_RETURN(ObjectHome home, HomeOf(options));
   const PostgresOptions postgres{.uri = options.state,
@@ -496,7 +497,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
                                                        batcher_.get(), evaluations_.get(), &metrics_));
   CHAINFLEET_RETURN_IF_ERROR(ServeHttp(options));
   if (options.slurm) CHAINFLEET_RETURN_IF_ERROR(StartScaling(*options.slurm, options.listen));
-  return ServeMetrics(options.metrics_listen);
+  return ServeMetrics(options);
 }
 
 absl::Status Server::StartUpkeep(const ServerOptions& options) {
@@ -548,12 +549,12 @@ absl::Status Server::ServeHttp(const ServerOptions& options) {
   return absl::OkStatus();
 }
 
-absl::Status Server::ServeMetrics(const std::string& address) {
-  if (address == "off") return absl::OkStatus();
+absl::Status Server::ServeMetrics(const ServerOptions& options) {
+  if (options.metrics_listen == "off") return absl::OkStatus();
   registry_.AtScrape([this] { return ShowFleet(); });
   registry_.AddPage("/sd", {"application/json",
                             [this] { return HttpSdJson(ScrapeTargets(coordinator_->dispatcher().Demand().workers)); }});
-  CHAINFLEET_ASSIGN_OR_RETURN(metrics_address_, registry_.Serve(address));
+  CHAINFLEET_ASSIGN_OR_RETURN(metrics_address_, registry_.Serve(options.metrics_listen, options.metrics_token));
   return absl::OkStatus();
 }
 

@@ -58,6 +58,7 @@ struct ServerOptions {
   std::vector<S3Settings> dataset_buckets;   // s3:// data sets must be below their prefixes
   std::string listen = "127.0.0.1:7400";
   std::string metrics_listen = "127.0.0.1:7401";  // "off": none
+  std::string metrics_token;                      // bearer token that scrapes must send; empty: none
   std::string http_listen = "127.0.0.1:7402";     // "off": none
   TlsFiles tls;                                   // for gRPC and HTTP; plaintext without a certificate
   TokenTable tokens;                              // empty: every call is allowed
@@ -131,7 +132,7 @@ class Server {
   // Collects garbage, expires draws and reads corrupt draws again, in the background.
   absl::Status StartUpkeep(const ServerOptions& options);
   absl::Status ServeHttp(const ServerOptions& options);
-  absl::Status ServeMetrics(const std::string& address);
+  absl::Status ServeMetrics(const ServerOptions& options);
   absl::Status StartScaling(const SlurmOptions& options, const std::string& listen);
   std::vector<GaugeFamily> ShowFleet();
 

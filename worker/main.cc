@@ -110,6 +110,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
       "CHAINFLEET_WORKER_TOKEN or CHAINFLEET_WORKER_TOKEN_FILE, else CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE: the "
       "bearer\n"
       "token of a worker, if the server has tokens.\n"
+      "CHAINFLEET_METRICS_TOKEN or CHAINFLEET_METRICS_TOKEN_FILE: readers of --metrics-port must send it.\n"
       "SIGTERM or Ctrl-C hands the chains back and exits; a second one exits at once.\n\n"
       "Examples:\n"
       "  chainfleet-worker --server 10.0.0.5:7400 --device cuda:0 --metrics-port 7410 --metrics-listen 0.0.0.0\n"
@@ -222,6 +223,9 @@ int Main(int argc, char** argv) {
   if (token.ok() && token->empty()) token = BearerToken(kCallerToken);
   if (!token.ok()) return Fail(token.status());
   flags.worker.token = *std::move(token);
+  absl::StatusOr<std::string> metrics_token = StrongToken(kMetricsToken);
+  if (!metrics_token.ok()) return Fail(metrics_token.status());
+  flags.worker.metrics_token = *std::move(metrics_token);
   flags.worker.tls.authorities = AuthoritiesFile(flags.worker.tls.authorities);
   if (const absl::Status tls = CheckTlsFiles(flags.worker.tls); !tls.ok()) return Fail(tls);
   if (flags.worker.threads == 0) {

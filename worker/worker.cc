@@ -62,8 +62,9 @@ std::string Host(const WorkerOptions& options) { return options.host.empty() ? H
 absl::StatusOr<std::string> ServeMetrics(const WorkerOptions& options, MetricsRegistry* metrics) {
   if (options.metrics_port == 0) return "";
   const std::string& host = options.metrics_listen;
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::string bound,
-                              metrics->Serve(absl::StrCat(host, ":", std::max(options.metrics_port, 0))));
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      const std::string bound,
+      metrics->Serve(absl::StrCat(host, ":", std::max(options.metrics_port, 0)), options.metrics_token));
   CHAINFLEET_ASSIGN_OR_RETURN(const HostPort address, ParseHostPort(bound));
   return address.is_any_host() ? absl::StrCat(HostName(), ":", address.port) : bound;
 }

@@ -41,6 +41,7 @@ struct WorkerOptions {
   static constexpr int kFreePort = -1;
   int metrics_port = 0;                      // 0: none; kFreePort: any, reported to the server
   std::string metrics_listen = "127.0.0.1";  // the address of that port
+  std::string metrics_token;                 // bearer token that scrapes must send; empty: none
   std::string nvml;       // library for GPU readings; empty: NVIDIA's own, only if the device is a GPU
   std::string ca_bundle;  // trusted certificates of S3; empty: the system's
 };

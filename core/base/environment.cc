@@ -7,9 +7,21 @@
 #include <cstdlib>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "core/base/file_system.h"
 
 namespace chainfleet {
+namespace {
+
+constexpr size_t kFewestCharacters = 22, kFewestHexDigits = 32;  // 128 bits
+
+std::string FirstWord(const std::string& text) {
+  const auto begin = std::ranges::find_if_not(text, absl::ascii_isspace);
+  return std::string(begin, std::find_if(begin, text.end(), absl::ascii_isspace));
+}
+
+}  // namespace
+
 std::string EnvironmentVariable(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   return value == nullptr ? "" : value;
@@ -42,9 +54,23 @@ absl::StatusOr<std::optional<std::string>> TokenText(const std::string& variable
 
 absl::StatusOr<std::string> BearerToken(const std::string& variable) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<std::string> given, TokenText(variable));
-  const std::string text = given.value_or("");
-  const auto begin = std::ranges::find_if_not(text, absl::ascii_isspace);
-  return std::string(begin, std::find_if(begin, text.end(), absl::ascii_isspace));
+  return FirstWord(given.value_or(""));
+}
+
+absl::Status CheckStrength(const std::string& token) {
+  const bool hex = std::ranges::all_of(token, [](unsigned char c) { return absl::ascii_isxdigit(c); });
+  if (token.size() >= (hex ? kFewestHexDigits : kFewestCharacters)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the token has fewer than 128 bits: use ", kFewestCharacters,
+                                                 " characters or more, or ", kFewestHexDigits,
+                                                 " hexadecimal digits, as `openssl rand -hex 16` makes them"));
+}
+
+absl::StatusOr<std::string> StrongToken(const std::string& variable) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<std::string> given, TokenText(variable));
+  if (!given) return "";
+  std::string token = FirstWord(*given);
+  CHAINFLEET_RETURN_IF_ERROR(Annotate(CheckStrength(token), variable));
+  return token;
 }
 
 }  // namespace chainfleet

@@ -18,7 +18,8 @@ std::string HostName();
 std::string DefaultDataFolder();
 
 // Variables that hold a secret. For each NAME, the variable NAME_FILE may name a file that holds the secret instead.
-inline constexpr char kCallerToken[] = "CHAINFLEET_TOKEN", kWorkerToken[] = "CHAINFLEET_WORKER_TOKEN";
+inline constexpr char kCallerToken[] = "CHAINFLEET_TOKEN", kWorkerToken[] = "CHAINFLEET_WORKER_TOKEN",
+                      kMetricsToken[] = "CHAINFLEET_METRICS_TOKEN";
 
 // Returns the value of `variable`, else the content of the file that `variable`_FILE names: nullopt if neither is set,
 // "" if one is set and empty. NOT_FOUND or PERMISSION_DENIED name the variable and the file.
@@ -26,5 +27,12 @@ absl::StatusOr<std::optional<std::string>> TokenText(const std::string& variable
 
 // Returns the first word of TokenText, or "" if there is none. Calls carry this word.
 absl::StatusOr<std::string> BearerToken(const std::string& variable = kCallerToken);
+
+// INVALID_ARGUMENT, without the token: it has fewer than 128 bits (22 characters, or 32 if all are hexadecimal digits).
+absl::Status CheckStrength(const std::string& token);
+
+// As BearerToken, for a process that checks this token: "" if neither variable is set. INVALID_ARGUMENT if the token is
+// empty or fails CheckStrength.
+absl::StatusOr<std::string> StrongToken(const std::string& variable);
 
 }  // namespace chainfleet

@@ -171,7 +171,7 @@ void MetricsRegistry::AddPage(const std::string& path, TextPage page) {
   impl_->pages[path] = std::move(page);
 }
 
-absl::StatusOr<std::string> MetricsRegistry::Serve(const std::string& address) {
+absl::StatusOr<std::string> MetricsRegistry::Serve(const std::string& address, const std::string& token) {
   std::map<std::string, TextPage> pages;
   {
     MutexLock lock(&impl_->mutex);
@@ -179,7 +179,13 @@ absl::StatusOr<std::string> MetricsRegistry::Serve(const std::string& address) {
   }
   pages["/metrics"] = {"text/plain; version=0.0.4; charset=utf-8",
                        [this] { return prometheus::TextSerializer().Serialize(impl_->Collect()); }};
-  CHAINFLEET_ASSIGN_OR_RETURN(impl_->server, PageServer::Start(address, std::move(pages)));
+  // Collects as a scrape does, so that a probe finds a process that hangs.
+  const auto healthz = [this] {
+    impl_->Collect();
+    return "ok\n";
+  };
+  pages["/healthz"] = {"text/plain", healthz, /*is_public=*/true};
+  CHAINFLEET_ASSIGN_OR_RETURN(impl_->server, PageServer::Start(address, std::move(pages), token));
   return impl_->server->address();
 }
 

@@ -77,8 +77,9 @@ class MetricsRegistry {
   void AddPage(const std::string& path, TextPage page);
 
   // Serves GET /metrics on `address` ("127.0.0.1:7401", port 0: any free port) and returns the address with the bound
-  // port. ALREADY_EXISTS / PORT_TAKEN; INVALID_ARGUMENT for a malformed address.
-  absl::StatusOr<std::string> Serve(const std::string& address);
+  // port. If `token` is not empty, every page except /healthz needs it. ALREADY_EXISTS / PORT_TAKEN;
+  // INVALID_ARGUMENT for a malformed address.
+  absl::StatusOr<std::string> Serve(const std::string& address, const std::string& token = "");
   // After this call no refresh or collect function runs, so the objects that they read may be destroyed.
   void StopServing();
 

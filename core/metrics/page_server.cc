@@ -4,10 +4,12 @@
 
 #include <exception>
 #include <list>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/environment.h"
 #include "core/base/host_port.h"
 #include "core/base/mutex.h"
 
@@ -18,11 +20,40 @@ namespace {
 constexpr const char* kThreads = "32";
 constexpr const char* kRequestTimeoutMs = "1000";
 
+// Takes the same time for every wrong token of the right length.
+bool IsSameToken(std::string_view given, std::string_view token) {
+  if (given.size() != token.size()) return false;
+  unsigned difference = 0;
+  for (size_t i = 0; i < token.size(); ++i) difference |= static_cast<unsigned>(given[i] ^ token[i]);
+  return difference == 0;
+}
+
+bool HasToken(const mg_connection* connection, std::string_view token) {
+  constexpr std::string_view kScheme = "Bearer ";
+  const char* header = mg_get_header(connection, "Authorization");
+  const std::string_view given = header == nullptr ? "" : header;
+  return given.starts_with(kScheme) && IsSameToken(given.substr(kScheme.size()), token);
+}
+
+void Refuse(mg_connection* connection) {
+  const std::string body = absl::StrCat("send \"Authorization: Bearer TOKEN\" with the token that ", kMetricsToken,
+                                        " or ", kMetricsToken, "_FILE gives this process\n");
+  const std::string reply = absl::StrCat(
+      "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer\r\nContent-Type: text/plain\r\nContent-Length: ",
+      body.size(), "\r\nConnection: close\r\n\r\n", body);
+  mg_write(connection, reply.data(), reply.size());
+}
+
 class MadePage final : public CivetHandler {
  public:
-  MadePage(TextPage page, Mutex* making) : page_(std::move(page)), making_(making) {}
+  MadePage(TextPage page, const std::string& token, Mutex* making)
+      : page_(std::move(page)), token_(page_.is_public ? "" : token), making_(making) {}
 
   bool handleGet(CivetServer*, mg_connection* connection) override {
+    if (!token_.empty() && !HasToken(connection, token_)) {
+      Refuse(connection);
+      return true;
+    }
     const std::string body = Make();
     mg_send_http_ok(connection, page_.content_type.c_str(), static_cast<long long>(body.size()));
     mg_write(connection, body.data(), body.size());
@@ -36,7 +67,8 @@ class MadePage final : public CivetHandler {
   }
 
   const TextPage page_;
-  Mutex* const making_;  // one page at a time
+  const std::string token_;  // empty: none is needed
+  Mutex* const making_;      // one page at a time
 };
 
 }  // namespace
@@ -55,7 +87,8 @@ PageServer::PageServer() = default;
 PageServer::~PageServer() = default;
 
 absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const std::string& address,
-                                                              std::map<std::string, TextPage> pages) {
+                                                              std::map<std::string, TextPage> pages,
+                                                              const std::string& token) {
   const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
   if (!parsed.ok()) return Annotate(parsed.status(), "metrics address");
   std::unique_ptr<PageServer> server(new PageServer);
@@ -68,8 +101,8 @@ absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const std::string&
   }
   for (auto& [path, page] : pages) {
     // The trailing $ makes civetweb match the whole path.
-    server->impl_->server.addHandler(path + "$",
-                                     server->impl_->handlers.emplace_back(std::move(page), &server->impl_->making));
+    server->impl_->server.addHandler(
+        path + "$", server->impl_->handlers.emplace_back(std::move(page), token, &server->impl_->making));
   }
   const std::vector<int> ports = server->impl_->server.getListeningPorts();
   server->address_ = absl::StrCat(parsed->host, ":", ports.empty() ? 0 : ports.front());

@@ -14,16 +14,19 @@ namespace chainfleet {
 struct TextPage {
   std::string content_type;
   std::function<std::string()> make;
+  bool is_public = false;  // needs no token
 };
 
 // Answers until destroyed. One GET at a time makes a page. A client that sends nothing, or does not read, is
-// disconnected after a second; 32 such clients at a time delay no other. Other paths are 404.
+// disconnected after a second; 32 such clients at a time delay no other. Other paths are 404. With a token, pages that
+// are not public want "Authorization: Bearer TOKEN". Other requests to them get 401.
 class PageServer {
  public:
-  // `address`: HOST:PORT, port 0 for any free port; pages by path. ALREADY_EXISTS / PORT_TAKEN; INVALID_ARGUMENT for a
-  // malformed address.
+  // `address`: HOST:PORT, port 0 for any free port; pages by path; an empty `token`: all pages are public.
+  // ALREADY_EXISTS / PORT_TAKEN; INVALID_ARGUMENT for a malformed address.
   static absl::StatusOr<std::unique_ptr<PageServer>> Start(const std::string& address,
-                                                           std::map<std::string, TextPage> pages);
+                                                           std::map<std::string, TextPage> pages,
+                                                           const std::string& token = "");
   ~PageServer();
 
   // Returns the address with the bound port.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "core/base/environment.h"
 #include "core/base/ids.h"
 #include "core/domain/fields.h"
 #include "core/domain/tenant.h"
@@ -20,8 +21,7 @@
 namespace chainfleet {
 namespace {
 
-constexpr size_t kFewestCharacters = 22, kFewestHexDigits = 32;  // 128 bits
-constexpr unsigned kNoToken = 0;                                 // health checks need no token
+constexpr unsigned kNoToken = 0;  // health checks need no token
 
 // The right that each method needs. Methods that are not here are refused to all.
 const std::unordered_map<std::string_view, unsigned>& Needs() {
@@ -138,17 +138,8 @@ absl::Status TooManyChanges(const Principal& caller) {
   return WithRetryAfter(BoundReached("caller_changes", message, "TENANT_LIMIT"), absl::Seconds(has_jwt ? 10 : 1));
 }
 
-bool IsStrong(const std::string& token) {
-  const bool hex = std::ranges::all_of(token, [](unsigned char c) { return absl::ascii_isxdigit(c); });
-  return token.size() >= (hex ? kFewestHexDigits : kFewestCharacters);
-}
-
 absl::Status AddToken(const std::string& token, Principal principal, TokenTable* tokens) {
-  if (!IsStrong(token)) {
-    return absl::InvalidArgumentError(absl::StrCat("the token has fewer than 128 bits: use ", kFewestCharacters,
-                                                   " characters or more, or ", kFewestHexDigits,
-                                                   " hexadecimal digits, as `openssl rand -hex 16` makes them"));
-  }
+  CHAINFLEET_RETURN_IF_ERROR(CheckStrength(token));
   if (!tokens->emplace(Sha256Hex(token), std::move(principal)).second) {
     return absl::InvalidArgumentError("this token was given before");
   }
@@ -166,11 +157,14 @@ absl::StatusOr<TokenTable> ParseTokens(const std::optional<std::string>& callers
   TokenTable tokens;
   if (!callers && !workers) return tokens;
   const std::vector<std::string> lines = absl::StrSplit(callers.value_or(""), '\n');
+  const auto is_role = [](const std::string& word) { return EnumFromName<Role>(word).has_value(); };
+  bool has_role = false;  // the line of the last caller names one
   for (size_t i = 0; i < lines.size(); ++i) {
     const std::vector<std::string> words = WordsOf(lines[i]);
     if (words.empty()) continue;
     absl::StatusOr<Principal> principal = ParseRights(absl::StrJoin(words.begin() + 1, words.end(), " "));
     if (principal.ok()) principal->id = TokenId(Sha256Hex(words[0]));
+    if (principal.ok() && principal->may(kPredict)) has_role = std::ranges::any_of(words, is_role);
     const absl::Status added = principal.ok() ? AddToken(words[0], *std::move(principal), &tokens) : principal.status();
     if (!added.ok()) return Annotate(added, absl::StrCat("tokens, line ", i + 1));
   }
@@ -181,9 +175,8 @@ absl::StatusOr<TokenTable> ParseTokens(const std::optional<std::string>& callers
         "there is no token for callers: give one in CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE, or set neither and no "
         "CHAINFLEET_WORKER_TOKEN");
   }
-  if (callers_given == 1) {
-    Principal& caller = std::ranges::find_if(tokens, is_caller)->second;
-    if (caller.may(kWrite)) caller.rights = RightsOf(Role::kAdmin);
+  if (callers_given == 1 && !has_role) {
+    std::ranges::find_if(tokens, is_caller)->second.rights = RightsOf(Role::kAdmin);
   }
   if (!workers) return tokens;
   const std::vector<std::string> words = WordsOf(*workers);

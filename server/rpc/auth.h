@@ -58,12 +58,12 @@ struct AccessOptions {
 using TokenTable = std::map<std::string, Principal>;
 
 // `callers` has one line for each token: TOKEN [TENANT] [ROLE] [models], where ROLE is a name of a Role, writer if
-// there is none. A token without a tenant belongs to kDefaultTenant. If there is only one caller token, and it may
-// write, it is an admin's. `workers` is a list of worker tokens, separated by whitespace. nullopt means that the
-// variable is not set; if neither is set, the table is empty and every call is allowed. `has_issuer`: callers may have
-// tokens of an issuer instead. INVALID_ARGUMENT, naming the line and never the token: no token for callers, a token
-// that is given twice or has fewer than 128 bits (22 characters, or 32 if all are hexadecimal digits), or an unknown
-// word.
+// there is none. A token without a tenant belongs to kDefaultTenant. If there is only one caller token, and its
+// line has no role, it is an admin's. `workers` is a list of worker tokens, separated by whitespace. nullopt means that
+// the variable is not set; if neither is set, the table is empty and every call is allowed. `has_issuer`: callers may
+// have tokens of an issuer instead. INVALID_ARGUMENT, naming the line and never the token: no token for callers, a
+// token that is given twice or has fewer than 128 bits (22 characters, or 32 if all are hexadecimal digits), or an
+// unknown word.
 absl::StatusOr<TokenTable> ParseTokens(const std::optional<std::string>& callers,
                                        const std::optional<std::string>& workers = std::nullopt,
                                        bool has_issuer = false);

@@ -91,6 +91,13 @@ class ScrapeConfig(unittest.TestCase):
             self.assertRegex(job, "^chainfleet-.*$")  # TargetDown selects by it
         self.assertTrue(jobs["chainfleet-workers"]["http_sd_configs"][0]["url"].endswith(":7401/sd"))
 
+    def test_the_lines_for_a_token_send_it_to_servers_workers_and_the_list(self):
+        text = deployed.read("deploy", "prometheus", "prometheus.yml").replace("# authorization: ", "authorization: ")
+        server, workers = deployed.yaml.safe_load(text)["scrape_configs"]
+        [sent, *others] = [place["authorization"] for place in (server, workers, *workers["http_sd_configs"])]
+        self.assertEqual((list(sent), others), (["type", "credentials_file"], [sent, sent]))
+        self.assertEqual(sent["type"], "Bearer", "without it Prometheus 2.42 asks for the list with the bare token")
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -13,7 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/tls/authority.h"
 #include "tests/support/recording_store.h"
+#include "tests/support/scrape.h"
 #include "tests/support/store_harness.h"
 
 namespace chainfleet {
@@ -28,6 +30,19 @@ bool Listens(int port) {
   const int connected = ::connect(descriptor, reinterpret_cast<const sockaddr*>(&target), sizeof target);
   ::close(descriptor);
   return connected == 0;
+}
+
+// An address of this host on which nobody listens.
+std::string FreeAddress() {
+  const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in own{};
+  own.sin_family = AF_INET;
+  own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof own;
+  EXPECT_EQ(::bind(descriptor, reinterpret_cast<const sockaddr*>(&own), size), 0);
+  EXPECT_EQ(::getsockname(descriptor, reinterpret_cast<sockaddr*>(&own), &size), 0);
+  ::close(descriptor);
+  return "127.0.0.1:" + std::to_string(ntohs(own.sin_port));
 }
 
 class ServerTest : public testing::Test {
@@ -104,6 +119,35 @@ TEST_F(ServerTest, TheFolderOfAnotherHostIsRefused) {
   };
   EXPECT_EQ(ReasonOf(lead("a").status()), "OTHER_STORE") << "a standby, once the objects were moved away";
   EXPECT_EQ(ReasonOf(lead("a").status()), "OTHER_STORE");
+}
+
+// Its ports have the certificate, too, and clients meet it when the standby takes over.
+TEST_F(ServerTest, AStandbyShowsWhenItsCertificateExpires) {
+  const std::string pki = (folder_ / "pki").string();
+  std::filesystem::create_directories(pki);
+  const Validity validity{absl::FromUnixSeconds(1'700'000'000), absl::FromUnixSeconds(2'400'000'000)};
+  ASSERT_TRUE(InitAuthority(pki, validity).ok());
+  ASSERT_TRUE(IssueCertificate(pki, "server", {"127.0.0.1"}, validity).ok());
+  ServerOptions options{.data_directory = (folder_ / "a").string(),
+                        .state = harness_.uri(),
+                        .listen = "127.0.0.1:0",
+                        .metrics_listen = "off",
+                        .http_listen = "off"};
+  const auto leader = WaitToLead(options, [](absl::Duration) { return false; });
+  ASSERT_TRUE(leader.ok() && *leader) << leader.status();
+  std::string page;
+  const auto scrape_once = [&](absl::Duration) {
+    page = Scrape(options.metrics_listen);
+    return false;
+  };
+  options.metrics_listen = FreeAddress();
+  ASSERT_TRUE(WaitToLead(options, scrape_once).ok());
+  EXPECT_THAT(page, testing::AllOf(testing::HasSubstr("\nchainfleet_leader 0\n"),
+                                   testing::Not(testing::HasSubstr("\nchainfleet_tls_certificate_expiry"))));
+  options.tls = {pki + "/server.crt", pki + "/server.key", ""};
+  options.metrics_listen = FreeAddress();
+  ASSERT_TRUE(WaitToLead(options, scrape_once).ok());
+  EXPECT_THAT(page, testing::HasSubstr("\nchainfleet_tls_certificate_expiry_timestamp_seconds 2400000000\n"));
 }
 
 }  // namespace

@@ -12,8 +12,10 @@
 
 namespace chainfleet {
 
-// `address`: "127.0.0.1:PORT". Returns the whole HTTP response, "" if no server answers.
-inline std::string Scrape(const std::string& address, const std::string& path = "/metrics") {
+// `address`: "127.0.0.1:PORT"; `headers`: lines that end in CR LF. Returns the whole HTTP response, "" if no server
+// answers.
+inline std::string Scrape(const std::string& address, const std::string& path = "/metrics",
+                          const std::string& headers = "") {
   const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in target{};
   target.sin_family = AF_INET;
@@ -22,7 +24,8 @@ inline std::string Scrape(const std::string& address, const std::string& path = 
   const timeval limit{10, 0};
   ::setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   std::string response;
-  const std::string request = "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+  const std::string request =
+      "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + headers + "\r\n";
   if (::connect(descriptor, reinterpret_cast<const sockaddr*>(&target), sizeof target) == 0 &&
       ::send(descriptor, request.data(), request.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(request.size())) {
     char buffer[4096];

@@ -22,6 +22,16 @@ bool IsPortOrList(std::string_view value) {
   return std::ranges::all_of(value, [](char c) { return (c >= '0' && c <= '9') || c == ','; });
 }
 
+using ParsedUri = std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)>;
+
+// Null if libpq cannot parse it.
+ParsedUri ParseUri(const std::string& uri) {
+  char* error = nullptr;
+  ParsedUri options(PQconninfoParse(uri.c_str(), &error), &PQconninfoFree);
+  PQfreemem(error);
+  return options;
+}
+
 }  // namespace
 
 absl::Status CheckPostgresUri(const std::string& uri) {
@@ -30,16 +40,21 @@ absl::Status CheckPostgresUri(const std::string& uri) {
       "postgresql://USER:PASSWORD@HOST:PORT/DATABASE with what is no letter or digit in USER and PASSWORD percent-"
       "encoded (% as %25, / as %2F, @ as %40)");
   if (MisplacesUser(uri)) return wrong;
-  char* error = nullptr;
-  const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(PQconninfoParse(uri.c_str(), &error),
-                                                                             &PQconninfoFree);
-  PQfreemem(error);
+  const ParsedUri options = ParseUri(uri);
   if (options == nullptr) return wrong;
   for (const PQconninfoOption* option = options.get(); option->keyword != nullptr; ++option) {
     const bool port = std::string_view(option->keyword) == "port" && option->val != nullptr;
     if (port && !IsPortOrList(option->val)) return wrong;
   }
   return absl::OkStatus();
+}
+
+bool HasPassword(const std::string& uri) {
+  const ParsedUri options = ParseUri(uri);
+  for (const PQconninfoOption* option = options.get(); option != nullptr && option->keyword != nullptr; ++option) {
+    if (option->dispchar[0] == '*' && option->val != nullptr && option->val[0] != 0) return true;
+  }
+  return false;
 }
 
 }  // namespace chainfleet

@@ -11,4 +11,7 @@ namespace chainfleet {
 // parse it, or would take a part of user or password for a host, port or database.
 absl::Status CheckPostgresUri(const std::string& uri);
 
+// True if `uri` has the password of the user or of the private key (`sslpassword`). False if libpq cannot parse it.
+bool HasPassword(const std::string& uri);
+
 }  // namespace chainfleet

@@ -15,7 +15,7 @@ class EnvironmentTest : public ::testing::Test {
  protected:
   EnvironmentTest() {
     for (const char* name : {"CHAINFLEET_DATA", "XDG_DATA_HOME", "CHAINFLEET_TOKEN", "CHAINFLEET_TOKEN_FILE",
-                             "CHAINFLEET_WORKER_TOKEN", "CHAINFLEET_WORKER_TOKEN_FILE"})
+                             "CHAINFLEET_WORKER_TOKEN", "CHAINFLEET_WORKER_TOKEN_FILE", "CHAINFLEET_METRICS_TOKEN"})
       unsetenv(name);
     setenv("HOME", "/home/me", 1);
   }
@@ -52,6 +52,21 @@ TEST_F(EnvironmentTest, AnEmptyTokenIsToldFromNone) {
   Set("CHAINFLEET_WORKER_TOKEN_FILE", "");
   EXPECT_EQ(TokenText(kWorkerToken).value(), "");
   EXPECT_EQ(BearerToken(kWorkerToken).value(), "");
+}
+
+TEST_F(EnvironmentTest, ATokenThatOthersMustSendIsMissingOrStrong) {
+  EXPECT_EQ(StrongToken(kMetricsToken).value(), "");
+  for (const std::string weak : {"", "guessed", "exactly-21-characters", "0123456789abcdef0123456789abcde"}) {
+    Set("CHAINFLEET_METRICS_TOKEN", weak);
+    const std::string error(StrongToken(kMetricsToken).status().message());
+    EXPECT_THAT(error, ::testing::HasSubstr("CHAINFLEET_METRICS_TOKEN: the token has fewer than 128 bits"));
+    if (weak.empty()) continue;
+    EXPECT_THAT(error, ::testing::Not(::testing::HasSubstr(weak)));
+  }
+  for (const std::string strong : {"exactly-22-characters-", "0123456789abcdef0123456789abcdef"}) {
+    Set("CHAINFLEET_METRICS_TOKEN", strong + "\n");
+    EXPECT_EQ(StrongToken(kMetricsToken).value(), strong);
+  }
 }
 
 TEST_F(EnvironmentTest, TheHostHasAName) { EXPECT_THAT(HostName(), ::testing::Not(::testing::IsEmpty())); }

@@ -101,6 +101,32 @@ TEST_F(MetricsTest, ServesOtherPagesBesideTheMetrics) {
   EXPECT_THAT(Scrape(*address), HasSubstr("chainfleet_build_info"));
 }
 
+TEST_F(MetricsTest, PagesWithATokenAnswerOnlyRequestsThatSendIt) {
+  registry_.AddPage("/sd", {"application/json", [] { return std::string("[targets]"); }});
+  const auto address = registry_.Serve("127.0.0.1:0", "the-token");
+  ASSERT_TRUE(address.ok()) << address.status();
+  for (const std::string path : {"/metrics", "/sd"}) {
+    for (const char* sent : {"", "Authorization: Bearer \r\n", "Authorization: Bearer the-tokem\r\n",
+                             "Authorization: Bearer the-toke\r\n", "Authorization: Bearer the-token2\r\n",
+                             "Authorization: Basic the-token\r\n", "Authorization: the-token\r\n"}) {
+      const std::string refused = Scrape(*address, path, sent);
+      EXPECT_THAT(refused, testing::StartsWith("HTTP/1.1 401")) << sent;
+      EXPECT_THAT(refused, HasSubstr("\r\nWWW-Authenticate: Bearer\r\n"));
+      EXPECT_THAT(refused, HasSubstr("CHAINFLEET_METRICS_TOKEN"));
+      EXPECT_THAT(refused, testing::Not(testing::AnyOf(HasSubstr("chainfleet_"), HasSubstr("targets"))));
+    }
+    EXPECT_THAT(Scrape(*address, path, "Authorization: Bearer the-token\r\n"), testing::StartsWith("HTTP/1.1 200"));
+  }
+}
+
+TEST_F(MetricsTest, TheHealthPageNeedsNoToken) {
+  const auto address = registry_.Serve("127.0.0.1:0", "the-token");
+  ASSERT_TRUE(address.ok()) << address.status();
+  const std::string health = Scrape(*address, "/healthz");
+  EXPECT_THAT(health, testing::StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(health, testing::EndsWith("\r\n\r\nok\n"));
+}
+
 // A client that connects and sends nothing.
 class SilentClient {
  public:

@@ -53,7 +53,10 @@ TEST(ParseTokens, ALineHasAtMostOneRole) {
   EXPECT_EQ(At(tokens, kThree).rights, RightsOf(Role::kReader) | kPutModels);
   EXPECT_EQ(At(tokens, kThree).tenant, "speech");
   EXPECT_TRUE(absl::IsInvalidArgument(ParseTokens(Line(kOne, "reader operator")).status()));
-  EXPECT_EQ(At(*ParseTokens(Line(kOne, "predictor")), kOne).rights, kPredict) << "alone, and no admin for that";
+  for (const Role role : {Role::kPredictor, Role::kWriter, Role::kOperator}) {
+    const TokenTable alone = *ParseTokens(Lines({Line(kOne, EnumName(role)), Line(kTwo, "worker")}));
+    EXPECT_EQ(At(alone, kOne).rights, RightsOf(role)) << EnumName(role) << ": alone, and no admin for that";
+  }
 }
 
 TEST(ParseTokens, AWorkersTokenIsMarkedOrStandsApart) {

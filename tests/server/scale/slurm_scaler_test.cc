@@ -108,6 +108,7 @@ TEST(SlurmEnvironment, GivesWorkersNoPasswordOfAStore) {
                                          "SBATCH_PARTITION=gpu",
                                          "CHAINFLEET_TOKEN=secret",
                                          "CHAINFLEET_WORKER_TOKEN=t",
+                                         "CHAINFLEET_METRICS_TOKEN=m",
                                          "CHAINFLEET_CA_FILE=/ca",
                                          "CHAINFLEET_STATE=postgresql://u:secret@db/c",
                                          "CHAINFLEET_BLOBS=s3:/",
@@ -116,10 +117,10 @@ TEST(SlurmEnvironment, GivesWorkersNoPasswordOfAStore) {
                                          "CHAINFLEET_ADDRESS=old:1",
                                          "PATHOLOGY=x"};
   const auto environment = SlurmEnvironment(ours, {"a:7400,b:7400", 16});
-  EXPECT_THAT(environment, UnorderedElementsAre("PATH=/usr/bin", "HOME=/home/a", "SLURM_CONF=/etc/s",
-                                                "SBATCH_PARTITION=gpu", "CHAINFLEET_WORKER_TOKEN=t",
-                                                "CHAINFLEET_CA_FILE=/ca", "CHAINFLEET_ADDRESS=a:7400,b:7400",
-                                                "no_grpc_proxy=a,b", "CHAINFLEET_CHAIN_SLOTS=16"));
+  EXPECT_THAT(environment, UnorderedElementsAre(
+                               "PATH=/usr/bin", "HOME=/home/a", "SLURM_CONF=/etc/s", "SBATCH_PARTITION=gpu",
+                               "CHAINFLEET_WORKER_TOKEN=t", "CHAINFLEET_METRICS_TOKEN=m", "CHAINFLEET_CA_FILE=/ca",
+                               "CHAINFLEET_ADDRESS=a:7400,b:7400", "no_grpc_proxy=a,b", "CHAINFLEET_CHAIN_SLOTS=16"));
   EXPECT_THAT(environment, Not(Contains(HasSubstr("secret"))));
 }
 

@@ -3,7 +3,7 @@
 
   deploy/sbom.py FOLDER PROGRAM...    # FOLDER has the release's files; the programs are those that are in them
 
-The parts are the Debian packages of the programs' shared libraries, the development packages that were compiled in
+The parts are the Debian packages of the programs' shared libraries, the libraries that were compiled in or embedded
 (deploy/packages.txt), and the wheels of PyTorch. The same files give the same texts.
 """
 
@@ -36,7 +36,7 @@ def packages_of(programs):
 def compiled_in():
     with open(os.path.join(ROOT, "deploy", "packages.txt")) as f:
         named = [line.split("#")[0].strip() for line in f]
-    return {name for name in named if name.endswith("-dev") or name.endswith("-dev-bin")}
+    return {name for name in named if name.startswith("lib") or name.endswith("-dev")}  # libjs-chart.js has no -dev
 
 
 def quoted(text):

@@ -21,6 +21,7 @@
 #include "core/base/clock.h"
 #include "core/base/environment.h"
 #include "core/base/limits.h"
+#include "core/base/process_limits.h"
 #include "worker/numerics/models/scripted_network.h"
 
 namespace chainfleet {
@@ -127,7 +128,7 @@ void Limit(int resource, rlim_t most) {
 // Limits this process permanently. Open files stay open.
 void GiveUpRights() {
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  Limit(RLIMIT_CORE, 0);
+  ForbidCoreDumps();
   Limit(RLIMIT_CPU, static_cast<rlim_t>(absl::ToInt64Seconds(kCheckTime)));
   Limit(RLIMIT_DATA, 8 * limits::kMaxModelBytes);
   Limit(RLIMIT_FSIZE, 0);

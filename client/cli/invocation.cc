@@ -14,6 +14,22 @@
 #include "core/base/random_bits.h"
 
 namespace chainfleet {
+namespace {
+
+// absl::ParseDuration, and whole days before the other units: 7d, 1d12h.
+bool ParseWithDays(const std::string& text, absl::Duration* value) {
+  const size_t end = text.find('d');
+  if (end == text.npos) return absl::ParseDuration(text, value);
+  const std::string shorter = text.substr(end + 1);
+  uint32_t days = 0;
+  absl::Duration rest;
+  if (!absl::SimpleAtoi(text.substr(0, end), &days)) return false;
+  if (!shorter.empty() && (!absl::ParseDuration(shorter, &rest) || rest < absl::ZeroDuration())) return false;
+  *value = days * absl::Hours(24) + rest;
+  return true;
+}
+
+}  // namespace
 
 absl::StatusOr<Client> Invocation::Connect() const {
   return ConnectTo(address, timeout, [](const absl::Status& status) {
@@ -115,8 +131,8 @@ CLI::Option* AddDurationOption(CLI::App* verb, const std::string& name, absl::Du
       ->add_option_function<std::string>(
           name,
           [name, value](const std::string& text) {
-            if (!absl::ParseDuration(text, value) || *value <= absl::ZeroDuration()) {
-              throw CLI::ValidationError(name, "\"" + text + "\" is not a duration: write 30s, 2m or 1h30m");
+            if (!ParseWithDays(text, value) || *value <= absl::ZeroDuration()) {
+              throw CLI::ValidationError(name, "\"" + text + "\" is not a duration: write 30s, 1h30m or 7d");
             }
           },
           description)

@@ -55,7 +55,7 @@ CLI::Option* AddJobArgument(CLI::App* verb, std::string* job);
 
 // --point, for a job with a sweep, whose points are separate posteriors.
 CLI::Option* AddPointOption(CLI::App* verb, std::string* point);
-// A duration such as 30s, 2m or 1h30m.
+// A positive duration such as 30s, 1h30m, 7d or 1d12h.
 CLI::Option* AddDurationOption(CLI::App* verb, const std::string& name, absl::Duration* value,
                                const std::string& description);
 

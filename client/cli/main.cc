@@ -8,6 +8,7 @@
 #include "client/cli/exit_code.h"
 #include "client/cli/terminal.h"
 #include "client/cli/verbs/verbs.h"
+#include "core/base/process_limits.h"
 #include "core/base/version.h"
 
 namespace {
@@ -37,6 +38,7 @@ std::string UsageError(const CLI::App& program, const CLI::ParseError& e, int ar
 }  // namespace
 
 int main(int argc, char** argv) {
+  chainfleet::ForbidCoreDumps();
   setenv("GRPC_VERBOSITY", "NONE", /*replace=*/0);  // gRPC's errors are reported as statuses
   CLI::App program("chainfleet: samples posteriors of neural networks on a fleet of workers and serves their averages",
                    "chainfleet");

@@ -19,7 +19,9 @@ void RaiseDescriptorLimit() {
 }
 
 void ForbidCoreDumps() {
-  constexpr rlimit kNone{};
+  // 1 and not 0, which the kernel ignores if core_pattern is a pipe. No file fits into 1 byte. If the hard limit is 0
+  // already, this fails, and 0 stays.
+  constexpr rlimit kNone{.rlim_cur = 1, .rlim_max = 1};
   ::setrlimit(RLIMIT_CORE, &kNone);
 }
 

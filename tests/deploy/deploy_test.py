@@ -136,8 +136,10 @@ class Kubernetes(unittest.TestCase):
         kept = self.manifests.get("Secret", "chainfleet-server")["stringData"].items() & secrets[0].items()
         self.assertEqual(kept, set(), "the guide leaves nothing of the example")
         self.assertEqual(secrets[0]["CHAINFLEET_WORKER_TOKEN"], secrets[1]["CHAINFLEET_WORKER_TOKEN"])
-        for name in ("CHAINFLEET_TOKEN", "CHAINFLEET_WORKER_TOKEN"):
-            self.assertRegex(secrets[0][name], "^[0-9a-f]{32}$")
+        tokens = secrets[0] | found["secret", "chainfleet-metrics"]["stringData"]
+        for name in ("CHAINFLEET_TOKEN", "CHAINFLEET_WORKER_TOKEN", "CHAINFLEET_METRICS_TOKEN"):
+            self.assertRegex(tokens[name], "^[0-9a-f]{32}$")
+        self.assertNotIn(tokens["CHAINFLEET_METRICS_TOKEN"], secrets[0].values())
         made = re.findall(r"create secret generic (\S+)", calls)
         volumes = [volume["secret"]["secretName"] for pod in self.manifests.pods() for volume in pod["spec"]["volumes"] if "secret" in volume]
         self.assertEqual(set(volumes), set(made))
@@ -150,15 +152,22 @@ class Kubernetes(unittest.TestCase):
         self.assertEqual([path for path in re.findall(r"deploy/\S+", calls) if not os.path.exists(os.path.join(ROOT, path))], [])
 
     def test_prometheus_takes_the_scrape_jobs_of_the_guide(self):
-        """They keep the pods of the manifests, at their metrics port."""
+        """They keep the pods of the manifests, at their metrics port, and send the token that the pods have."""
         import yaml
         text, = blocks("kubernetes", "yaml")
         with tempfile.NamedTemporaryFile("w", suffix=".yml") as file:
             # Debian's Prometheus is built without the search for pods.
-            file.write("scrape_configs:\n" + text.replace("kubernetes_sd_configs: [{role: pod}]", "static_configs: [{targets: ['pod:1']}]"))
+            jobs = re.sub("(?<=credentials_file: )[^}]+", file.name, text)
+            jobs = jobs.replace("kubernetes_sd_configs: [{role: pod}]", "static_configs: [{targets: ['pod:1']}]")
+            file.write("scrape_configs:\n" + jobs)
             file.flush()
             said("promtool", "check", "config", file.name)
         kept = [rule["regex"] for job in yaml.safe_load(text) for rule in job["relabel_configs"] if rule.get("action") == "keep"]
+        secret = self.manifests.get("Secret", "chainfleet-metrics")
+        [token] = {job["authorization"]["credentials_file"] for job in yaml.safe_load(text)}
+        self.assertEqual(token.split("/")[-2:], [secret["metadata"]["name"], *secret["stringData"]])
+        for container in self.manifests.containers():
+            self.assertIn({"secretRef": {"name": "chainfleet-metrics"}}, container["envFrom"])
         labels = [pod["metadata"]["labels"] for pod in self.manifests.pods()]
         self.assertEqual(sorted(kept), sorted([";".join(pod.values()) for pod in labels] + ["metrics"] * len(labels)))
 
@@ -178,8 +187,6 @@ class Kubernetes(unittest.TestCase):
         self.assertEqual(self.worker["ports"], [{"name": "metrics", "containerPort": int(self.manifests.flag(self.worker, "--metrics-port"))}])
         for pod in self.manifests.pods():
             container = pod["spec"]["containers"][0]
-            metrics = next(port["containerPort"] for port in container["ports"] if port["name"] == "metrics")
-            self.assertEqual(pod["metadata"]["annotations"]["prometheus.io/port"], str(metrics))
             named = {port["name"] for port in container["ports"]}
             for probe in (value for key, value in container.items() if key.endswith("Probe")):
                 for way in ("tcpSocket", "httpGet"):
@@ -213,7 +220,8 @@ class Kubernetes(unittest.TestCase):
         for name in ("server", "worker"):
             with open(os.path.join(BIN, f"chainfleet-{name}"), "rb") as f:
                 program = f.read()
-            for variable in self.manifests.get("Secret", f"chainfleet-{name}")["stringData"]:
+            own, shared = (self.manifests.get("Secret", f"chainfleet-{part}")["stringData"] for part in (name, "metrics"))
+            for variable in [*own, *shared]:
                 self.assertIn(variable.encode(), program, f"chainfleet-{name} never reads {variable}")
 
     def test_pods_have_no_rights_that_they_do_not_need(self):
@@ -280,7 +288,9 @@ class Kubernetes(unittest.TestCase):
                 self.assertTrue(f"| `{name}` | server |" in read("docs", "reference", "metrics.md"), f"{name} is not the server's in docs/reference/metrics.md")
             for series in re.findall(r"chainfleet_[a-z_]+(?:{[^}]*})?", rule["metricsQuery"]):
                 self.assertTrue(f"\n{series} " in scrape, f"the server does not serve {series}")
-        self.assertEqual(self.worker["livenessProbe"]["httpGet"], {"path": "/metrics", "port": "metrics"})
+        self.assertEqual(self.worker["livenessProbe"]["httpGet"], {"path": "/healthz", "port": "metrics"})
+        with urllib.request.urlopen(f"http://{fleet.metrics_address}/healthz", timeout=10) as reply:
+            self.assertEqual(reply.status, 200)
 
 
 class Systemd(unittest.TestCase):
@@ -313,6 +323,13 @@ class Systemd(unittest.TestCase):
         folder = re.search(r"^CacheDirectory=(.*)$", unit, re.M).group(1)
         self.assertIn("%i", folder)
         self.assertIn(f"--cache-dir %C/{folder}\n", unit)
+
+    def test_time_slices_are_the_only_resources_that_may_be_set(self):
+        for unit in self.UNITS:
+            with self.subTest(unit):
+                allowed = re.findall(r"^SystemCallFilter=(.*)$", read(unit), re.M)
+                self.assertEqual(allowed, ["@system-service", "~@privileged @resources", "sched_setattr"])
+                self.assertIn("\nCapabilityBoundingSet=\n", read(unit))
 
     @unittest.skipUnless(shutil.which("systemd-analyze"), "systemd is not installed")
     def test_units_expose_little(self):
@@ -349,7 +366,7 @@ class BillOfMaterials(unittest.TestCase):
         refs = [component["bom-ref"] for component in bill["components"]]
         self.assertEqual(len(refs), len(set(refs)))
         versions = {component["name"]: component["version"] for component in bill["components"] if component["type"] == "library"}
-        for name in ("libgrpc++1.51", "libsqlite3-0", "libabsl-dev"):
+        for name in ("libgrpc++1.51", "libsqlite3-0", "libsodium23", "libabsl-dev", "libsodium-dev", "nlohmann-json3-dev", "libjs-chart.js"):
             self.assertEqual(versions[name], said("dpkg-query", "-W", "-f", "${Version}", name))
         self.assertIn("pkg:deb/debian/libgrpc%2B%2B1.51@", "".join(refs))
         self.assertIn("torch", versions)

@@ -37,7 +37,8 @@ absl::Status Create(Invocation* run, const CreateOptions& options) {
   request.set_role(static_cast<v1::Role>(static_cast<int>(*EnumFromName<Role>(options.role)) + 1));
   request.set_puts_models(options.models);
   request.set_note(options.note);
-  request.set_lifetime_seconds(absl::ToInt64Seconds(options.lifetime));
+  request.set_lifetime_seconds(
+      absl::ToInt64Seconds(absl::Ceil(options.lifetime, absl::Seconds(1))));  // 0 is the default
   request.set_max_uses(options.uses);
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Token made, client.CreateToken(request));
@@ -62,7 +63,7 @@ void AddToken(CLI::App* program, Invocation* run) {
   const auto id = std::make_shared<std::string>();
   CLI::App* token = AddGroup(program, "token", "Make and revoke the tokens of callers and workers; for admins");
   CLI::App* create = AddVerb(token, run, "create", "Make a token and print it; the server keeps its SHA-256 only",
-                             "  chainfleet token create --role predictor --ttl 720h --note \"web shop\"\n"
+                             "  chainfleet token create --role predictor --ttl 30d --note \"web shop\"\n"
                              "  chainfleet token create --role worker --tenant vision --ttl 1h --uses 8 > join.token",
                              [=] { return Create(run, *options); });
   create
@@ -79,7 +80,7 @@ void AddToken(CLI::App* program, Invocation* run) {
   create->add_option("--uses", options->uses, "Workers that may join by it; default: any number")
       ->check(CountAtLeast(1))
       ->option_text("COUNT");
-  AddDurationOption(create, "--ttl", &options->lifetime, "Time until it expires, such as 12h; default: 90 days");
+  AddDurationOption(create, "--ttl", &options->lifetime, "Time until it expires, such as 12h or 30d; default: 90d");
   create->add_option("--note", options->note, "What it is for")->option_text("TEXT");
   create->add_flag("--models", options->models, "A writer may also put TorchScript models, which are programs");
   CLI::App* list = AddVerb(token, run, "list", "List the tokens, with expired ones", "  chainfleet token list",

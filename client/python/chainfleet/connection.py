@@ -6,6 +6,7 @@ repeat: those that create carry a request id. Safe to use from several threads.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 import time
@@ -21,6 +22,7 @@ from .errors import (
     ChainfleetError,
     DeadlineExceeded,
     FieldViolation,
+    InvalidArgument,
     NotFound,
     Unavailable,
     class_of,
@@ -88,12 +90,16 @@ class Connection:
         return self._repeat(attempt, timeout or self.timeout, TRANSFER_TIMEOUT)
 
     def delete(self, method: str, request: Message, reply: type[Message]) -> None:
-        """As `call`; what an attempt without an answer may have deleted need not be there any more."""
+        """As `call`. NotFound after a failed attempt has a hint: that attempt may have deleted the thing.
+
+        It stays an error, because the name may be wrong instead.
+        """
         try:
             self.call(method, request, reply)
         except NotFound as error:
-            if not isinstance(error.__cause__, Unavailable):
-                raise
+            if isinstance(error.__cause__, Unavailable):
+                error.hint = "correct the name, unless an earlier attempt of this call has deleted the thing"
+            raise
 
     def upload(self, method: str, messages: Callable[[], Iterator[Message]], reply: type[ReplyT]) -> ReplyT:
         """The reply after all `messages`, which are made again for each attempt.
@@ -186,6 +192,8 @@ class Connection:
     def _dial(self, address: str) -> grpc.Channel:
         if self._credentials is None:
             return grpc.insecure_channel(address, options=_OPTIONS)
+        with contextlib.suppress(InvalidArgument):  # while a file is missing or empty, as before
+            self._credentials = self._tls.credentials() or self._credentials
         return grpc.secure_channel(address, self._credentials, options=_OPTIONS)
 
     def _metadata(self) -> Metadata:

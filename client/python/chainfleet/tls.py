@@ -26,7 +26,7 @@ class TlsFiles:
     key_file: str = ""
 
     def credentials(self) -> grpc.ChannelCredentials | None:
-        """Returns channel credentials; None for plaintext. Raises InvalidArgument for an unreadable file."""
+        """Returns channel credentials; None for plaintext. Raises InvalidArgument for an unreadable or empty file."""
         if self == NO_TLS:
             return None
         if bool(self.cert_file) != bool(self.key_file):
@@ -56,6 +56,8 @@ def _read(path: str) -> bytes | None:
         return None
     try:
         with open(os.path.expanduser(path), "rb") as file:
-            return file.read()
+            if content := file.read():
+                return content
     except OSError as error:
         raise no_file("a file for TLS", error) from None
+    raise no_file("a file for TLS", ValueError(f"{path} is empty"))  # gRPC aborts for an empty certificate

@@ -6,6 +6,7 @@ import io
 import pickle
 import socket
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -139,11 +140,12 @@ class Calls(Served):
         self.assertEqual(self.get(self.connect(dead, standby, leader)).id, "found")
         self.assertEqual(standby.metadata[0]["x-request-id"], leader.metadata[0]["x-request-id"], "one call in the logs")
 
-    def test_a_deletion_whose_answer_was_lost_is_done(self):
+    def test_a_repeated_deletion_of_nothing_is_not_said_to_be_done(self):
         server = self.serve(DeleteModel=lambda request, context: refuse(context, grpc.StatusCode.NOT_FOUND, "no", reason("MODEL_NOT_FOUND")))
-        with self.assertRaises(cf.errors.NotFound):
-            cf.Fleet(self.connect(server)).delete_model("gone")
-        cf.Fleet(self.connect(f"127.0.0.1:{free_ports(1)[0]}", server)).delete_model("gone")
+        for addresses, is_repeated in (((server,), False), ((f"127.0.0.1:{free_ports(1)[0]}", server), True)):
+            with self.assertRaises(cf.errors.NotFound) as caught:
+                cf.Fleet(self.connect(*addresses)).delete_model("gone")
+            self.assertEqual("earlier attempt" in str(caught.exception), is_repeated)
 
     def test_no_server_is_said_with_the_addresses_after_the_timeout(self):
         dead = f"127.0.0.1:{free_ports(1)[0]}"
@@ -205,6 +207,10 @@ class Calls(Served):
             named = tls.TlsFiles("~/ca.crt", "/etc/a.crt", "~/a.key").environment()
             self.assertEqual([*named.values()], ["/home/one/ca.crt", "/etc/a.crt", "/home/one/a.key"])
             self.assertEqual([*tls.TlsFiles("system").environment().values()], ["system", "", ""])
+
+    def test_an_empty_file_for_tls_is_refused(self):
+        with tempfile.NamedTemporaryFile() as empty, self.assertRaisesRegex(cf.errors.InvalidArgument, f"{empty.name} is empty"):
+            tls.TlsFiles("system", empty.name, empty.name).credentials()
 
     def test_a_call_ends_at_its_deadline(self):
         server = self.serve(GetJob=lambda request, context: context.add_callback(done.set) and done.wait(20) and jobs_pb2.Job())

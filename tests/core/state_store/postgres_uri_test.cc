@@ -27,5 +27,15 @@ TEST(PostgresUri, IsRefusedWithoutAWordOfAPasswordThatIsNotEncoded) {
   }
 }
 
+TEST(PostgresUri, HasAPasswordWhereverItIsWritten) {
+  for (const char* uri : {"postgresql://u:p@host/db", "postgres://h/db?user=u&password=p", "host=h password=p",
+                          "postgresql://u@h/db?sslkey=k&sslpassword=p"}) {
+    EXPECT_TRUE(HasPassword(uri)) << uri;
+  }
+  for (const char* uri : {"postgresql://u@host:5432/db?sslmode=require", "postgresql:///db", "postgresql://u@h/db?x"}) {
+    EXPECT_FALSE(HasPassword(uri)) << uri;
+  }
+}
+
 }  // namespace
 }  // namespace chainfleet

@@ -5,23 +5,27 @@ import signal
 import subprocess
 import tempfile
 import unittest
+import urllib.error
+import urllib.request
 import zipfile
 
 import fleet as fleets
 import started_fleet
 
 CALLER, VISION, WORKER = "The-token-of-an-operator", "The-token-of-tenant-vision", "The-token-of-all-workers"
+METRICS = "The-token-of-Prometheus"
+OTHER_HOSTS = ("0.0.0.0:0", "[::]:0", "10.1.2.3:7400", "coordinator:7400")
 
 
 class Start(unittest.TestCase):
     """Settings with which a server refuses to start. Each ends at once, before it creates a file."""
 
-    def refused(self, *said, listen="127.0.0.1:0", flags=(), **environment):
+    def refused(self, *said, listen="127.0.0.1:0", metrics="off", http="off", flags=(), **environment):
         with tempfile.TemporaryDirectory() as folder:
             data = os.path.join(folder, "data")
             done = subprocess.run([os.path.join(fleets.BIN, "chainfleet-server"), "--data-dir", data, "--listen", listen,
-                                   "--metrics-listen", "off", "--http-listen", "off", *flags], capture_output=True, text=True, timeout=60,
-                                  env={**os.environ, **environment})
+                                   "--metrics-listen", metrics, "--http-listen", http, *flags], capture_output=True, text=True,
+                                  timeout=60, env={**os.environ, **environment})
             self.assertNotEqual(done.returncode, 0)
             for words in said:
                 self.assertIn(words, done.stderr)
@@ -29,16 +33,30 @@ class Start(unittest.TestCase):
             return done.stderr
 
     def test_other_hosts_without_a_token(self):
-        for listen in ("0.0.0.0:0", "[::]:0", "10.1.2.3:7400", "coordinator:7400"):
-            self.refused("--insecure", "CHAINFLEET_TOKEN", listen=listen)
+        for listen in OTHER_HOSTS:
+            self.refused(f"--listen {listen} ", "--insecure", "CHAINFLEET_TOKEN", listen=listen)
+            self.refused(f"--http-listen {listen} ", "--insecure", "CHAINFLEET_TOKEN", http=listen)
 
     def test_other_hosts_without_tls(self):
-        for listen in ("0.0.0.0:0", "[::]:0", "10.1.2.3:7400", "coordinator:7400"):
-            self.refused("--insecure", "--tls-cert", listen=listen, CHAINFLEET_TOKEN=CALLER)
+        for listen in OTHER_HOSTS:
+            self.refused(f"--listen {listen} ", "--insecure", "--tls-cert", listen=listen, CHAINFLEET_TOKEN=CALLER)
+            self.refused(f"--http-listen {listen} ", "--insecure", "--tls-cert", http=listen, CHAINFLEET_TOKEN=CALLER)
         self.refused("both a certificate", flags=("--tls-key", "missing.key"))
         self.refused("missing.crt", flags=("--tls-cert", "missing.crt", "--tls-key", "missing.key"))
 
+    def test_metrics_for_other_hosts_without_their_token(self):
+        for listen in OTHER_HOSTS:
+            said = f"--metrics-listen {listen} "
+            self.refused(said, "--insecure", "CHAINFLEET_METRICS_TOKEN", metrics=listen, CHAINFLEET_TOKEN=CALLER)
+            # With the token or --insecure the next mistake is the one that ends the start.
+            later = ("--draw-keys", "missing.keys")
+            for flags, token in ((later, {"CHAINFLEET_METRICS_TOKEN": METRICS}), ((*later, "--insecure"), {})):
+                error = self.refused("missing.keys", metrics=listen, flags=flags, CHAINFLEET_TOKEN=CALLER, **token)
+                self.assertNotIn("--metrics-listen", error)
+
     def test_a_token_that_is_empty_or_weak(self):
+        for weak in ("", "secret"):
+            self.refused("CHAINFLEET_METRICS_TOKEN", "128 bits", CHAINFLEET_METRICS_TOKEN=weak)
         self.refused("no token for callers", CHAINFLEET_TOKEN="")
         self.refused("128 bits", CHAINFLEET_TOKEN="secret")
         self.refused("CHAINFLEET_WORKER_TOKEN", CHAINFLEET_TOKEN=CALLER, CHAINFLEET_WORKER_TOKEN="")
@@ -59,10 +77,12 @@ class Access(unittest.TestCase):
             f.write(f"{CALLER} operator\n{VISION} vision\n{WORKER} worker\n")
         before = os.umask(0o022)
         cls.addClassCleanup(os.umask, before)
-        cls.fleet.start_server(environment={"CHAINFLEET_TOKEN_FILE": cls.tokens})
+        cls.fleet.start_server(environment={"CHAINFLEET_TOKEN_FILE": cls.tokens, "CHAINFLEET_METRICS_TOKEN": METRICS})
         cls.fleet.environment = {"CHAINFLEET_TOKEN": CALLER}
         cls.fleet.wait_until_served()
-        cls.fleet.start_worker(0, environment={"CHAINFLEET_TOKEN": "", "CHAINFLEET_WORKER_TOKEN": WORKER})
+        tokens = {"CHAINFLEET_TOKEN": "", "CHAINFLEET_WORKER_TOKEN": WORKER, "CHAINFLEET_METRICS_TOKEN": METRICS}
+        cls.fleet.start("worker-0", "chainfleet-worker", "--server", cls.fleet.address, "--threads", "1", "--id", "worker-0",
+                        "--metrics-port", "auto", environment=tokens)
         cls.fleet.put_noise("noise", 20)
 
     def run_as(self, token, *arguments):
@@ -83,6 +103,34 @@ class Access(unittest.TestCase):
         self.assertTrue(any(path.endswith("state.db") for path in found) and any("/blobs/" in path for path in found), found)
         found.remove(os.path.join(self.fleet.data(0), "authority", "ca.crt"))  # for everybody, in a folder that is not
         self.assertEqual([path for path in found if os.stat(path).st_mode & 0o077], [])
+
+    @staticmethod
+    def read(address, path, token=None):
+        """The status and the body of a page of metrics."""
+        request = urllib.request.Request(f"http://{address}{path}")
+        if token:
+            request.add_header("Authorization", f"Bearer {token}")
+        try:
+            with urllib.request.urlopen(request, timeout=10) as reply:
+                return reply.status, reply.read().decode()
+        except urllib.error.HTTPError as refused:
+            with refused:
+                return refused.code, refused.read().decode()
+
+    def test_metrics_of_server_and_workers_want_a_token_that_no_caller_has(self):
+        # A job that ends proves that the worker has joined, so /sd lists it.
+        self.fleet.run("wait", self.fleet.submit(fleets.walk()), "--timeout", "60s", check=True)
+        server = self.fleet.metrics_addresses[0]
+        status, listed = self.read(server, "/sd", METRICS)
+        self.assertEqual(status, 200)
+        [worker] = [address for target in json.loads(listed) for address in target["targets"]]
+        for address, path in ((server, "/metrics"), (server, "/sd"), (worker, "/metrics")):
+            for token in (None, CALLER, WORKER):
+                status, said = self.read(address, path, token)
+                self.assertEqual(status, 401)
+                self.assertNotIn("worker-0", said)
+            self.assertEqual(self.read(address, path, METRICS)[0], 200)
+        self.assertEqual([self.read(address, "/healthz") for address in (server, worker)], [(200, "ok\n")] * 2)
 
     def test_a_callers_token_lets_no_worker_in(self):
         worker = subprocess.run([os.path.join(fleets.BIN, "chainfleet-worker"), "--server", self.fleet.address, "--id", "intruder"],

@@ -1,5 +1,6 @@
 """Two coordinators on one PostgreSQL: one leads, the other takes over when it dies."""
 import datetime
+import hashlib
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ from started_fleet import StartedFleet
 from with_postgres import Postgres
 
 PASSWORD = "a-password-that-nobody-may-read"
+TOKENS = {"CHAINFLEET_TOKEN": "The-token-of-an-administrator", "CHAINFLEET_WORKER_TOKEN": "The-token-of-all-workers"}
 
 
 class Failover(unittest.TestCase):
@@ -23,7 +25,7 @@ class Failover(unittest.TestCase):
         self.addCleanup(self.postgres.close)
         self.postgres.start()
         uri = self.postgres.uri.replace("chainfleet@", f"chainfleet:{PASSWORD}@") + "/postgres"
-        self.fleet = StartedFleet(servers=2, environment={"CHAINFLEET_STATE": uri})
+        self.fleet = StartedFleet(servers=2, environment={"CHAINFLEET_STATE": uri, **TOKENS})
         self.addCleanup(self.fleet.close)
         self.fleet.log_everything()
         self.fleet.start_server(0)
@@ -31,6 +33,13 @@ class Failover(unittest.TestCase):
         for worker in range(2):
             self.fleet.start_worker(worker)
         self.fleet.put_fashion("fashion", 2000)
+
+    def make_token(self):
+        return self.fleet.run("token", "create", "--role", "reader", check=True).stdout.strip()
+
+    def assert_tokens(self, known, revoked):
+        """By the server that leads now."""
+        self.assertEqual([self.fleet.run("get", "jobs", env={"CHAINFLEET_TOKEN": token}).returncode for token in (known, revoked)], [0, 4])
 
     def targets(self, server):
         """Where its list of workers sends Prometheus; these workers serve no metrics."""
@@ -56,6 +65,9 @@ class Failover(unittest.TestCase):
 
     def test_a_standby_takes_over_from_a_killed_leader(self):
         self.fleet.start_server(1)
+        known, revoked = self.make_token(), self.make_token()
+        self.fleet.run("token", "revoke", hashlib.sha256(revoked.encode()).hexdigest()[:12], check=True)
+        self.assert_tokens(known, revoked)
         job = self.fleet.submit(JOB.format(name="failover", epochs=120, keep=10))
         refused = self.fleet.wait_until(1, lambda answer: self.fleet.addresses[0] in answer.stderr)
         self.assertEqual(refused.returncode, 5, refused.stderr)
@@ -67,6 +79,7 @@ class Failover(unittest.TestCase):
         self.fleet.wait_until_served(by=1)
         self.assertTrue(self.fleet.leads(1))
         self.assert_serves_within_ten_seconds(1, killed)
+        self.assert_tokens(known, revoked)
         self.fleet.run("wait", job, "--timeout", "240s", check=True)
         check_draws(self, self.fleet, job, per_chain=30)
         self.assert_no_log_has_the_password()
@@ -82,16 +95,18 @@ class Failover(unittest.TestCase):
         check_diagnostics(self, self.fleet, job, by=1)
 
 
-class WrongState(unittest.TestCase):
-    """An invalid database address is refused, and the error quotes nothing of its password."""
-
-    def refusal(self, state):
+class Refused(unittest.TestCase):
+    def refusal(self, state, *flags):
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run([os.path.join(fleets.BIN, "chainfleet-server"), "--data-dir", folder, "--listen", "127.0.0.1:0",
-                                   "--metrics-listen", "off", "--http-listen", "off", "--log-level", "debug"],
+                                   "--metrics-listen", "off", "--http-listen", "off", "--log-level", "debug", *flags],
                                   env={**os.environ, "CHAINFLEET_STATE": state}, capture_output=True, text=True, timeout=60)
         self.assertNotEqual(done.returncode, 0, state)
         return done.stdout + done.stderr
+
+
+class WrongState(Refused):
+    """An invalid database address is refused, and the error quotes nothing of its password."""
 
     def test_a_password_that_is_not_percent_encoded(self):
         for password, parts in (("p%zz", ["p%", "zz"]), ("pa/ss", ["pa/", "ss@"]), ("12/ss", ["12/", "ss@"]), ("pa@ss", ["pa@", "ss@"])):
@@ -100,6 +115,14 @@ class WrongState(unittest.TestCase):
             for part in parts:
                 self.assertNotIn(part, said)
 
+    def test_a_password_among_the_arguments_is_warned_of(self):
+        without = "postgresql://user@127.0.0.1:1/postgres"
+        state = without.replace("user", "user:tell-nobody")
+        for flags, warnings in (((), 0), (("--state", without), 0), (("--state", state), 1), ((f"--state={state}",), 1)):
+            said = self.refusal(state, *flags)
+            self.assertEqual(said.count("set CHAINFLEET_STATE or PGPASSFILE instead"), warnings, flags)
+            self.assertNotIn("tell-nobody", said)
+
     def test_a_scheme_that_is_mistyped(self):
         for state in ("postgresq://user:tell-nobody@127.0.0.1:1/postgres", "postgresql:/user:tell-nobody@127.0.0.1/db"):
             said = self.refusal(state)
@@ -107,6 +130,34 @@ class WrongState(unittest.TestCase):
             self.assertIn("give sqlite or postgresql://", said)
             self.assertNotIn("tell-nobody", said)
             self.assertNotIn("user", said)
+
+
+class StateOverTls(Refused):
+    """PostgreSQL takes TLS only, with a certificate of `chainfleet pki`."""
+
+    def setUp(self):
+        self.fleet = StartedFleet()
+        self.addCleanup(self.fleet.close)
+        self.fleet.pki("init")
+        self.fleet.pki("issue", "server", "--host", "127.0.0.1")
+        self.postgres = Postgres(host="127.0.0.1", network="127.0.0.1/32", pki=self.fleet.path("pki"))
+        self.addCleanup(self.postgres.close)
+        self.postgres.start()
+
+    def state(self, settings):
+        return f"{self.postgres.uri}/postgres?{settings}"
+
+    def verified(self, *pki):
+        return self.state(f"sslmode=verify-full&sslrootcert={self.fleet.path(*pki, 'ca.crt')}")
+
+    def test_a_server_trusts_only_a_database_with_a_certificate_of_the_named_authority(self):
+        self.fleet.run("pki", "init", "--folder", self.fleet.path("other"), check=True)
+        self.assertIn("certificate verify failed", self.refusal(self.verified("other")))
+        self.assertIn("no encryption", self.refusal(self.state("sslmode=disable")))
+        self.fleet.environment = {"CHAINFLEET_STATE": self.verified("pki")}
+        self.fleet.start_server()
+        self.fleet.wait_until_served()
+        self.fleet.submit(fleets.walk())
 
 
 if __name__ == "__main__":

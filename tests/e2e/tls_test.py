@@ -2,15 +2,21 @@
 
 import http.client
 import os
+import re
+import shutil
 import socket
 import ssl
+import subprocess
 import unittest
 import warnings
 
 import python_package  # noqa: F401  before chainfleet: it says where the package is
 import chainfleet as cf
+from chainfleet.v1 import jobs_pb2
+import fleet as fleets
+import grpc
 import started_fleet
-from real_server import free_ports
+from real_server import RealServer, free_ports
 
 JOB = """
 name: secured
@@ -40,9 +46,6 @@ class SecuredFleet(started_fleet.StartedFleet):
     def file(self, name):
         return self.path("pki", name)
 
-    def pki(self, *arguments):
-        return self.run("pki", *arguments, "--folder", self.path("pki"), check=True)
-
     def client_certificate(self):
         return {"CHAINFLEET_CERT_FILE": self.file("client.crt"), "CHAINFLEET_KEY_FILE": self.file("client.key")}
 
@@ -68,6 +71,33 @@ class SecuredFleet(started_fleet.StartedFleet):
         context.set_ciphers(suites)
         with socket.create_connection(("127.0.0.1", port), timeout=20) as plain, context.wrap_socket(plain, server_hostname="127.0.0.1") as secured:
             return secured.cipher()[0]
+
+    def open_watch(self, job):
+        """A stream of the job's states on a connection that nothing repeats: it raises if the server drops the call."""
+        with open(self.file("ca.crt"), "rb") as f:
+            channel = grpc.secure_channel(self.addresses[0], grpc.ssl_channel_credentials(f.read()))
+        watch = channel.unary_stream("/chainfleet.v1.JobService/WatchJob", jobs_pb2.WatchJobRequest.SerializeToString, jobs_pb2.Job.FromString)
+        return channel, watch(jobs_pb2.WatchJobRequest(name=job, min_interval_seconds=0.05), timeout=120)
+
+    def callers_serial(self):
+        """The serial number of the certificate that the command line shows a server."""
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=self.file("ca.crt"))
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_cert_chain(self.file("server.crt"), self.file("server.key"))
+        context.set_alpn_protocols(["h2"])
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            server.settimeout(20)
+            caller = subprocess.Popen(
+                [os.path.join(fleets.BIN, "chainfleet"), "get", "jobs", "--address", f"127.0.0.1:{server.getsockname()[1]}"],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **self.environment}, preexec_fn=RealServer.die_with_parent)
+            try:
+                plain, _ = server.accept()
+                plain.settimeout(20)
+                with context.wrap_socket(plain, server_side=True) as secured:
+                    return secured.getpeercert()["serialNumber"]
+            finally:
+                caller.kill()
+                caller.wait()
 
     def serial(self, port):
         """The serial number of the certificate that a port shows."""
@@ -98,6 +128,19 @@ class Tls(unittest.TestCase):
         with self.assertRaisesRegex(cf.errors.InvalidArgument, "nowhere"):
             cf.connect(self.fleet.addresses[0], ca_file="/nowhere")
 
+    def test_python_reads_replaced_files_when_it_connects_again(self):
+        ours, theirs, read = self.fleet.file("ca.crt"), self.fleet.path("theirs", "ca.crt"), self.fleet.path("read.crt")
+        self.fleet.run("pki", "init", "--folder", self.fleet.path("theirs"), check=True)
+        shutil.copy(ours, read)
+        with cf.connect(self.fleet.addresses[0], ca_file=read, timeout=3) as fleet:
+            for authority, is_accepted in ((theirs, False), (ours, True), (os.devnull, True)):  # an empty file is not used
+                shutil.copy(authority, read)
+                fleet.close()
+                if is_accepted:
+                    self.assertEqual(fleet.info().version, cf.__version__)
+                else:
+                    self.assertRaises(cf.errors.Unavailable, fleet.info)
+
     def test_plaintext_and_strangers_get_no_answer(self):
         self.fleet.run("pki", "init", "--folder", self.fleet.path("other"), check=True)
         for authority, said in (("", "set CHAINFLEET_CA_FILE"), (self.fleet.path("other", "ca.crt"), "not signed by an authority")):
@@ -125,13 +168,24 @@ class Tls(unittest.TestCase):
         for port in (self.fleet.http_port, int(self.fleet.addresses[0].rpartition(":")[2])):
             self.assertEqual(self.fleet.chosen(port, ":".join(suites)), self.fleet.chosen(port, ":".join(suites[::-1])))
 
-    def test_a_renewed_certificate_is_shown_without_a_restart(self):
+    def test_a_renewed_certificate_is_shown_without_a_restart_and_no_open_call_ends(self):
         ports = (self.fleet.http_port, int(self.fleet.addresses[0].rpartition(":")[2]))
+        job = self.fleet.submit(fleets.walk(100000000))
+        channel, watch = self.fleet.open_watch(job)
+        self.addCleanup(channel.close)
+        self.assertEqual(next(watch).id, job)
         before = {port: self.fleet.serial(port) for port in ports}
         self.fleet.pki("renew", "server")
         for port in ports:
             self.assertTrue(any(self.fleet.serial(port) != before[port] for _ in range(HANDSHAKES)), port)
-        self.fleet.run("get", "jobs", check=True)
+        self.fleet.run("cancel", job, check=True)
+        self.assertIn(jobs_pb2.Job.CANCELLED, (state.state for state in watch), "the stream of before delivers what happened since")
+        port = ports[1]
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as plain, \
+                self.fleet.context().wrap_socket(plain, server_hostname="127.0.0.1") as secured:
+            until = ssl.cert_time_to_seconds(secured.getpeercert()["notAfter"])
+        [shown] = re.findall(r"^chainfleet_tls_certificate_expiry_timestamp_seconds (\S+)$", self.fleet.metrics(), re.M)
+        self.assertEqual(float(shown), until)
 
     def test_wrong_files_are_named(self):
         wrong = self.fleet.run("get", "jobs", env={"CHAINFLEET_CA_FILE": self.fleet.file("server.key")})
@@ -140,7 +194,7 @@ class Tls(unittest.TestCase):
 
 
 class ClientCertificates(unittest.TestCase):
-    def test_only_their_holders_get_in(self):
+    def test_only_their_holders_get_in_also_with_a_renewed_one(self):
         fleet = SecuredFleet(client_certificates=True)
         self.addCleanup(fleet.close)
         fleet.environment |= fleet.client_certificate()
@@ -152,6 +206,10 @@ class ClientCertificates(unittest.TestCase):
         self.assertEqual(fleet.ready(certificate=True), 200)
         with self.assertRaises((ssl.SSLError, ConnectionError)):
             fleet.ready()
+        before = fleet.callers_serial()
+        fleet.pki("renew", "client")
+        self.assertNotEqual(fleet.callers_serial(), before)
+        fleet.run("wait", fleet.submit(JOB), "--timeout", "60s", check=True)  # by the worker, which shows the same files
 
 
 if __name__ == "__main__":

@@ -22,28 +22,57 @@ OF_ROW_READS = 384 * MIB  # for the two that run at a time
 
 
 class Haproxy(RealServer):
-    """The front of deploy/haproxy, before a coordinator."""
+    """The front of deploy/haproxy, before a coordinator; with the files of `pki`, by TLS on both sides."""
 
-    def __init__(self, coordinator):
+    def __init__(self, coordinator, pki=None):
         super().__init__("haproxy")
-        self.coordinator = coordinator
+        self.coordinator, self.pki = coordinator, pki
+
+    def settings(self):
+        """The path of the file; for TLS, of a copy with the two lines that its comments name."""
+        path = os.path.join(SOURCE, "deploy", "haproxy", "haproxy.cfg")
+        if not self.pki:
+            return path
+        with open(path) as f:
+            text = f.read()
+        with open(os.path.join(self.folder, "chainfleet.pem"), "w") as pem:
+            for name in ("server.crt", "server.key"):
+                with open(os.path.join(self.pki, name)) as f:
+                    pem.write(f.read())
+        for plain, secured in (('    bind "${CHAINFLEET_FRONT}" proto h2\n', f'    bind "${{CHAINFLEET_FRONT}}" ssl crt {pem.name} alpn h2\n'),
+                               ('"${CHAINFLEET_BACK}" proto h2\n',
+                                f'"${{CHAINFLEET_BACK}}" ssl verify required ca-file {os.path.join(self.pki, "ca.crt")} alpn h2\n')):
+            assert text.count(plain) == 1, plain
+            text = text.replace(plain, secured)
+        with open(os.path.join(self.folder, "haproxy.cfg"), "w") as f:
+            f.write(text)
+        return f.name
 
     def start(self):
         self.port = free_ports(1)[0]
         self.process = subprocess.Popen(
-            ["haproxy", "-db", "-q", "-f", os.path.join(SOURCE, "deploy", "haproxy", "haproxy.cfg")], preexec_fn=self.die_with_parent,
+            ["haproxy", "-db", "-q", "-f", self.settings()], preexec_fn=self.die_with_parent,
             env={**os.environ, "CHAINFLEET_FRONT": f"127.0.0.1:{self.port}", "CHAINFLEET_BACK": f"127.0.0.1:{self.coordinator.port}"})
 
 
+def issued_certificate(folder):
+    """Makes certificates in `folder`. Returns the server's flags."""
+    pki = os.path.join(folder, "pki")
+    for arguments in (["init"], ["issue", "server", "--host", "127.0.0.1"]):
+        subprocess.run([os.path.join(BIN, "chainfleet"), "pki", *arguments, "--folder", pki], check=True, capture_output=True)
+    return ("--tls-cert", os.path.join(pki, "server.crt"), "--tls-key", os.path.join(pki, "server.key"))
+
+
 class AttackedServer(unittest.TestCase):
-    def attacked(self, server, attack, *arguments, caller=None, port=None):
+    def attacked(self, server, attack, *arguments, caller=None, port=None, authorities=""):
         """Peak of memory over what it was before, latencies of light calls meanwhile, and the output of the attack."""
         caller = caller or Caller(server.port, server.token)
         caller.call()
         server.forget_peak()
         before = server.status("VmRSS")
         process = subprocess.Popen([sys.executable, "-B", http2.__file__, attack, str(port or server.port), *map(str, arguments)],
-                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=RealServer.die_with_parent)
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=RealServer.die_with_parent,
+                                   env={**os.environ, "HTTP2_AUTHORITIES": authorities})
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
         self.addCleanup(process.stdin.close)
@@ -124,6 +153,16 @@ class Floods(AttackedServer):
             caller.call(wait_for_ready=True)
             self.check(server, "resets", 60000, "127.0.0.2", caller=caller, port=front.port)
             self.check(server, "headers", 4, 64, "127.0.0.2", caller=caller, port=front.port)
+
+    def test_behind_haproxy_with_tls_floods_cost_nothing(self):
+        with running(Coordinator(flags=issued_certificate)) as server:
+            pki = os.path.join(server.folder, "pki")
+            authorities = os.path.join(pki, "ca.crt")
+            with running(Haproxy(server, pki)) as front:
+                caller = Caller(front.port, authorities=authorities)
+                self.addCleanup(caller.channel.close)
+                caller.call(wait_for_ready=True)
+                self.check(server, "resets", 60000, "127.0.0.2", caller=caller, port=front.port, authorities=authorities)
 
     def test_bytes_that_are_no_message_are_named(self):
         with running(Coordinator()) as server:

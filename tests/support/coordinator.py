@@ -13,10 +13,29 @@ from real_server import RealServer
 BIN = os.environ["CHAINFLEET_BIN"]
 
 
+def varint(value):
+    return bytes((value,)) if value < 128 else bytes((value & 127 | 128,)) + varint(value >> 7)
+
+
+def message(**fields):
+    """A message of numbers and texts; the name of a field is a letter and its number in the .proto."""
+    parts = []
+    for name, value in fields.items():
+        key = int(name[1:]) << 3
+        if isinstance(value, int):
+            parts.append(varint(key) + varint(value))
+        else:
+            data = value if isinstance(value, bytes) else value.encode()
+            parts.append(varint(key | 2) + varint(len(data)) + data)
+    return b"".join(parts)
+
+
 class Coordinator(RealServer):
-    def __init__(self, token="", descriptors=None):
+    """`flags`: more flags of the server, by its folder."""
+
+    def __init__(self, token="", descriptors=None, flags=lambda folder: ()):
         super().__init__("attack")
-        self.token, self.descriptors = token, descriptors
+        self.token, self.descriptors, self.flags = token, descriptors, flags
 
     def prepare(self):
         self.die_with_parent()
@@ -30,7 +49,8 @@ class Coordinator(RealServer):
         environment.update({"CHAINFLEET_TOKEN": self.token} if self.token else {})
         self.process = subprocess.Popen(
             [os.path.join(BIN, "chainfleet-server"), "--data-dir", os.path.join(self.folder, "data"), "--listen", "127.0.0.1:0",
-             "--metrics-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0", "--port-file", port_file], env=environment, stderr=self.log, preexec_fn=self.prepare)
+             "--metrics-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0", "--port-file", port_file, *self.flags(self.folder)],
+            env=environment, stderr=self.log, preexec_fn=self.prepare)
         deadline = time.monotonic() + 30
         while not os.path.exists(port_file):
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -54,16 +74,21 @@ class Coordinator(RealServer):
 
 
 class Caller:
-    """Makes light calls, one after another, over a connection of its own."""
+    """Makes light calls, one after another, over a connection of its own, by TLS if there is a file of authorities."""
 
-    def __init__(self, port, token=""):
-        # Channels of equal options share a connection.
-        self.channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.use_local_subchannel_pool", 1)])
-        self.token = token
+    def __init__(self, port, token="", authorities=None):
+        options = [("grpc.use_local_subchannel_pool", 1)]  # channels of equal options share a connection
+        if authorities:
+            with open(authorities, "rb") as f:
+                credentials = grpc.ssl_channel_credentials(f.read())
+            self.channel = grpc.secure_channel(f"127.0.0.1:{port}", credentials, options)
+        else:
+            self.channel = grpc.insecure_channel(f"127.0.0.1:{port}", options)
+        self.metadata = [("authorization", "Bearer " + token)] if token else None
 
     def call(self, method="GetServerInfo", request=b"", service="chainfleet.v1.JobService", timeout=10, **options):
         made = self.channel.unary_unary(f"/{service}/{method}")
-        return made(request, timeout=timeout, metadata=[("authorization", "Bearer " + self.token)] if self.token else None, **options)
+        return made(request, timeout=timeout, metadata=self.metadata, **options)
 
     def code(self, *arguments, **options):
         try:

@@ -82,6 +82,10 @@ class Fleet:
             raise AssertionError(f"chainfleet {' '.join(arguments)}: exit {done.returncode}\n{done.stdout}\n{done.stderr}\n{self.logs()}")
         return done
 
+    def pki(self, *arguments):
+        """Makes certificates in the folder `pki`."""
+        self.run("pki", *arguments, "--folder", self.path("pki"), check=True)
+
     def json(self, *arguments, **options):
         return json.loads(self.run(*arguments, "-o", "json", check=True, **options).stdout)
 

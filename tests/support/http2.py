@@ -1,10 +1,12 @@
 """An HTTP/2 client that does what no honest one does: frames by hand, for tests of a server under attack. Standard library only.
 
 Run as a program it makes one attack: `http2.py ATTACK PORT [ARGUMENT]...`, prints "done" when all is sent, and holds its connections
-until its standard input ends.
+until its standard input ends. Connections use TLS if HTTP2_AUTHORITIES names a file of authorities.
 """
+import os
 import selectors
 import socket
+import ssl
 import struct
 import sys
 import time
@@ -14,6 +16,7 @@ DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION =
 END_STREAM, END_HEADERS, ACK = 1, 4, 1
 WINDOW = 65535
 FRAME = 16384
+WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 def frame(kind, flags, stream, payload=b""):
@@ -32,6 +35,10 @@ def header(name, value):
 class Connection:
     def __init__(self, port, source="127.0.0.1", stream_window=WINDOW):
         self.socket = socket.create_connection(("127.0.0.1", port), source_address=(source, 0))
+        if authorities := os.environ.get("HTTP2_AUTHORITIES"):
+            context = ssl.create_default_context(cafile=authorities)
+            context.set_alpn_protocols(["h2"])
+            self.socket = context.wrap_socket(self.socket, server_hostname="127.0.0.1")
         self.socket.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0, struct.pack(">HI", 4, stream_window)))
         self.socket.setblocking(False)
         self.window, self.first_window = WINDOW, WINDOW
@@ -61,7 +68,7 @@ class Connection:
             got = self.socket.recv(1 << 18)
             self.closed = self.closed or not got
             self._take(got)
-        except BlockingIOError:
+        except WOULD_BLOCK:
             got = b""
         except OSError:
             self.closed = True
@@ -79,7 +86,7 @@ class Connection:
         sent = 0
         try:
             sent = self.socket.send(self.out) if self.out else 0
-        except BlockingIOError:
+        except WOULD_BLOCK:
             pass
         except OSError:
             self.closed = True

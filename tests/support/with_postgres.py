@@ -19,7 +19,10 @@ from real_server import RealServer, free_ports, run_beside
 
 
 class Postgres(RealServer):
-    """On a socket in its folder, or with `host`, of the network `network`, at a port of that."""
+    """On a socket in its folder, or with `host`, of the network `network`, at a port of that.
+
+    `pki`: a folder with server.crt and server.key. The network gets in by TLS only.
+    """
 
     kill_signal = signal.SIGQUIT  # it ends its processes itself where we die first
 
@@ -32,7 +35,7 @@ class Postgres(RealServer):
             os.setuid(user.pw_uid)
         cls.die_with_parent()  # forgotten when the user changes: last
 
-    def __init__(self, durable=False, host="", network=""):
+    def __init__(self, durable=False, host="", network="", pki=""):
         super().__init__("postgres")
         self.binaries = sorted(glob.glob("/usr/lib/postgresql/*/bin"))[-1]
         if os.geteuid() == 0:
@@ -44,9 +47,19 @@ class Postgres(RealServer):
         self.settings = [f"fsync={'on' if durable else 'off'}", f"listen_addresses={host}", f"port={port}",
                          "dynamic_shared_memory_type=mmap"]
         if host:
-            with open(f"{self.folder}/data/pg_hba.conf", "a") as f:
-                f.write(f"host all all {network} trust\n")
+            with open(f"{self.folder}/data/pg_hba.conf", "w" if pki else "a") as f:
+                f.write(f"{'hostssl' if pki else 'host'} all all {network} trust\n")
+        if pki:
+            self.settings += ["ssl=on", *(f"ssl_{kind}_file={self.own(f'{pki}/server.{end}')}" for kind, end in (("cert", "crt"), ("key", "key")))]
         self.uri = f"postgresql://chainfleet@{host or '%2F' + self.folder.strip('/').replace('/', '%2F')}:{port}"
+
+    def own(self, path):
+        """A copy that only the server may read: it refuses a key that others own."""
+        copy = shutil.copy(path, self.folder)
+        os.chmod(copy, 0o600)
+        if os.geteuid() == 0:
+            shutil.chown(copy, "postgres")
+        return copy
 
     def start(self):
         """Returns once connections are taken."""

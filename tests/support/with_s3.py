@@ -10,6 +10,7 @@ import hmac
 import http.client
 import json
 import os
+import ssl
 import subprocess
 import time
 
@@ -24,13 +25,17 @@ READY_WITHIN_SECONDS = 60
 
 
 class S3Server(RealServer):
-    def __init__(self):
+    """`pki`: a folder with server.crt, server.key and ca.crt. The server then speaks HTTPS only."""
+
+    def __init__(self, pki=""):
         super().__init__("s3", parent="/dev/shm" if os.path.isdir("/dev/shm") else None)
         roles = ["master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port", "filer.port.grpc", "s3.port",
                  "s3.port.grpc"]
         self.ports = dict(zip(roles, free_ports(len(roles))))
         self.address = f"127.0.0.1:{self.ports['s3.port']}"
-        self.environment = {**ADMIN, "AWS_ENDPOINT_URL": f"http://{self.address}", "AWS_REGION": "us-east-1", "NO_PROXY": "127.0.0.1"}
+        self.pki = pki
+        self.environment = {**ADMIN, "AWS_ENDPOINT_URL": f"{'https' if pki else 'http'}://{self.address}", "AWS_REGION": "us-east-1",
+                            "NO_PROXY": "127.0.0.1", **({"AWS_CA_BUNDLE": f"{pki}/ca.crt"} if pki else {})}
         identities = [{"name": who["AWS_ACCESS_KEY_ID"], "actions": ACTIONS[who["AWS_ACCESS_KEY_ID"]], "credentials": [
             {"accessKey": who["AWS_ACCESS_KEY_ID"], "secretKey": who["AWS_SECRET_ACCESS_KEY"]}]} for who in (ADMIN, READER)]
         with open(self.path("identities.json"), "w") as f:
@@ -51,7 +56,8 @@ class S3Server(RealServer):
                  "-s3", "-s3.config=" + self.path("identities.json"), "-s3.autoCreateBucket=false", "-s3.port.iceberg=0", "-s3.port.lance=0",
                  "-s3.localSocket=" + self.path("s3.sock"), "-filer.localSocket=" + self.path("filer.sock"), "-master.telemetry=false",
                  "-master.volumeSizeLimitMB=256", "-volume.max=20", "-volume.minFreeSpace=10MiB",
-                 *(f"-{role}={port}" for role, port in self.ports.items())],
+                 *(f"-{role}={port}" for role, port in self.ports.items()),
+                 *([f"-s3.cert.file={self.pki}/server.crt", f"-s3.key.file={self.pki}/server.key"] if self.pki else [])],
                 stdout=log, stderr=log, preexec_fn=self.die_with_parent, cwd=self.folder)
         give_up = time.monotonic() + READY_WITHIN_SECONDS
         while not (self.status_of("PUT", "") in (200, 409) and self.status_of("PUT", "/.ready", b"x") == 200):
@@ -59,6 +65,11 @@ class S3Server(RealServer):
                 with open(self.path("weed.log"), errors="replace") as log:
                     raise RuntimeError("SeaweedFS did not start:\n" + "".join(log.readlines()[-30:]))
             time.sleep(0.1)
+
+    def connection(self):
+        if not self.pki:
+            return http.client.HTTPConnection(self.address, timeout=5)
+        return http.client.HTTPSConnection(self.address, timeout=5, context=ssl.create_default_context(cafile=f"{self.pki}/ca.crt"))
 
     def status_of(self, method, key, body=b""):
         """The answer to a signed request for /BUCKET + key; None without one. An object needs a volume of the server, a bucket none."""
@@ -70,7 +81,7 @@ class S3Server(RealServer):
         digest = ("AWS4" + ADMIN["AWS_SECRET_ACCESS_KEY"]).encode()
         for part in (*scope.split("/"), f"AWS4-HMAC-SHA256\n{now}\n{scope}\n{hashlib.sha256(request.encode()).hexdigest()}"):
             digest = hmac.new(digest, part.encode(), hashlib.sha256).digest()
-        connection = http.client.HTTPConnection(self.address, timeout=5)
+        connection = self.connection()
         try:
             connection.request(method, f"/{BUCKET}{key}", body, {
                 "x-amz-content-sha256": payload, "x-amz-date": now, "Authorization":

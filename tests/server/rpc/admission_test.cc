@@ -1,10 +1,15 @@
-// Tests over the wire who a worker is: joins, certificates, proofs, signatures.
+// Tests over the wire who a worker is: joins, certificates, proofs, signatures. Tests of their times have a clock of
+// their own.
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "core/domain/tenant.h"
 #include "tests/server/rpc/one_worker.h"
+#include "tests/support/fake_clock.h"
 
 namespace chainfleet {
 namespace {
@@ -12,8 +17,10 @@ namespace {
 class AdmissionTest : public OneWorker {
  protected:
   AdmissionTest()
-      : OneWorker(
-            {{"vision", "vision"}, {"join", kEveryTenant, Role::kWorker}, {"other join", "vision", Role::kWorker}}) {
+      : OneWorker({{"vision", "vision"},
+                   {"speech", "speech"},
+                   {"join", kEveryTenant, Role::kWorker},
+                   {"other join", "vision", Role::kWorker}}) {
     incarnation_ = own_.incarnation;
   }
 
@@ -52,10 +59,11 @@ class AdmissionTest : public OneWorker {
     token_.clear();
     proof_ = process.proof;
   }
-  void SpeakAsVision() {
-    token_ = "vision";
+  void SpeakAs(const std::string& tenant) {
+    token_ = tenant;
     proof_.clear();
   }
+  void SpeakAsVision() { SpeakAs("vision"); }
   absl::Status SynchronizeAs(const Process& process) {
     Speak(process);
     SynchronizeRequest request;
@@ -215,6 +223,86 @@ TEST_F(AdmissionTest, ATokenLetsInAsManyWorkersAsItSaysAndItsRevocationEndsThem)
 TEST_F(AdmissionTest, ATokenAloneDoesNotWork) {
   token_ = "join";
   EXPECT_EQ(ReasonOf(Synchronize().status()), "NOT_ALLOWED");
+}
+
+TEST_F(AdmissionTest, AWorkerThatJoinedForOneTenantIsListedToNoOther) {
+  Process shared{"w2"};
+  ASSERT_TRUE(Join(&own_, "other join").ok());
+  ASSERT_TRUE(SynchronizeAs(own_).ok());
+  ASSERT_TRUE(Join(&shared, "join").ok());
+  ASSERT_TRUE(SynchronizeAs(shared).ok());
+  const auto listed = [&](const std::string& tenant) {
+    SpeakAs(tenant);
+    std::vector<std::string> ids;
+    const auto list = Call(*jobs_, &v1::JobService::Stub::ListWorkers, v1::ListWorkersRequest());
+    EXPECT_TRUE(list.ok()) << list.status();
+    if (!list.ok()) return ids;
+    for (const v1::Worker& worker : list->workers()) ids.push_back(worker.id());
+    return ids;
+  };
+  EXPECT_THAT(listed("vision"), testing::UnorderedElementsAre("w1", "w2"));
+  EXPECT_THAT(listed("speech"), testing::ElementsAre("w2"));
+}
+
+// One worker process, and an authority whose clock the test moves.
+class AdmissionTimes : public testing::Test {
+ protected:
+  ~AdmissionTimes() override { std::filesystem::remove_all(folder_); }
+
+  static std::string NewFolder() {
+    std::string folder = testing::TempDir() + "/admission-XXXXXX";
+    return mkdtemp(folder.data());
+  }
+  v1::JoinReply Join() const {
+    v1::JoinRequest request;
+    request.set_worker("w1");
+    request.set_incarnation(IncarnationOf(key_.public_key()));
+    request.set_public_key(key_.public_key());
+    request.set_signature(key_.Sign(JoinText("w1", request.incarnation())));
+    return admission_.Admit(request, "vision", "token").value();
+  }
+  std::string ProofUntil(const v1::JoinReply& joined, absl::Duration from_now) const {
+    v1::WorkerProof proof;
+    proof.set_certificate(joined.certificate());
+    proof.set_expires(absl::ToUnixSeconds(clock_.Wall() + from_now));
+    proof.set_signature(key_.Sign(ProofText(proof.expires())));
+    return proof.SerializeAsString();
+  }
+  bool Knows(const std::string& proof) const { return admission_.Verify(proof) != nullptr; }
+
+  FakeClock clock_;
+  const std::string folder_ = NewFolder();
+  const WorkerAdmission admission_{OpenWorkerAuthority(folder_, clock_.Wall()).value(), &clock_};
+  const SigningKey key_;
+};
+
+TEST_F(AdmissionTimes, ACertificateIsRefusedAfterADay) {
+  const v1::JoinReply joined = Join();
+  EXPECT_EQ(FromProto(joined.now()), clock_.Wall());
+  EXPECT_EQ(FromProto(joined.expires()), clock_.Wall() + absl::Hours(24));
+  clock_.Advance(absl::Hours(24) - absl::Seconds(1));
+  const std::string proof = ProofUntil(joined, absl::Minutes(5));
+  EXPECT_TRUE(Knows(proof));
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_FALSE(Knows(proof)) << "the server has verified this proof before";
+  EXPECT_FALSE(Knows(ProofUntil(joined, absl::Minutes(6)))) << "a proof that the server has not seen";
+  EXPECT_TRUE(Knows(ProofUntil(Join(), absl::Minutes(5)))) << "the same process, with another certificate";
+}
+
+TEST_F(AdmissionTimes, AProofIsRefusedFromTheTimeThatItNames) {
+  const v1::JoinReply joined = Join();
+  const std::string seen = ProofUntil(joined, absl::Minutes(5)), unseen = ProofUntil(joined, absl::Seconds(299));
+  clock_.Advance(absl::Seconds(299));
+  EXPECT_TRUE(Knows(seen));
+  EXPECT_FALSE(Knows(unseen));
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_FALSE(Knows(seen));
+}
+
+TEST_F(AdmissionTimes, AProofLastsForAQuarterOfAnHourAtMost) {
+  const v1::JoinReply joined = Join();
+  EXPECT_TRUE(Knows(ProofUntil(joined, absl::Minutes(15))));
+  EXPECT_FALSE(Knows(ProofUntil(joined, absl::Minutes(15) + absl::Seconds(1))));
 }
 
 }  // namespace

@@ -385,6 +385,31 @@ TEST_F(DatasetOfATenant, ByUriIsRefusedWhenTooManyOfTheTenantWait) {
   EXPECT_EQ(ReasonOf(Send(Named("digits", uris)).status()), "TENANT_LIMIT");
 }
 
+class DatasetsOfTwoTenants : public DatasetTest {
+ protected:
+  DatasetsOfTwoTenants() : DatasetTest({}, GivenTokens{{"vision", "vision"}, {"speech", "speech"}}) {}
+};
+
+// A tenant that guesses the content of another must not learn that it guessed right.
+TEST_F(DatasetsOfTwoTenants, EqualContentIsStoredForEachOfThem) {
+  const auto put = [&](const std::string& tenant) {
+    token_ = tenant;
+    const size_t before = blobs_.List("")->size();
+    v1::Dataset dataset = Put("digits", {Images(6), LabelsOf(6)}).value();
+    EXPECT_GT(blobs_.List("")->size(), before) << tenant << " stores objects of its own";
+    EXPECT_EQ(Put("digits", {Images(6), LabelsOf(6)})->SerializeAsString(), dataset.SerializeAsString()) << tenant;
+    dataset.clear_created_at();
+    return dataset.SerializeAsString();
+  };
+  EXPECT_EQ(put("vision"), put("speech"));
+  token_ = "vision";
+  ASSERT_TRUE(Delete("digits").ok());
+  token_ = "speech";
+  const auto left = Call(*jobs_, &v1::JobService::Stub::ListDatasets, v1::ListDatasetsRequest());
+  ASSERT_TRUE(left.ok()) << left.status();
+  EXPECT_EQ(left->datasets_size(), 1) << "another tenant's deletion takes nothing";
+}
+
 TEST_F(DatasetTest, ByUriIsNotReadForAClientThatHasGone) {
   const auto uris = Keep({Images(6), LabelsOf(6)});
   const std::string metrics = registry_.Serve("127.0.0.1:0").value();

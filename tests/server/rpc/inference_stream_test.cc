@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <deque>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/clock.h"
@@ -17,6 +19,13 @@ namespace chainfleet {
 namespace {
 
 constexpr int kRequests = 40;
+
+// The server counts such a request twice: its bytes, and the message that is parsed from them.
+inference::ModelInferRequest RequestOfBytes(size_t bytes) {
+  inference::ModelInferRequest request;
+  request.add_raw_input_contents(std::string(bytes, 'x'));
+  return request;
+}
 
 // Keeps every request's answer until the test gives it.
 class KeptAnswers final : public StreamedService<inference::GRPCInferenceService::CallbackService> {
@@ -44,6 +53,23 @@ class KeptAnswers final : public StreamedService<inference::GRPCInferenceService
     }
     answer->Succeed({});
   }
+  void AnswerNewest(inference::ModelInferResponse response) {
+    std::shared_ptr<StreamedAnswer> answer;
+    {
+      const MutexLock lock(&mutex_);
+      answer = kept_.back();
+      kept_.pop_back();
+    }
+    answer->Succeed(std::move(response));
+  }
+  // Answers none of the kept requests.
+  void DropKept() {
+    std::deque<std::shared_ptr<StreamedAnswer>> dropped;  // destroyed after the lock is released
+    const MutexLock lock(&mutex_);
+    dropped.swap(kept_);
+  }
+  // Bytes of the requests and answers in flight, except small ones.
+  int64_t held_bytes() const { return bytes_.held_bytes(); }
   void AwaitCancelled(size_t number) {
     const MutexLock lock(&mutex_);
     while (cancelled_ < number) changed_.Wait(&mutex_);
@@ -94,13 +120,11 @@ TEST(StreamedRequest, KeepsNothingOfAMessageThatItRefuses) {
 class StreamBoundTest : public ::testing::Test {
  protected:
   StreamBoundTest() {
-    int port = 0;
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
-    stub_ = inference::GRPCInferenceService::NewStub(
-        grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials()));
+    stub_ = Connect();
     stream_ = stub_->ModelStreamInfer(&context_);
   }
   ~StreamBoundTest() override {
@@ -110,8 +134,16 @@ class StreamBoundTest : public ::testing::Test {
   void Send(int requests) {
     for (int i = 0; i < requests; ++i) ASSERT_TRUE(stream_->Write({}));
   }
+  // Each stub has a connection of its own.
+  std::unique_ptr<inference::GRPCInferenceService::Stub> Connect() const {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    return inference::GRPCInferenceService::NewStub(
+        grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", port_), grpc::InsecureChannelCredentials(), arguments));
+  }
 
   KeptAnswers service_{"bank"};
+  int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<inference::GRPCInferenceService::Stub> stub_;
   grpc::ClientContext context_;
@@ -134,6 +166,43 @@ TEST_F(StreamBoundTest, CancelsWhatAClientThatIsGoneHasAsked) {
   service_.AwaitKept(3);
   context_.TryCancel();
   service_.AwaitCancelled(3);
+}
+
+TEST_F(StreamBoundTest, ACancelledStreamLeavesItsRoomToAnotherConnection) {
+  const inference::ModelInferRequest request = RequestOfBytes(400 << 10);
+  ASSERT_TRUE(stream_->Write(request));
+  service_.AwaitKept(1);
+  const auto other_stub = Connect();
+  grpc::ClientContext other_context;
+  const auto other = other_stub->ModelStreamInfer(&other_context);
+  ASSERT_TRUE(other->Write(request));
+  inference::ModelStreamInferResponse response;
+  ASSERT_TRUE(other->Read(&response));
+  EXPECT_THAT(response.error_message(), testing::HasSubstr("leave no room for this request"));
+  context_.TryCancel();
+  service_.AwaitCancelled(1);
+  service_.AnswerOldest();  // the batcher, too, answers requests that it cancels
+  ASSERT_EQ(service_.held_bytes(), 0);
+  ASSERT_TRUE(other->Write(request));
+  service_.AwaitKept(1);
+  other_context.TryCancel();
+}
+
+TEST_F(StreamBoundTest, ACancelledStreamKeepsNoRoomForAnswersThatNobodyReads) {
+  ASSERT_TRUE(stream_->Write(RequestOfBytes(300 << 10)));
+  Send(1);
+  service_.AwaitKept(2);
+  const int64_t of_request = service_.held_bytes();
+  EXPECT_GT(of_request, 0);
+  inference::ModelInferResponse answer;
+  answer.add_raw_output_contents(std::string(100 << 10, 'x'));
+  service_.AnswerNewest(std::move(answer));
+  EXPECT_GT(service_.held_bytes(), of_request) << "it waits for the answer to the first request";
+  context_.TryCancel();
+  service_.AwaitCancelled(1);
+  service_.DropKept();
+  server_->Shutdown(gpr_inf_past(GPR_CLOCK_REALTIME));  // returns after the stream has ended
+  EXPECT_EQ(service_.held_bytes(), 0);
 }
 
 TEST_F(StreamBoundTest, RefusesARequestThatIsLargeOnceItIsParsed) {

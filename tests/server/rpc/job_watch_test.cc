@@ -1,5 +1,9 @@
 #include "server/rpc/job_watch.h"
 
+#include <limits>
+#include <string>
+
+#include "server/rpc/job_service.h"
 #include "tests/server/control/dispatcher_fixture.h"
 
 namespace chainfleet {
@@ -77,6 +81,47 @@ TEST_F(JobWatch, WatchCancelledBetweenTwoMessagesFreesItsCallAtOnce) {
   ASSERT_EQ(stream_.feed().use_count(), 2) << "the stream, and the watch that the timer keeps";
   stream_.OnCancel();
   EXPECT_EQ(stream_.feed().use_count(), 1);
+}
+
+// The watches of JobService. Their timers are apart from those of the dispatcher.
+class AskedJobWatch : public JobWatch {
+ protected:
+  // Returns how long after its first message a watch looks at the job again if the client asks for `seconds`.
+  absl::Duration IntervalFor(double seconds) {
+    v1::WatchJobRequest request;
+    request.set_name(job_);
+    request.set_min_interval_seconds(seconds);
+    grpc::CallbackServerContext context;
+    grpc::ServerWriteReactor<v1::Job>* const call = service_.WatchJob(&context, &request);
+    executor_.RunUntilIdle();
+    EXPECT_EQ(timers_.num_tasks(), 1u);
+    const absl::Duration next = timers_.NextDue().value_or(absl::InfiniteDuration()) - clock_.Monotonic();
+    call->OnWriteDone(true);
+    call->OnCancel();
+    call->OnDone();
+    timers_.DropAll();
+    return next;
+  }
+
+  const std::string job_ = Create("job", 1);
+  ManualExecutor timers_{&clock_};
+  const Authenticator auth_{TokenTable(), &coordinator_->tokens(), nullptr, &clock_};
+  JobService service_{
+      {.clock = &clock_, .executor = &timers_, .dispatcher = dispatcher_, .findings = &findings_, .auth = &auth_},
+      nullptr};
+};
+
+TEST_F(AskedJobWatch, NoIntervalIsLongerThanAMinute) {
+  EXPECT_EQ(IntervalFor(59), absl::Seconds(59));
+  for (const double seconds : {61.0, 3600.0, 1e300, std::numeric_limits<double>::infinity()}) {
+    EXPECT_EQ(IntervalFor(seconds), absl::Minutes(1)) << seconds;
+  }
+}
+
+TEST_F(AskedJobWatch, NoIntervalIsShorterThan50Milliseconds) {
+  EXPECT_EQ(IntervalFor(0.06), absl::Milliseconds(60));
+  EXPECT_EQ(IntervalFor(0.001), absl::Milliseconds(50));
+  EXPECT_EQ(IntervalFor(0), absl::Milliseconds(500)) << "the default";
 }
 
 }  // namespace

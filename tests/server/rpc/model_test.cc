@@ -184,6 +184,35 @@ TEST_F(WriterWithoutModels, ReadsNothingByUriWhenTooManyOfTheTenantWait) {
   open->Take()(true);
 }
 
+class ModelsOfTwoTenants : public ModelTest {
+ protected:
+  ModelsOfTwoTenants() : ModelTest(true, GivenTokens{{"vision", "vision"}, {"speech", "speech"}}) {}
+};
+
+// A tenant that guesses the content of another must not learn that it guessed right.
+TEST_F(ModelsOfTwoTenants, EqualContentIsStoredForEachOfThem) {
+  const float values[] = {1, 2};
+  const std::string file =
+      WriteSafetensors({{"0.bias", TensorType::kFloat32, {2}, reinterpret_cast<const char*>(values), 8}}, {});
+  std::vector<std::string> objects;
+  const auto put = [&](const std::string& tenant) {
+    token_ = tenant;
+    v1::StoredModel model = Put("map", file).value();
+    EXPECT_EQ(Put("map", file)->SerializeAsString(), model.SerializeAsString()) << tenant;
+    objects.push_back(model.object().name());
+    model.clear_created_at();
+    model.mutable_object()->clear_name();  // has a random part
+    return model.SerializeAsString();
+  };
+  EXPECT_EQ(put("vision"), put("speech"));
+  EXPECT_NE(objects[0], objects[1]);
+  EXPECT_EQ(objects[0].size(), objects[1].size());
+  token_ = "vision";
+  ASSERT_TRUE(Delete("map").ok());
+  token_ = "speech";
+  EXPECT_THAT(Names(), testing::ElementsAre("map")) << "another tenant's deletion takes nothing";
+}
+
 TEST_F(ModelTest, ByUriIsTheFileBelowTheRoot) {
   const std::string folder = testing::TempDir() + "models-" + std::to_string(::getpid());
   std::filesystem::create_directories(folder);

@@ -327,6 +327,41 @@ TEST_F(TwoTenants, PathsOfHttpWithNamesOfOthersAreAnsweredAsPathsOfNothing) {
   }
 }
 
+TEST_F(TwoTenants, ObjectsOfOthersAreAnsweredAsObjectsOfNothing) {
+  const auto object_of = [&](const std::string& tenant, const std::string& job) {
+    token_ = tenant;
+    v1::ListSegmentsRequest list;
+    list.set_job(job);
+    return Call(*jobs_, &v1::JobService::Stub::ListSegments, list)->segments(0).segment().object().name();
+  };
+  const std::string theirs = object_of("vision", "vjob"), missing = Missing(theirs);
+  ASSERT_NE(theirs, missing);
+  ASSERT_TRUE(blobs_.Put(theirs, kDrawBytes).ok());
+  const auto* const read =
+      google::protobuf::DescriptorPool::generated_pool()->FindMethodByName("chainfleet.v1.JobService.ReadSegment");
+  const auto ask = [&](const std::string& job, const std::string& object) {
+    v1::ReadSegmentRequest request;
+    request.set_job(job);
+    request.set_object(object);
+    return Without(object, CallOnce(*read, request));
+  };
+  const auto ask_by_http = [&](const std::string& job, const std::string& object) {
+    const std::string encoded = absl::StrReplaceAll(object, {{"/", "%2F"}});
+    const PeerReply reply = Ask(Get(absl::StrCat("/v1/jobs/", job, "/segments/", encoded),
+                                    absl::StrCat("Authorization: Bearer ", token_, "\r\nX-Request-Id: the-same\r\n")));
+    return absl::StrCat(reply.code, " ", absl::StrReplaceAll(reply.body, {{encoded, "NAME"}, {object, "NAME"}}));
+  };
+  token_ = "vision";
+  ASSERT_EQ(ask("vjob", theirs).code, grpc::StatusCode::OK) << "its owner reads it";
+  ASSERT_TRUE(absl::StartsWith(ask_by_http("vjob", theirs), "200"));
+  token_ = "speech";
+  for (const std::string job : {"mine", "vjob"}) {
+    EXPECT_EQ(ask(job, theirs).code, grpc::StatusCode::NOT_FOUND) << job;
+    EXPECT_EQ(ask(job, theirs), ask(job, missing)) << job;
+    EXPECT_EQ(ask_by_http(job, theirs), ask_by_http(job, missing)) << job;
+  }
+}
+
 TEST_F(TwoTenants, SharedContentIsUsedByItsQualifiedNameUntilSharingEnds) {
   v1::ShareRequest share;
   share.set_name("digitsets");

@@ -38,8 +38,15 @@ v1::Job::Report WithNumbers(v1::Job::Report report, const JobSpec& spec) {
   return report;
 }
 
+// Without what may be megabytes and is the same at all points: SpecAt copies the rest for each.
+JobSpec WithoutContents(JobSpec spec) {
+  spec.model = {};
+  spec.init = {};
+  return spec;
+}
+
 void RenderPoints(const JobView& view, v1::Job* job) {
-  const JobSpec& spec = view.plan->spec;
+  const JobSpec spec = WithoutContents(view.plan->spec);
   v1::Job::Report common = job->report();
   common.clear_stored_bytes();
   for (int32_t p = 0; p < NumPoints(spec.sweep); ++p) {
@@ -63,11 +70,12 @@ v1::Chain RenderChain(const ChainView& view, const JobPlan& plan, const JobSpec&
 }
 
 void RenderChains(const JobView& view, v1::Job* job) {
+  const JobSpec spec = WithoutContents(view.plan->spec);
   JobSpec at_point;
   int32_t point = -1;
   for (const ChainView& chain : view.chains) {
-    if (const int32_t own = PointOf(view.plan->spec, chain.id.index); own != point) {
-      at_point = SpecAt(view.plan->spec, point = own);  // chains of a point are adjacent: make one copy for all
+    if (const int32_t own = PointOf(spec, chain.id.index); own != point) {
+      at_point = SpecAt(spec, point = own);  // chains of a point are adjacent: make one copy for all
     }
     *job->add_chains() = RenderChain(chain, *view.plan, at_point);
   }

@@ -404,9 +404,7 @@ std::vector<FieldViolation> ValidateForData(const JobSpec& spec, int64_t num_exa
                                        num_examples, " examples of the data set, is ", spec.sampler.num_batches())});
   }
   const int32_t noisy_points = std::holds_alternative<SgldSpec>(spec.sampler.kind) ? NumPoints(spec.sweep) : 0;
-  JobSpec swept = spec;
-  swept.model = {};  // may be megabytes, which SpecAt would copy for each point
-  swept.init = {};
+  const JobSpec swept = WithoutContents(spec);
   for (int32_t point = 0; point < noisy_points && violations.empty(); ++point) {
     ValidateNoise(SpecAt(swept, point), num_examples, &violations);
     if (!violations.empty() && spec.sweep.any()) violations.back().message += " at " + PointName(spec.sweep, point);

@@ -123,6 +123,12 @@ JobSpec SpecAt(const JobSpec& spec, int32_t point) {
   return one;
 }
 
+JobSpec WithoutContents(JobSpec spec) {
+  spec.model = {};
+  spec.init = {};
+  return spec;
+}
+
 std::vector<FieldViolation> ValidateSweep(const JobSpec& spec) {
   if (!spec.sweep.any()) return {};
   if (NumPoints(spec.sweep) > limits::kMaxSweepPoints) {

@@ -24,6 +24,10 @@ int64_t NumSuperchains(const JobPlan& plan);
 // Returns the job of one point: its values set, no sweep. Code about one posterior takes this job.
 JobSpec SpecAt(const JobSpec& spec, int32_t point);
 
+// Returns `spec` without the model and the starts, which may be megabytes and are the same at all points: SpecAt copies
+// the rest for each.
+JobSpec WithoutContents(JobSpec spec);
+
 // Returns the violations outside the model, the name and the sweep, that is, in the fields that a sweep point may
 // change. `valid_model`: Validate(spec.model) found nothing. Defined in job_spec.cc.
 std::vector<FieldViolation> ValidateBesidesModel(const JobSpec& spec, bool valid_model);

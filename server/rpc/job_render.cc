@@ -38,13 +38,6 @@ v1::Job::Report WithNumbers(v1::Job::Report report, const JobSpec& spec) {
   return report;
 }
 
-// Without what may be megabytes and is the same at all points: SpecAt copies the rest for each.
-JobSpec WithoutContents(JobSpec spec) {
-  spec.model = {};
-  spec.init = {};
-  return spec;
-}
-
 void RenderPoints(const JobView& view, v1::Job* job) {
   const JobSpec spec = WithoutContents(view.plan->spec);
   v1::Job::Report common = job->report();

@@ -5,9 +5,10 @@
 #       of the tree (PARENT). Its whole archive is linked alone against what it declares (a missing dependency fails there), and
 #       headers without a .cc compile alone.
 #   chainfleet_program(NAME SOURCES ... DEPS ...)   a program that is installed into bin, as the component of its name.
-#   chainfleet_test(NAME LABEL label [ALONE] [BESIDE script] [SHARDS n] SOURCES ... DEPS ...)   a GoogleTest binary; each TEST is
-#       one ctest entry. ALONE: each source is compiled by itself, for they have names in common. With SHARDS its cases are dealt to n entries instead, a process each. With BESIDE the whole binary is one
-#       entry, run by a script of tests/support, which starts a server for it.
+#   chainfleet_test(NAME LABEL label [ALONE] [BESIDE script] [SHARDS n] SOURCES ... DEPS ...)   a GoogleTest binary. Each TEST is
+#       one ctest entry; with LibTorch, whose start takes longer than most of them, the binary is one. SHARDS: its cases are dealt
+#       to n entries, a process each. BESIDE: the binary is one entry, run by a script of tests/support, which starts a server for
+#       it. ALONE: each source is compiled by itself, for they have names in common.
 include(GoogleTest)
 file(WRITE ${PROJECT_BINARY_DIR}/empty_main.cc "int main() { return 0; }\n")
 
@@ -117,6 +118,8 @@ function(chainfleet_test NAME)
   cmake_parse_arguments(ARG "ALONE" "LABEL;TIMEOUT;BESIDE;SHARDS" "SOURCES;DEPS" ${ARGN})
   if(CHAINFLEET_SANITIZER)
     set(ARG_TIMEOUT 3600)
+  elseif(NOT ARG_TIMEOUT AND worker_numerics IN_LIST ARG_DEPS)
+    set(ARG_TIMEOUT 600)
   elseif(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -125,6 +128,9 @@ function(chainfleet_test NAME)
   target_compile_options(${NAME} PRIVATE ${CHAINFLEET_WARNINGS})
   if(worker_numerics IN_LIST ARG_DEPS)
     chainfleet_use_compiled_headers(${NAME})
+    if(NOT ARG_SHARDS)
+      set(ARG_SHARDS 1)
+    endif()
   else()
     target_compile_options(${NAME} PRIVATE $<$<CONFIG:Release>:-O1>)  # two thirds of the time that -O2 takes
   endif()

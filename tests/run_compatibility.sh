@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Runs end-to-end jobs in mixed fleets: the worker and the command line of an earlier release with this server, and the
-# other way round. Builds the earlier release in a folder of its own below build/compatibility; with a filled compiler
-# cache this takes some minutes, else half an hour. Not part of run_all.sh.
-#   tests/run_compatibility.sh [COMMIT]     COMMIT: the earlier release; default: the last tag before this commit
+# Runs end-to-end jobs in mixed fleets: worker, command line and Python package of an earlier release with this server,
+# and the other way round. Builds the earlier release in a folder of its own below build/compatibility; with a filled
+# compiler cache this takes some minutes, else half an hour. Not part of run_all.sh.
+#   tests/run_compatibility.sh [COMMIT]     COMMIT: the earlier release; default: the last tag before this commit, and
+#                                           without tags the last commit that dated a release in CHANGELOG.md
 set -euo pipefail
 cd "$(dirname "$0")/.."
-old=${1:-$(git describe --tags --abbrev=0 HEAD^ 2>/dev/null || true)}
-[ -n "$old" ] || { echo "run_compatibility.sh: there is no tag yet: name a COMMIT" >&2; exit 2; }
+old=${1:-$(git describe --tags --abbrev=0 HEAD^ 2>/dev/null ||
+  git log -1 --format=%H -G '^## [0-9.]+ \(2' HEAD^ -- CHANGELOG.md)}
+[ -n "$old" ] || { echo "run_compatibility.sh: this clone has no earlier release: name a COMMIT" >&2; exit 2; }
 commit=$(git rev-parse --short=12 "$old^{commit}")
 folder=$PWD/build/compatibility
 tree=$folder/$commit
@@ -24,7 +26,7 @@ fi
 journeys=(a_killed_worker_loses_no_draw a_killed_server_goes_on_where_it_was predictions_average_over_the_draws
   findings_of_an_ended_job_outlive_a_killed_server)
 
-# The command line starts the programs that are next to it. Its tests are those of its own release.
+# The command line starts the programs that are next to it. Its tests and Python package are those of its own release.
 mix() {  # NAME SERVER_BIN OTHERS_BIN TESTS_TREE
   local mixed=$folder/$1
   rm -rf "$mixed"
@@ -32,7 +34,7 @@ mix() {  # NAME SERVER_BIN OTHERS_BIN TESTS_TREE
   cp "$2/chainfleet-server" "$3/chainfleet" "$3/chainfleet-worker" "$mixed"
   echo "== $1"
   (cd "$4/tests/e2e" && CHAINFLEET_BIN=$mixed PYTHONPATH=$4/tests/support /usr/bin/python3 -B -m unittest \
-    "${journeys[@]/#/journeys_test.Journeys.test_}" evaluation_test versions_test)
+    "${journeys[@]/#/journeys_test.Journeys.test_}" evaluation_test versions_test python_test.Package)
 }
 mix "old workers and command line, new server" "$new_bin" "$old_bin" "$tree"
 mix "new workers and command line, old server" "$old_bin" "$new_bin" "$PWD"

@@ -2,11 +2,12 @@
 """Samples CIFAR-10 with the network of the HMC reference of Izmailov et al. (ICML 2021), and prints accuracy, NLL, ECE,
 agreement and total variation against that reference as a table in Markdown. Not part of the tests.
 
-    tests/bench/cifar_tables.py DATA [BIN] [--budget small|full] [--only REGEX]
+    tests/bench/cifar_tables.py DATA [BIN] [--budget small|full] [--cpu-seconds N] [--only REGEX]
 
 DATA holds cifar10/*.bin.xz and hmc-cifar10/probs_official_order.npy; BIN the binaries (default: build/release/bin).
-Every method gets the same number of gradients of one image, because seconds do not compare on a shared machine. small
-takes about two minutes of 2 quiet cores for each method; full needs a GPU. --only: methods whose names match REGEX.
+Every method gets the same number of gradients of one image. With --cpu-seconds it gets as many passes as N seconds of
+processor allow, by what two passes over 1,000 images take. small takes about two minutes of 2 quiet cores for each
+method; full needs a GPU. --only: methods whose names match REGEX.
 """
 
 import argparse
@@ -36,6 +37,10 @@ def residual(channels, stride):
     return [{"residual": block}, {"silu": {}}]
 
 
+BATCH = 50
+PROBE = 2, 1_000  # passes and images
+
+
 # As in the reference's public code: swish, and biases and thresholds everywhere.
 LAYERS = [{"conv": {"out_channels": 16, "padding": 1}}, {"frn": {}}, {"silu": {}}]
 for width, first in ((16, 1), (32, 2), (64, 2)):
@@ -43,7 +48,7 @@ for width, first in ((16, 1), (32, 2), (64, 2)):
 LAYERS += [{"global_avg_pool": {}}, {"linear": {}}]
 
 
-def methods(passes, chains, networks, cycles):
+def methods(passes, images, chains, networks, cycles):
     """Yields the name and the settings of each method. Rates with momentum 0.9 are a tenth of those without."""
     draws = networks // chains // cycles
 
@@ -71,6 +76,11 @@ def methods(passes, chains, networks, cycles):
     mile = {"optimizer_steps": descent, "warm_up_steps": max(0, steps - kept)}
     yield "MILE", {"sampler": {"mile": mile}, "temperature": 1, "learning_rate": 0.003, "chains": members,
                    "num_steps": descent + steps}
+    # Passes of smile: one for the batches of a descent, two for those of its dynamics.
+    batches = passes * images // BATCH // 2
+    smile = {"optimizer_steps": batches, "warm_up_steps": batches // 4}
+    yield "SMILE", {"sampler": {"smile": smile}, "temperature": 1, "learning_rate": 0.001,
+                    "num_steps": batches + batches // 2, "collect": {"every_steps": max(1, batches // 4 // draws)}}
 
 
 def chainfleet(*arguments, stderr=None):
@@ -103,9 +113,21 @@ def main():
     parser.add_argument("data", type=pathlib.Path)
     parser.add_argument("bin", nargs="?", default=pathlib.Path(__file__).parents[2] / "build/release/bin")
     parser.add_argument("--budget", choices=BUDGETS, default="small")
+    parser.add_argument("--cpu-seconds", type=float, help="of both workers, for each method")
     parser.add_argument("--only", default="", help="a regular expression")
     options = parser.parse_args()
     files, images, tests, passes, chains, networks, cycles, workers = BUDGETS[options.budget]
+
+    def job_of(name, passes, images, dataset):
+        settings = dict(methods(passes, images, chains, networks, cycles))[name]
+        # The paper's table 3: a prior variance of 1/5 for the HMC chains.
+        job = {"name": "table", "model": {"layers": LAYERS}, "dataset": {"name": dataset}, "seed": 3,
+               "batch_size": BATCH, "prior": {"gaussian": {"precision": 5}}, "temperature": 1e-4,
+               "num_epochs": passes, "chains": chains} | settings
+        if "num_steps" in job:
+            del job["num_epochs"]
+        return job
+
     os.environ["PATH"] = f"{options.bin}:{os.environ['PATH']}"
 
     def records(name):
@@ -115,35 +137,41 @@ def main():
     train = np.concatenate([records(f"data_batch_{i + 1}") for i in range(files)])[:images]
     test = records("test_batch")[:tests]
     reference = np.load(options.data / "hmc-cifar10/probs_official_order.npy")[:tests]
-    print("| method | networks | accuracy % | NLL | ECE % | agreement % | total variation | seconds | CPU seconds |\n" +
-          "| --- " * 9 + "|")
-    print(f"| the HMC reference | | {scores(reference, test[:, 0], reference)} | | |", flush=True)
+    print("| method | networks | accuracy % | NLL | ECE % | agreement % | total variation | passes | seconds |"
+          " CPU seconds |\n" + "| --- " * 10 + "|")
+    print(f"| the HMC reference | | {scores(reference, test[:, 0], reference)} | | | |", flush=True)
 
     with tempfile.TemporaryDirectory() as work:
         work = pathlib.Path(work)
         train.tofile(work / "train.bin")
+        train[:PROBE[1]].tofile(work / "probe.bin")
         np.save(work / "test.npy", test[:, 1:].reshape(-1, 3, 32, 32))
         fleet = ["--data-dir", work / "fleet"]
         chainfleet("up", *fleet, "--listen", "127.0.0.1:0", "--metrics-listen", "off", "--http-listen", "off", *workers)
         try:
             ports = json.loads((work / "fleet/run/ports.json").read_text())
             os.environ["CHAINFLEET_ADDRESS"] = f"127.0.0.1:{ports['grpc']}"
-            chainfleet("dataset", "put", "train", work / "train.bin")
-            for name, settings in methods(passes, chains, networks, cycles):
-                if not re.search(options.only, name):
-                    continue
-                # The paper's table 3: a prior variance of 1/5 for the HMC chains.
-                job = {"name": "table", "model": {"layers": LAYERS}, "dataset": {"name": "train"}, "seed": 3,
-                       "batch_size": 50, "prior": {"gaussian": {"precision": 5}}, "temperature": 1e-4,
-                       "num_epochs": passes, "chains": chains} | settings
-                if "num_steps" in job:
-                    del job["num_epochs"]
+            for dataset in ("train", "probe"):
+                chainfleet("dataset", "put", dataset, work / f"{dataset}.bin")
+
+            def sample(job):
+                """Returns the id of the job, and its seconds and CPU seconds."""
                 (work / "job.json").write_text(json.dumps(job))
-                print(f"{time.strftime('%T')} cifar_tables: {name}", file=sys.stderr, flush=True)
                 begun, used = time.monotonic(), cpu_seconds(work / "fleet")
                 id_ = chainfleet("submit", "-f", work / "job.json", "-o", "name")
                 chainfleet("wait", id_, "--timeout", "86400s")
-                times = f"{time.monotonic() - begun:.0f} | {cpu_seconds(work / 'fleet') - used:.0f}"
+                return id_, time.monotonic() - begun, cpu_seconds(work / "fleet") - used
+
+            for name, _ in methods(passes, images, chains, networks, cycles):
+                if not re.search(options.only, name):
+                    continue
+                print(f"{time.strftime('%T')} cifar_tables: {name}", file=sys.stderr, flush=True)
+                if options.cpu_seconds:
+                    used = sample(job_of(name, *PROBE, "probe"))[2]
+                    passes = max(PROBE[0], round(options.cpu_seconds / used * PROBE[0] * PROBE[1] / images))
+                job = job_of(name, passes, images, "train")
+                id_, seconds, used = sample(job)
+                times = f"{passes} | {seconds:.0f} | {used:.0f}"
                 said = chainfleet("predict", id_, "--input", work / "test.npy", "--output", work / "p.npz",
                                   "--timeout", "3600s", stderr=subprocess.STDOUT)
                 count = int(re.search(r"average of (\d+)", said)[1]) * (2 if "emcmc" in job["sampler"] else 1)

@@ -2,16 +2,18 @@
 """Predictions of a quiet tenant, alone and beside the flood of another: p50 and p99 in ms, and the ratio of the p99.
 
   CHAINFLEET_BIN=build/release/bin /usr/bin/python3 -B tests/bench/tenant_flood.py [--model lenet5] [--rows-per-second N]
+                                                                                  [--method ListJobs]
 
-The quiet tenant predicts one row at a time, the flood 64 calls of 16 rows at once, from a program that runs only on
-processors that nobody else uses. Without --rows-per-second (the server's --tenant-rows-per-second) the flood has no
-bound but the turns of tenants. One worker with one thread serves both.
+The quiet tenant predicts one row at a time, the flood 64 calls of 16 rows at once, or with --method 64 calls of this
+method, from a program that runs only on processors that nobody else uses. Without --rows-per-second (the server's
+--tenant-rows-per-second) the flood has no bound but the turns of tenants. One worker with one thread serves both.
 """
 import argparse
 import json
 import os
 import subprocess
 import sys
+import threading
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
@@ -19,6 +21,7 @@ os.environ.setdefault("CHAINFLEET_BIN", os.path.join(HERE, "..", "..", "build", 
 
 import fleet as fleets
 import started_fleet
+from coordinator import Caller, message
 
 QUIET, FLOOD, WORKER = "The-token-of-a-quiet-tenant", "The-token-of-a-loud-tenant", "The-token-of-the-workers"
 JOB = """
@@ -35,6 +38,7 @@ collect: {{every_steps: 2}}
 
 class Tenant:
     def __init__(self, fleet, token, rows, width):
+        self.port, self.token = fleet.address.rpartition(":")[2], token
         self.command = [os.path.join(fleets.BIN, "chainfleet-predict-load"), "--address", fleet.address, "--token", token, "--job", "walk",
                         "--inputs", fleet.path("rows"), "--rows", str(rows), "--concurrency", str(width)]
 
@@ -44,17 +48,28 @@ class Tenant:
             raise AssertionError(line)
         return line
 
-    def flood(self):
-        return subprocess.Popen(["chrt", "-i", "0", *self.command, "--seconds", "600"], stdout=subprocess.DEVNULL)
+    def flood(self, method):
+        command = [sys.executable, "-B", __file__, "--call", method, self.port, self.token] if method else [*self.command, "--seconds", "600"]
+        return subprocess.Popen(["chrt", "-i", "0", *command], stdout=subprocess.DEVNULL)
 
 
-def measure(fleet, rounds, seconds):
+def call_without_end(method, port, token):
+    def call():
+        caller = Caller(port, token)
+        while True:
+            caller.code(method, b"" if method.startswith("List") else message(f1="walk"))
+
+    for _ in range(64):
+        threading.Thread(target=call).start()
+
+
+def measure(fleet, rounds, seconds, method):
     quiet, loud = Tenant(fleet, QUIET, 1, 1), Tenant(fleet, FLOOD, 16, 64)
     quiet.predict(1)
     ratios = []
     for _ in range(rounds):
         alone = quiet.predict(seconds)
-        flood = loud.flood()
+        flood = loud.flood(method)
         try:
             quiet.predict(1)  # until the flood's calls fill the queue
             beside = quiet.predict(seconds)
@@ -65,16 +80,21 @@ def measure(fleet, rounds, seconds):
         print("  ".join(f"{name} {line['p50_ms']:.2f} {line['p99_ms']:.2f}" for name, line in (("alone", alone), ("beside", beside))),
               f" ratio of the p99 {ratios[-1]:.2f}", flush=True)
     print(f"median ratio of the p99: {sorted(ratios)[len(ratios) // 2]:.2f}")
-    print("the flood alone:", loud.predict(seconds))
+    if not method:
+        print("the flood alone:", loud.predict(seconds))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="softmax_regression", choices=["softmax_regression", "lenet5"])
     parser.add_argument("--rows-per-second", help="the server's --tenant-rows-per-second")
+    parser.add_argument("--method", choices=["ListJobs", "GetJob"], help="the flood calls this instead of predicting")
+    parser.add_argument("--call", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=4)
     options = parser.parse_args()
+    if options.call:
+        return call_without_end(*options.call)
     flags = ["--tenant-rows-per-second", options.rows_per_second] if options.rows_per_second else []
     fleet = started_fleet.StartedFleet()
     try:
@@ -91,7 +111,7 @@ def main():
             fleet.environment = {"CHAINFLEET_TOKEN": token}
             fleet.put_fashion("clothes", 200)
             fleet.run("wait", fleet.submit(JOB.format(model=options.model)), check=True)
-        measure(fleet, options.rounds, options.seconds)
+        measure(fleet, options.rounds, options.seconds, options.method)
     finally:
         fleet.close()
 

@@ -95,8 +95,8 @@ class WatchedFleet(StartedFleet):
     """A server with a certificate, two workers whose metrics it lists, and jobs of all kinds."""
 
     def start_secured_server(self):
-        self.run("pki", "init", "--folder", self.path("pki"), check=True)
-        self.run("pki", "issue", "server", "--host", "127.0.0.1", "--folder", self.path("pki"), check=True)
+        self.pki("init")
+        self.pki("issue", "server", "--host", "127.0.0.1")
         self.environment["CHAINFLEET_CA_FILE"] = self.path("pki", "ca.crt")
         self.start_server(0, "--tls-cert", self.path("pki", "server.crt"), "--tls-key", self.path("pki", "server.key"))
 

@@ -119,11 +119,10 @@ class RealIssuer(unittest.TestCase):
     def setUp(self):
         self.fleet = started_fleet.StartedFleet()
         self.addCleanup(self.fleet.close)
-        pki = self.fleet.path("pki")
-        self.fleet.run("pki", "init", "--folder", pki, check=True)
-        self.fleet.run("pki", "issue", "issuer", "--host", "localhost", "--folder", pki, check=True)
-        self.authority = os.path.join(pki, "ca.crt")
-        self.issuer = glewlwyd.Glewlwyd(self.authority, os.path.join(pki, "issuer.crt"), os.path.join(pki, "issuer.key"))
+        self.fleet.pki("init")
+        self.fleet.pki("issue", "issuer", "--host", "localhost")
+        self.authority = self.fleet.path("pki", "ca.crt")
+        self.issuer = glewlwyd.Glewlwyd(self.authority, self.fleet.path("pki", "issuer.crt"), self.fleet.path("pki", "issuer.key"))
         self.addCleanup(self.issuer.close)
         self.issuer.start()
 

@@ -103,7 +103,7 @@ class ObjectsOverHttps(unittest.TestCase):
         fleet.pki("init")
         fleet.pki("issue", "server", "--host", "127.0.0.1")
         s3.start()
-        fleet.run("pki", "init", "--folder", fleet.path("other"), check=True)
+        fleet.pki("init", folder="other")
         fleet.environment = {**s3.environment, "CHAINFLEET_BLOBS": f"s3://{with_s3.BUCKET}/fleet", "AWS_CA_BUNDLE": fleet.path("other", "ca.crt")}
         refused = fleet.run("up", "--data-dir", fleet.folder, "--listen", "127.0.0.1:0", "--workers", "0", "--timeout", "60s")
         self.assertNotEqual(refused.returncode, 0)

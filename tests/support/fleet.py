@@ -37,6 +37,10 @@ def write_npy(path, descr, shape, data):
         f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data)
 
 
+def pki(folder, *arguments):
+    subprocess.run([os.path.join(BIN, "chainfleet"), "pki", *arguments, "--folder", folder], check=True, capture_output=True)
+
+
 class Fleet:
     """Owns a data directory and everything started in it; `close` leaves no process behind."""
 
@@ -82,9 +86,9 @@ class Fleet:
             raise AssertionError(f"chainfleet {' '.join(arguments)}: exit {done.returncode}\n{done.stdout}\n{done.stderr}\n{self.logs()}")
         return done
 
-    def pki(self, *arguments):
-        """Makes certificates in the folder `pki`."""
-        self.run("pki", *arguments, "--folder", self.path("pki"), check=True)
+    def pki(self, *arguments, folder="pki"):
+        """Makes certificates in the folder `pki`, or `folder`."""
+        pki(self.path(folder), *arguments)
 
     def json(self, *arguments, **options):
         return json.loads(self.run(*arguments, "-o", "json", check=True, **options).stdout)

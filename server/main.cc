@@ -26,6 +26,7 @@
 #include "core/base/process_limits.h"
 #include "core/base/settings_file.h"
 #include "core/base/version.h"
+#include "server/secrets.h"
 #include "server/server.h"
 
 namespace chainfleet {
@@ -34,14 +35,14 @@ namespace {
 constexpr int kFailed = 1, kUsage = 2;
 constexpr absl::Duration kShutdownDeadline = absl::Seconds(10);
 constexpr int kLargeBufferBytes = 4 << 20;
-constexpr size_t kMostKeysBytes = 1 << 20;
 
 constexpr char kFooter[] =
     "CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE: callers must send it as a bearer token. The file may have several "
     "lines TOKEN [TENANT] [admin|operator|writer|reader|predictor] [models], and TOKEN worker; an admin makes and "
     "revokes others with `chainfleet token` while the server runs. CHAINFLEET_WORKER_TOKEN or "
     "CHAINFLEET_WORKER_TOKEN_FILE: workers must send it. CHAINFLEET_METRICS_TOKEN or CHAINFLEET_METRICS_TOKEN_FILE: "
-    "readers of metrics must send it. Without --tls-cert tokens travel unencrypted; that of metrics always does.\n\n"
+    "readers of metrics must send it. Files are read again when they change. Without --tls-cert (metrics: "
+    "--metrics-tls-cert) tokens travel in clear.\n\n"
     "Examples:\n"
     "  CHAINFLEET_TOKEN_FILE=/etc/tokens chainfleet-server --data-dir /srv/chainfleet --listen 0.0.0.0:7400 \\\n"
     "      --tls-cert pki/server.crt --tls-key pki/server.key\n"
@@ -49,6 +50,7 @@ constexpr char kFooter[] =
     "  chainfleet-server --data-dir /tmp/try --listen 127.0.0.1:0 --metrics-listen off --port-file /tmp/try.json";
 
 struct Flags {
+  SystemClock clock;
   ServerOptions server;
   std::string blobs, draw_keys, draw_keys_command, lease = "15s", predict_max_delay = "0ms", longest_call = "30m",
                                                    port_file, log_level = "info";
@@ -130,7 +132,8 @@ void AddAccessFlags(CLI::App* app, Flags* flags) {
                   "directory. Coordinators of one fleet share it");
   app->add_flag(
       "--allow-modules", flags->server.access.allow_modules,
-      "Accept TorchScript models, which workers run as programs, from operators, admins and tokens marked `models`");
+      "Accept TorchScript models, which workers run as programs, from operators and admins of the fleet and tokens "
+      "marked `models`");
   app->add_option("--tenant-jobs", flags->server.tenant_limits.jobs,
                   "Limit on the jobs of a tenant; deleted jobs do not count")
       ->check(CLI::Range(1, 1 << 30))
@@ -200,7 +203,8 @@ void AddStoreFlags(CLI::App* app, Flags* flags) {
                   "Encrypt draws and resume points at rest. File of lines ID KEY [TENANT], where KEY is that of "
                   "`openssl rand -hex 32`; the first line that fits a tenant encrypts, all lines decrypt")
       ->envname("CHAINFLEET_DRAW_KEYS");
-  app->add_option("--draw-keys-command", flags->draw_keys_command, "Shell command that prints these lines")
+  app->add_option("--draw-keys-command", flags->draw_keys_command,
+                  "Shell command that prints these lines; it runs again every five minutes")
       ->envname("CHAINFLEET_DRAW_KEYS_COMMAND")
       ->excludes("--draw-keys");
   app->add_flag("--renew-draws", flags->server.renew_draws,
@@ -235,6 +239,9 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--metrics-listen", flags->server.metrics_listen, "HOST:PORT for Prometheus, or off")
       ->check([](const std::string& text) { return text == "off" ? "" : WrongAddress(text); })
       ->capture_default_str();
+  app->add_option("--metrics-tls-cert", flags->server.metrics_tls.certificate,
+                  "Serve metrics only over TLS, with this certificate (PEM, with its intermediate certificates)");
+  app->add_option("--metrics-tls-key", flags->server.metrics_tls.key, "Private key of --metrics-tls-cert");
   app->add_option("--http-listen", flags->server.http_listen,
                   "HOST:PORT for HTTP: the Open Inference Protocol and the job API, or off; port 0 takes a free one")
       ->check([](const std::string& text) { return text == "off" ? "" : WrongAddress(text); })
@@ -398,33 +405,25 @@ absl::Status ReadIdentityFlags(Flags* flags) {
   return absl::OkStatus();
 }
 
-// Errors never hold a key.
-absl::StatusOr<ObjectKeys> ReadDrawKeys(const Flags& flags) {
-  absl::StatusOr<std::string> text = "";
-  if (!flags.draw_keys.empty()) text = RealFileSystem()->ReadRange(flags.draw_keys, 0, kMostKeysBytes);
-  if (!flags.draw_keys_command.empty()) {
-    text = RunCommand(SystemClock(), {"/bin/sh", "-c", flags.draw_keys_command}, OwnEnvironment(),
-                      {.time = absl::Seconds(60), .output_bytes = kMostKeysBytes});
-  }
-  CHAINFLEET_RETURN_IF_ERROR(Annotate(text.status(), "--draw-keys"));
-  CHAINFLEET_ASSIGN_OR_RETURN(ObjectKeys keys, ObjectKeys::Parse(*text));
+absl::StatusOr<Reread<ObjectKeys>> ReadDrawKeys(const Flags& flags) {
+  CHAINFLEET_ASSIGN_OR_RETURN(Reread<ObjectKeys> keys,
+                              OpenDrawKeys(flags.draw_keys, flags.draw_keys_command, OwnEnvironment(), &flags.clock));
   const bool wanted = flags.server.renew_draws || !flags.draw_keys.empty() || !flags.draw_keys_command.empty();
-  if (wanted && keys.empty()) return absl::InvalidArgumentError("--draw-keys or --draw-keys-command gives no key");
+  if (wanted && keys.Current()->empty())
+    return absl::InvalidArgumentError("--draw-keys or --draw-keys-command gives no key");
   return keys;
 }
 
 // The tokens of callers and workers. INVALID_ARGUMENT also if the server would be open to other hosts.
-absl::StatusOr<TokenTable> ReadTokens(const Flags& flags) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<std::string> callers, TokenText(kCallerToken));
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<std::string> workers, TokenText(kWorkerToken));
-  CHAINFLEET_ASSIGN_OR_RETURN(TokenTable tokens,
-                              ParseTokens(callers, workers, !flags.server.identities.issuer.empty()));
+absl::StatusOr<Reread<TokenTable>> ReadTokens(const Flags& flags) {
+  const bool has_issuer = !flags.server.identities.issuer.empty();
+  CHAINFLEET_ASSIGN_OR_RETURN(Reread<TokenTable> tokens, OpenTokens(has_issuer));
   const bool is_http_open = flags.server.http_listen != "off" && !IsLoopback(flags.server.http_listen);
   const bool is_grpc_open = !IsLoopback(flags.server.listen);
   if (flags.insecure || (!is_grpc_open && !is_http_open)) return tokens;
   const std::string listen =
       is_grpc_open ? "--listen " + flags.server.listen : "--http-listen " + flags.server.http_listen;
-  if (tokens.empty() && flags.server.identities.issuer.empty()) {
+  if (tokens.Current()->empty() && !has_issuer) {
     return absl::InvalidArgumentError(absl::StrCat(
         listen,
         " without a token lets every host that reaches the port read and change everything: set CHAINFLEET_TOKEN "
@@ -438,20 +437,21 @@ absl::StatusOr<TokenTable> ReadTokens(const Flags& flags) {
 }
 
 // Metrics show jobs and workers of all tenants. INVALID_ARGUMENT also if other hosts would read them without a token.
-absl::StatusOr<std::string> ReadMetricsToken(const Flags& flags) {
-  CHAINFLEET_ASSIGN_OR_RETURN(std::string token, StrongToken(kMetricsToken));
+absl::StatusOr<Reread<std::string>> ReadMetricsToken(const Flags& flags) {
+  CHAINFLEET_ASSIGN_OR_RETURN(Reread<std::string> token, OpenMetricsToken());
   const std::string& listen = flags.server.metrics_listen;
-  if (!token.empty() || flags.insecure || listen == "off" || IsLoopback(listen)) return token;
+  if (!token.Current()->empty() || flags.insecure || listen == "off" || IsLoopback(listen)) return token;
   return absl::InvalidArgumentError(absl::StrCat(
       "--metrics-listen ", listen, " without a token shows every host the jobs and workers of all tenants: set ",
       kMetricsToken, " or ", kMetricsToken, "_FILE, or say --insecure"));
 }
 
-absl::Status CheckServerTls(const TlsFiles& files) {
-  if (files.certificate.empty() && !files.authorities.empty()) {
+absl::Status CheckServerTls(const ServerOptions& options) {
+  if (options.tls.certificate.empty() && !options.tls.authorities.empty()) {
     return absl::InvalidArgumentError("--tls-client-ca needs --tls-cert and --tls-key");
   }
-  return Annotate(CheckTlsFiles(files), "TLS");
+  CHAINFLEET_RETURN_IF_ERROR(Annotate(CheckTlsFiles(options.metrics_tls), "TLS of metrics"));
+  return Annotate(CheckTlsFiles(options.tls), "TLS");
 }
 
 // Warns the operator if the server is open.
@@ -474,11 +474,15 @@ int Run(const Flags& flags) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // inherited by every thread; only sigwait receives these signals
   signal(SIGPIPE, SIG_IGN);
   signal(SIGHUP, SIG_IGN);  // a closed terminal must not end the server
-  LogAccess(flags.server.tokens, !flags.server.identities.issuer.empty(), flags.server.listen);
+  LogAccess(*flags.server.tokens.Current(), !flags.server.identities.issuer.empty(), flags.server.listen);
   setenv("GRPC_VERBOSITY", "NONE", /*replace=*/0);  // gRPC's errors are reported as statuses
   RaiseDescriptorLimit();
   SetTimeSlice(absl::Microseconds(100));
   DisableLockOrderCheck();
+  ThreadPool secrets(2);  // a command may take long
+  flags.server.tokens.ReadOn(&secrets);
+  flags.server.metrics_token.ReadOn(&secrets);
+  flags.server.draw_keys.ReadOn(&secrets);
 
   const bool restores = !flags.server.backup.empty();
   if (restores) {
@@ -570,15 +574,15 @@ int Main(int argc, char** argv) {
   if (const absl::Status roots = ReadDatasetRoots(&flags); !roots.ok()) {
     return absl::IsInvalidArgument(roots) ? WrongUsage(std::string(roots.message())) : Fail(roots);
   }
-  if (const absl::Status tls = CheckServerTls(flags.server.tls); !tls.ok()) return Fail(tls);
+  if (const absl::Status tls = CheckServerTls(flags.server); !tls.ok()) return Fail(tls);
   if (const absl::Status read = ReadIdentityFlags(&flags); !read.ok()) return WrongUsage(std::string(read.message()));
-  absl::StatusOr<TokenTable> tokens = ReadTokens(flags);
+  absl::StatusOr<Reread<TokenTable>> tokens = ReadTokens(flags);
   if (!tokens.ok()) return Fail(tokens.status());
   flags.server.tokens = *std::move(tokens);
-  absl::StatusOr<std::string> metrics_token = ReadMetricsToken(flags);
+  absl::StatusOr<Reread<std::string>> metrics_token = ReadMetricsToken(flags);
   if (!metrics_token.ok()) return Fail(metrics_token.status());
   flags.server.metrics_token = *std::move(metrics_token);
-  absl::StatusOr<ObjectKeys> keys = ReadDrawKeys(flags);
+  absl::StatusOr<Reread<ObjectKeys>> keys = ReadDrawKeys(flags);
   if (!keys.ok()) return Fail(keys.status());
   flags.server.draw_keys = *std::move(keys);
   absl::StatusOr<ShareSettings> shares = ReadShares(flags);

@@ -14,6 +14,7 @@
 #include "core/base/random_bits.h"
 #include "core/base/shared_work.h"
 #include "core/domain/sweep_points.h"
+#include "core/metrics/certificate_expiry.h"
 #include "core/store/backup/backup_folder.h"
 #include "core/store/blob_store/file_blob_store.h"
 #include "core/store/blob_store/object_place.h"
@@ -131,9 +132,10 @@ absl::StatusOr<std::optional<Lead>> WaitToLead(const ServerOptions& options,
   AddLeaderGauge(&registry).Set(0);
   // Without this page Prometheus would keep the target list of the time when this process led.
   registry.AddPage("/sd", {"application/json", [] { return HttpSdJson({}); }});
-  registry.AtScrape([&options] { return std::vector{CertificateExpiry(options.tls)}; });
+  registry.AtScrape([&options] { return std::vector{CertificateExpiry({options.tls, options.metrics_tls})}; });
   if (options.metrics_listen != "off") {
-    CHAINFLEET_RETURN_IF_ERROR(registry.Serve(options.metrics_listen, options.metrics_token).status());
+    CHAINFLEET_RETURN_IF_ERROR(
+        registry.Serve(options.metrics_listen, options.metrics_token, options.metrics_tls).status());
   }
   CHAINFLEET_ASSIGN_OR_RETURN(ObjectHome home, HomeOf(options));
   const PostgresOptions postgres{.uri = options.state,
@@ -229,7 +231,7 @@ void Server::Shutdown(absl::Duration deadline) {
 
 absl::Status Server::OpenStores(const ServerOptions& options) {
   data_directory_ = options.data_directory;
-  tls_ = options.tls;
+  tls_of_ports_ = {options.tls, options.metrics_tls};
   CHAINFLEET_RETURN_IF_ERROR(CreateFoldersSynced(options.data_directory));
   HideFromOthers(options.data_directory);
   CHAINFLEET_RETURN_IF_ERROR(LockFolder(lead_ ? kFormerLeaderEnds : absl::ZeroDuration()));
@@ -347,7 +349,9 @@ void Server::AddDatasetRoots(const ServerOptions& options) {
 }
 
 void Server::SignUploads(const ServerOptions& options) {
-  if (!options.s3 || options.s3_public_endpoint == kNoPublicEndpoint || !options.draw_keys.empty()) return;
+  if (!options.s3 || options.s3_public_endpoint == kNoPublicEndpoint || !options.draw_keys.Current()->empty()) {
+    return;
+  }
   S3Settings settings = *options.s3;
   if (!options.s3_public_endpoint.empty()) settings.endpoint = options.s3_public_endpoint;
   s3_public_ = std::make_unique<S3Client>(settings, s3_transport_.get(), &clock_, RngKey{}, PauseThread);
@@ -401,6 +405,7 @@ absl::Status Server::MakeAuthenticator(const ServerOptions& options) {
   CHAINFLEET_RETURN_IF_ERROR(TrustIssuer(options.identities));
   auth_ = std::make_unique<Authenticator>(options.tokens, &coordinator_->tokens(), admission_.get(), &clock_,
                                           identities_.get());
+  auth_->WarnWithoutFleetAdmin();
   return absl::OkStatus();
 }
 
@@ -554,7 +559,8 @@ absl::Status Server::ServeMetrics(const ServerOptions& options) {
   registry_.AtScrape([this] { return ShowFleet(); });
   registry_.AddPage("/sd", {"application/json",
                             [this] { return HttpSdJson(ScrapeTargets(coordinator_->dispatcher().Demand().workers)); }});
-  CHAINFLEET_ASSIGN_OR_RETURN(metrics_address_, registry_.Serve(options.metrics_listen, options.metrics_token));
+  CHAINFLEET_ASSIGN_OR_RETURN(metrics_address_,
+                              registry_.Serve(options.metrics_listen, options.metrics_token, options.metrics_tls));
   return absl::OkStatus();
 }
 
@@ -586,7 +592,7 @@ std::vector<GaugeFamily> Server::ShowFleet() {
   }
   std::vector<GaugeFamily> families = FleetGauges(
       fleet, [this](const std::string& job) { return traces_->Of(job); }, demand.workers);
-  families.push_back(CertificateExpiry(tls_));
+  families.push_back(CertificateExpiry(tls_of_ports_));
   return families;
 }
 

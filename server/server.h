@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "core/base/clock.h"
 #include "core/base/file_system.h"
+#include "core/base/reread.h"
 #include "core/base/status.h"
 #include "core/base/thread_pool.h"
 #include "core/metrics/metrics.h"
@@ -52,16 +53,17 @@ struct ServerOptions {
   std::string advertise;           // address at which others reach this coordinator; empty: `listen`
   std::optional<S3Settings> s3;    // bucket of the objects; nullopt: the data directory
   std::string s3_public_endpoint;  // endpoint for workers; empty: that of `s3`; "off": objects go through the server
-  ObjectKeys draw_keys;            // if there are any, draws are encrypted at rest and go through the server
+  Reread<ObjectKeys> draw_keys;    // if there are any, draws are encrypted at rest and go through the server
   bool renew_draws = false;        // true once, after `draw_keys` changed
   std::vector<std::string> dataset_folders;  // file:// data sets must be below these, see DatasetRoots
   std::vector<S3Settings> dataset_buckets;   // s3:// data sets must be below their prefixes
   std::string listen = "127.0.0.1:7400";
   std::string metrics_listen = "127.0.0.1:7401";  // "off": none
-  std::string metrics_token;                      // bearer token that scrapes must send; empty: none
+  Reread<std::string> metrics_token;              // bearer token that scrapes must send; empty: none
   std::string http_listen = "127.0.0.1:7402";     // "off": none
+  TlsFiles metrics_tls;                           // for metrics; plaintext without a certificate
   TlsFiles tls;                                   // for gRPC and HTTP; plaintext without a certificate
-  TokenTable tokens;                              // empty: every call is allowed
+  Reread<TokenTable> tokens;                      // empty: every call is allowed
   IdentityOptions identities;                     // without an issuer: only tokens of ours are taken
   std::string worker_authority;                   // folder with ca.crt and ca.key; empty: in the data directory
   TenantLimits tenant_limits{.jobs = 10'000, .chains = 65'536, .contents = 10'000, .stored_bytes = int64_t{4} << 40};
@@ -163,7 +165,7 @@ class Server {
   PredictMetrics predict_metrics_{&registry_};
   InferenceStatistics statistics_;
   std::string data_directory_, metrics_address_;
-  TlsFiles tls_;
+  std::vector<TlsFiles> tls_of_ports_;
   std::unique_ptr<Strand> diagnoses_;  // one at a time: they compute
   std::unique_ptr<TraceTable> traces_;
   std::unique_ptr<FinalFindings> findings_;

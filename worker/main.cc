@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -19,10 +20,13 @@
 #include "core/base/lock_order_check.h"
 #include "core/base/log.h"
 #include "core/base/process_limits.h"
+#include "core/base/reread.h"
 #include "core/base/settings_file.h"
 #include "core/base/version.h"
-#include "worker/module_check.h"
+#include "worker/confinement.h"
 #include "worker/numerics/arena/device.h"
+#include "worker/numerics/models/module_process.h"
+#include "worker/numerics/models/module_service.h"
 #include "worker/worker.h"
 
 namespace chainfleet {
@@ -96,6 +100,9 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--metrics-listen", worker.metrics_listen,
                   "Address of --metrics-port; 0.0.0.0 lets a Prometheus on another host connect")
       ->capture_default_str();
+  app->add_option("--metrics-tls-cert", worker.metrics_tls.certificate,
+                  "Serve metrics only over TLS, with this certificate (PEM, with its intermediate certificates)");
+  app->add_option("--metrics-tls-key", worker.metrics_tls.key, "Private key of --metrics-tls-cert");
   app->add_option("--nvml", worker.nvml,
                   "NVML library for GPU metrics on --metrics-port; empty: libnvidia-ml.so.1, with --device cuda:N");
   app->add_option("--id", worker.id, "Name of this worker, unique in the fleet; empty: host name and process id");
@@ -201,8 +208,14 @@ void WaitWithoutSpinning(char** argv) {
   if (!error) execv(self.c_str(), argv);  // on failure we go on as we are
 }
 
+// Read each time that the worker joins. An emptied file of the worker's token must not make it send a caller's.
+absl::StatusOr<std::string> OwnToken() {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<std::string> given, TokenText(kWorkerToken));
+  return BearerToken(given ? kWorkerToken : kCallerToken);
+}
+
 int Main(int argc, char** argv) {
-  if (argc == 2 && std::string(argv[1]) == kCheckModule) return CheckModuleOfInput();
+  if (argc == 2 && std::string(argv[1]) == kServeModule) return ServeModule(Confine);
   WaitWithoutSpinning(argv);
   ForbidCoreDumps();
   umask(S_IRWXG | S_IRWXO);                         // other users must not read cached data sets
@@ -219,15 +232,16 @@ int Main(int argc, char** argv) {
     return Fail(absl::InvalidArgumentError(WithLineOfSettings(settings, error.what())), kUsage);
   }
   flags.worker.ca_bundle = EnvironmentVariable("AWS_CA_BUNDLE");
-  absl::StatusOr<std::string> token = BearerToken(kWorkerToken);
-  if (token.ok() && token->empty()) token = BearerToken(kCallerToken);
+  absl::StatusOr<Reread<std::string>> token = Reread<std::string>::Open("token", OwnToken);
   if (!token.ok()) return Fail(token.status());
   flags.worker.token = *std::move(token);
-  absl::StatusOr<std::string> metrics_token = StrongToken(kMetricsToken);
+  absl::StatusOr<Reread<std::string>> metrics_token = OpenMetricsToken();
   if (!metrics_token.ok()) return Fail(metrics_token.status());
   flags.worker.metrics_token = *std::move(metrics_token);
   flags.worker.tls.authorities = AuthoritiesFile(flags.worker.tls.authorities);
   if (const absl::Status tls = CheckTlsFiles(flags.worker.tls); !tls.ok()) return Fail(tls);
+  const absl::Status metrics_tls = Annotate(CheckTlsFiles(flags.worker.metrics_tls), "TLS of metrics");
+  if (!metrics_tls.ok()) return Fail(metrics_tls);
   if (flags.worker.threads == 0) {
     flags.worker.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   }

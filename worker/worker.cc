@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -15,10 +16,10 @@
 #include "core/base/log.h"
 #include "core/base/process_limits.h"
 #include "core/base/random_bits.h"
-#include "core/formats/exported_program.h"
-#include "worker/module_check.h"
+#include "core/metrics/certificate_expiry.h"
 #include "worker/numerics/arena/device.h"
 #include "worker/numerics/arena/device_memory.h"
+#include "worker/numerics/models/module_process.h"
 
 namespace chainfleet {
 namespace {
@@ -26,10 +27,13 @@ namespace {
 constexpr int kIoThreads = 2;     // encode, hash, decode, disk; gRPC has its own network threads
 constexpr int kPutThreads = 4;    // wait for S3
 constexpr int kCheckThreads = 1;  // wait for checks of modules
+constexpr int kStarters = 1;      // starts the processes of modules, which end with this thread
+constexpr int kIdleModules = 16;  // such processes that wait for work, besides one for each compute thread
 
-// A .pt2 file has no code: the network reads and checks it.
-absl::Status CheckModelFile(const std::string& bytes) {
-  return IsExportedProgram(bytes) ? absl::OkStatus() : CheckModuleApart(bytes);
+// Modules run in processes of this program.
+ModuleUse MakeModuleUse(int threads, Executor* checks, Executor* starter) {
+  const auto processes = std::make_shared<ModuleProcesses>("/proc/self/exe", threads + kIdleModules, starter);
+  return {checks, [processes](const auto& file) { return processes->Take(file).status(); }, processes};
 }
 
 std::string DeviceKind(const WorkerOptions& options) { return options.device == "cpu" ? "cpu" : "cuda"; }
@@ -61,10 +65,11 @@ std::string Host(const WorkerOptions& options) { return options.host.empty() ? H
 // Serves the metrics and returns the address for Prometheus, "" for none. 0.0.0.0 and [::] become this host's name.
 absl::StatusOr<std::string> ServeMetrics(const WorkerOptions& options, MetricsRegistry* metrics) {
   if (options.metrics_port == 0) return "";
+  metrics->AtScrape([tls = options.metrics_tls] { return std::vector{CertificateExpiry({tls})}; });
   const std::string& host = options.metrics_listen;
-  CHAINFLEET_ASSIGN_OR_RETURN(
-      const std::string bound,
-      metrics->Serve(absl::StrCat(host, ":", std::max(options.metrics_port, 0)), options.metrics_token));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string bound,
+                              metrics->Serve(absl::StrCat(host, ":", std::max(options.metrics_port, 0)),
+                                             options.metrics_token, options.metrics_tls));
   CHAINFLEET_ASSIGN_OR_RETURN(const HostPort address, ParseHostPort(bound));
   return address.is_any_host() ? absl::StrCat(HostName(), ":", address.port) : bound;
 }
@@ -76,6 +81,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(const WorkerOptions& opti
   std::unique_ptr<Worker> worker(new Worker(options));
   CHAINFLEET_RETURN_IF_ERROR(worker->metrics_address_.status());
   worker->Listen();
+  options.metrics_token.ReadOn(worker->pool_.get());
   if (options.metrics_port != 0) worker->WatchGpus(options);
   return worker;
 }
@@ -91,6 +97,7 @@ Worker::Worker(const WorkerOptions& options)
       pool_(std::make_unique<ThreadPool>(kIoThreads)),
       puts_(std::make_unique<ThreadPool>(kPutThreads)),
       checks_(std::make_unique<ThreadPool>(kCheckThreads)),
+      starter_(std::make_unique<ThreadPool>(kStarters)),
       s3_(options.ca_bundle),
       client_({options.server, id_, incarnation_, options.tls, &credentials_}),
       uploads_(
@@ -101,7 +108,7 @@ Worker::Worker(const WorkerOptions& options)
           &s3_, puts_.get()),
       held_(&clock_, options.device == "cpu" ? limits::kHungCpuStepFloor : limits::kHungGpuStepFloor),
       fetcher_(&client_, pool_.get(), Fold(jitter_, 0), Disk(options)),
-      inputs_(&fetcher_, pool_.get(), {checks_.get(), CheckModelFile}),
+      inputs_(&fetcher_, pool_.get(), MakeModuleUse(options.threads, checks_.get(), starter_.get())),
       draws_(&fetcher_, pool_.get(), options.draw_cache_mib * limits::kMiB),
       loader_(&fetcher_, &inputs_, pool_.get()),
       uploader_({{id_, Host(options), DeviceKind(options), kNumericsVersion},
@@ -165,6 +172,7 @@ Worker::~Worker() {
   client_.Stop();
   s3_.Stop();
   checks_->Stop();
+  starter_->Stop();
   puts_->Stop();
   pool_->Stop();
 }

@@ -11,6 +11,7 @@
 #include "core/base/clock.h"
 #include "core/base/limits.h"
 #include "core/base/mutex.h"
+#include "core/base/reread.h"
 #include "core/base/rng_key.h"
 #include "core/base/status.h"
 #include "core/base/thread_pool.h"
@@ -27,7 +28,7 @@ namespace chainfleet {
 
 struct WorkerOptions {
   std::string server = "127.0.0.1:7400";
-  std::string token;            // empty: none is sent
+  Reread<std::string> token;    // read again at each join; empty: none is sent
   TlsFiles tls;                 // for calls to the server; plaintext if there is none
   std::string id;               // unique in the fleet; empty: host name and process id
   std::string host;             // chains are spread by it; empty: host name
@@ -41,7 +42,8 @@ struct WorkerOptions {
   static constexpr int kFreePort = -1;
   int metrics_port = 0;                      // 0: none; kFreePort: any, reported to the server
   std::string metrics_listen = "127.0.0.1";  // the address of that port
-  std::string metrics_token;                 // bearer token that scrapes must send; empty: none
+  Reread<std::string> metrics_token;         // bearer token that scrapes must send, read again; empty: none
+  TlsFiles metrics_tls;                      // for that port; plaintext without a certificate
   std::string nvml;       // library for GPU readings; empty: NVIDIA's own, only if the device is a GPU
   std::string ca_bundle;  // trusted certificates of S3; empty: the system's
 };
@@ -91,6 +93,7 @@ class Worker final : private RuntimeObserver {
   std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<ThreadPool> puts_;
   std::unique_ptr<ThreadPool> checks_;
+  std::unique_ptr<ThreadPool> starter_;
   CurlTransport s3_;
   CoordinatorClient client_;
   DirectUploads uploads_;

@@ -143,11 +143,16 @@ absl::StatusOr<ClientOptions> OptionsOfContext(const std::string& context, const
         })));
   }
   CHAINFLEET_ASSIGN_OR_RETURN(options.addresses, ParseAddresses(found->second.address));
-  if (options.token.empty()) {
-    CHAINFLEET_ASSIGN_OR_RETURN(options.token, TokenOf(found->second));
+  const Context& chosen = found->second;
+  if (options.token.Current()->empty()) {
+    const auto read = [chosen] { return TokenOf(chosen); };
+    if (chosen.token_command.empty()) {
+      CHAINFLEET_ASSIGN_OR_RETURN(options.token, Reread<std::string>::Open("token_file", read));
+    } else {  // once, because the command may ask the user
+      CHAINFLEET_ASSIGN_OR_RETURN(options.token, read());
+    }
   }
   if (!options.tls.any()) {
-    const Context& chosen = found->second;
     options.tls = {FromHome(chosen.cert_file), FromHome(chosen.key_file), AuthoritiesFile(FromHome(chosen.ca_file))};
     CHAINFLEET_RETURN_IF_ERROR(CheckTlsFiles(options.tls));
   }

@@ -13,6 +13,7 @@ namespace chainfleet {
 ExitCode ExitCodeOf(const absl::Status& status) {
   const std::string reason = ReasonOf(status);
   if (reason == kJobFileReason || reason == kUsageReason) return kExitUsage;
+  if (reason == kInterruptedReason) return kExitInterrupted;
   switch (status.code()) {
     case absl::StatusCode::kOk:
       return kExitOk;

@@ -21,6 +21,9 @@ enum ExitCode {
 // Reason of errors on the command line itself.
 inline constexpr char kUsageReason[] = "USAGE";
 
+// Reason of errors of a verb that Ctrl-C or SIGTERM ended.
+inline constexpr char kInterruptedReason[] = "INTERRUPTED";
+
 // By status code; errors that the user corrects on the command line or in the job file are usage errors.
 ExitCode ExitCodeOf(const absl::Status& status);
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <deque>
 
@@ -31,14 +32,41 @@ winsize SizeOf(FILE* stream) {
   return size;
 }
 
-// Read by a signal handler, so messages are never freed; there are only as many as calls of ExitOnInterrupt. The first
+// Read by a signal handler, so messages are never freed; each call of the functions below adds one or two. The first
 // of several signals, possibly on several threads at once, takes the message.
-std::atomic<const std::string*> interrupt_message;
+std::atomic<const std::string*> interrupt_message, noted_message;
+
+void WriteOnce(std::atomic<const std::string*>* message) {
+  const std::string* text = message->exchange(nullptr);
+  if (text != nullptr && write(STDERR_FILENO, text->data(), text->size()) < 0) return;  // nobody reads it
+}
 
 void OnInterrupt(int) {
-  const std::string* message = interrupt_message.exchange(nullptr);
-  if (message != nullptr && write(STDERR_FILENO, message->data(), message->size()) < 0) _exit(kExitInterrupted);
+  WriteOnce(&interrupt_message);
   _exit(kExitInterrupted);
+}
+
+std::atomic<bool> interrupted;
+
+// A terminal sends SIGINT to a program and to the program that runs it, which may then send SIGTERM: one interrupt.
+void OnNotedInterrupt(int signal) {
+  if (interrupted.exchange(true) && signal == SIGINT) OnInterrupt(signal);
+  const int error = errno;
+  WriteOnce(&noted_message);
+  errno = error;
+}
+
+const std::string* Kept(const std::string& message) {
+  static auto* const messages = new std::deque<std::string>;  // must outlive every signal
+  return &messages->emplace_back(message);
+}
+
+void HandleInterrupts(void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
 }
 
 }  // namespace
@@ -80,12 +108,16 @@ void LiveText::Show(const std::string& text, const std::function<std::string(std
 }
 
 void ExitOnInterrupt(const std::string& message) {
-  static auto* const messages = new std::deque<std::string>;  // must outlive every signal
-  interrupt_message = &messages->emplace_back(message);
-  struct sigaction action {};
-  action.sa_handler = OnInterrupt;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  interrupt_message = Kept(message);
+  HandleInterrupts(OnInterrupt);
 }
+
+void NoteInterrupt(const std::string& noted, const std::string& message) {
+  noted_message = Kept(noted);
+  interrupt_message = Kept(message);
+  HandleInterrupts(OnNotedInterrupt);
+}
+
+bool IsInterrupted() { return interrupted; }
 
 }  // namespace chainfleet

@@ -39,4 +39,9 @@ class LiveText {
 // newest message counts.
 void ExitOnInterrupt(const std::string& message);
 
+// From now on the first Ctrl-C or SIGTERM only prints `noted` and makes IsInterrupted() true, so that the verb cleans
+// up. Ctrl-C after that prints `message` and exits 130; SIGTERM does nothing more.
+void NoteInterrupt(const std::string& noted, const std::string& message);
+bool IsInterrupted();
+
 }  // namespace chainfleet

@@ -146,7 +146,8 @@ absl::Status Client::TryOnce(const std::string& id, absl::Duration timeout, cons
     // A time span instead of a point in time, so that the system clock is not read.
     context.set_deadline(gpr_time_from_millis(absl::ToInt64Milliseconds(timeout), GPR_TIMESPAN));
   }
-  if (!options_.token.empty()) context.AddMetadata("authorization", "Bearer " + options_.token);
+  const std::shared_ptr<const std::string> token = options_.token.Current();
+  if (!token->empty()) context.AddMetadata("authorization", "Bearer " + *token);
   context.AddMetadata(kRequestIdHeader, id);
   absl::Status status = ResetToUnavailable(attempt(&context));
   if (absl::IsDeadlineExceeded(status)) status = WithRequestId(std::move(status), id);  // often this client's own error

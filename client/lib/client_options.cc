@@ -27,7 +27,7 @@ absl::StatusOr<ClientOptions> ClientOptionsFromEnvironment(const std::string& ad
   if (!text.empty()) {
     CHAINFLEET_ASSIGN_OR_RETURN(options.addresses, ParseAddresses(text));
   }
-  CHAINFLEET_ASSIGN_OR_RETURN(options.token, BearerToken());
+  CHAINFLEET_ASSIGN_OR_RETURN(options.token, OpenCallerToken());
   options.tls = ClientTlsFiles();
   CHAINFLEET_RETURN_IF_ERROR(CheckTlsFiles(options.tls));
   return options;

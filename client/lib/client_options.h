@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "core/base/reread.h"
 #include "core/base/status.h"
 #include "core/tls/tls_files.h"
 
@@ -16,7 +17,7 @@ inline constexpr char kDefaultAddress[] = "127.0.0.1:7400";
 
 struct ClientOptions {
   std::vector<std::string> addresses = {kDefaultAddress};  // tried in turn if one is unavailable
-  std::string token;                                       // sent as "authorization: Bearer TOKEN"; empty: none
+  Reread<std::string> token;                               // sent as "authorization: Bearer TOKEN"; empty: none
   TlsFiles tls;                                            // plaintext if there is none
   absl::Duration timeout = absl::Seconds(30);              // for one call with all its attempts, and for an outage
   absl::Duration patience = absl::Minutes(1);              // for an open stream, without an answer from any server

@@ -14,10 +14,19 @@ namespace chainfleet {
 namespace {
 
 constexpr size_t kFewestCharacters = 22, kFewestHexDigits = 32;  // 128 bits
+constexpr absl::Duration kInterval = absl::Seconds(1);
+
+std::string FileVariable(const std::string& variable) { return variable + "_FILE"; }
 
 std::string FirstWord(const std::string& text) {
   const auto begin = std::ranges::find_if_not(text, absl::ascii_isspace);
   return std::string(begin, std::find_if(begin, text.end(), absl::ascii_isspace));
+}
+
+absl::StatusOr<std::string> ReadTokenFile(const std::string& variable, const std::string& path) {
+  absl::StatusOr<std::string> content = RealFileSystem()->Read(path);
+  if (!content.ok()) return Annotate(content.status(), FileVariable(variable));
+  return content;
 }
 
 }  // namespace
@@ -40,16 +49,14 @@ std::string DefaultDataFolder() {
 }
 
 absl::StatusOr<std::optional<std::string>> TokenText(const std::string& variable) {
-  const std::string file_variable = variable + "_FILE";
+  const std::string file_variable = FileVariable(variable);
   const std::string token = EnvironmentVariable(variable), path = EnvironmentVariable(file_variable);
   if (!token.empty()) return token;
   if (path.empty()) {
     const bool set = std::getenv(variable.c_str()) != nullptr || std::getenv(file_variable.c_str()) != nullptr;
     return set ? std::optional<std::string>("") : std::nullopt;
   }
-  absl::StatusOr<std::string> content = RealFileSystem()->Read(path);
-  if (!content.ok()) return Annotate(content.status(), file_variable);
-  return *std::move(content);
+  return ReadTokenFile(variable, path);
 }
 
 absl::StatusOr<std::string> BearerToken(const std::string& variable) {
@@ -71,6 +78,21 @@ absl::StatusOr<std::string> StrongToken(const std::string& variable) {
   std::string token = FirstWord(*given);
   CHAINFLEET_RETURN_IF_ERROR(Annotate(CheckStrength(token), variable));
   return token;
+}
+
+absl::StatusOr<Reread<std::string>> OpenMetricsToken() {
+  return Reread<std::string>::Open(
+      kMetricsToken, [] { return StrongToken(kMetricsToken); }, kInterval);
+}
+
+absl::StatusOr<Reread<std::string>> OpenCallerToken() {
+  const std::string path = EnvironmentVariable(FileVariable(kCallerToken));
+  if (path.empty() || !EnvironmentVariable(kCallerToken).empty()) return BearerToken();
+  const auto read = [path]() -> absl::StatusOr<std::string> {
+    CHAINFLEET_ASSIGN_OR_RETURN(const std::string text, ReadTokenFile(kCallerToken, path));
+    return FirstWord(text);
+  };
+  return Reread<std::string>::Open(kCallerToken, read);
 }
 
 }  // namespace chainfleet

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "core/base/reread.h"
 #include "core/base/status.h"
 
 namespace chainfleet {
@@ -34,5 +35,12 @@ absl::Status CheckStrength(const std::string& token);
 // As BearerToken, for a process that checks this token: "" if neither variable is set. INVALID_ARGUMENT if the token is
 // empty or fails CheckStrength.
 absl::StatusOr<std::string> StrongToken(const std::string& variable);
+
+// StrongToken of kMetricsToken. Reread::ReadOn reads it again each second.
+absl::StatusOr<Reread<std::string>> OpenMetricsToken();
+
+// BearerToken of kCallerToken. A file is read again in each call of Current. The environment is read only now, because
+// other threads of a program that uses the client may change it.
+absl::StatusOr<Reread<std::string>> OpenCallerToken();
 
 }  // namespace chainfleet

@@ -79,6 +79,7 @@ inline constexpr int kMaxPageSize = 1000;
 inline constexpr int64_t kVerifyBytes = 256 * kMiB;                  // draws marked corrupt that one pass reads again
 inline constexpr int kMaxAliases = 1000;                             // aliases of one tenant
 inline constexpr int kMaxTokens = 2000;                              // tokens in the state store, with expired ones
+inline constexpr int kMaxTenantTokens = kMaxTokens / 4;              // those of one tenant, but for the fleet's
 inline constexpr int64_t kKeptVersions = 1000;                       // versions of a job that no alias names
 inline constexpr absl::Duration kUpkeepInterval = absl::Seconds(5);  // time between two retention passes
 inline constexpr int kRetentionBatch = 64;                           // segments that become tombstones in one change

@@ -47,10 +47,10 @@ JobState DeriveJobState(JobIntent intent, const std::vector<ChainState>& chains,
     if (enough || all([](ChainState s) { return s == ChainState::kSucceeded; })) return JobState::kSucceeded;
     if (intent == JobIntent::kCancel) return JobState::kCancelled;
     if (intent == JobIntent::kFinish) return JobState::kSucceededEarly;
-    return any(ChainState::kFailed) || any(ChainState::kDiverged) ? JobState::kFailed : JobState::kCancelled;
+    return any(ChainState::kFailed) || any(ChainState::kDiverged) ? JobState::kFailed : JobState::kSucceeded;
   }
   if (intent == JobIntent::kPause && !any(ChainState::kLeased)) return JobState::kPaused;
-  const bool untouched = all([](ChainState s) { return s == ChainState::kPending; });
+  const bool untouched = all([](ChainState s) { return s == ChainState::kPending || s == ChainState::kCancelled; });
   return untouched && intent == JobIntent::kRun ? JobState::kPending : JobState::kRunning;
 }
 

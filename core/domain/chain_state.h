@@ -40,7 +40,8 @@ bool IsFinal(JobState state);
 absl::Status CheckIntentMove(JobIntent from, JobIntent to);
 
 // A job succeeds when all chains are final and every chain succeeded, or the requested number of chains (`enough`). The
-// job fails when all chains are final, too few succeeded, and at least one FAILED or DIVERGED.
+// job fails when all chains are final, too few succeeded, and at least one FAILED or DIVERGED. With the intents RUN and
+// PAUSE, CANCELLED chains are those that the job never samples (change::CreateJob::only_chain). They do not count.
 JobState DeriveJobState(JobIntent intent, const std::vector<ChainState>& chains, bool enough = false);
 
 }  // namespace chainfleet

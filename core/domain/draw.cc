@@ -21,6 +21,16 @@ absl::StatusOr<DrawKind> DrawKindFromString(const std::string& text) {
   return absl::InvalidArgumentError(absl::StrCat("unknown kind \"", text, "\": use theta or theta_a"));
 }
 
+absl::Status CheckResumePoint(int64_t step, const std::optional<ResumePoint>& point, const DigestHex& sha256) {
+  const auto wrong = [&](const std::string& what) {
+    return absl::DataLossError(absl::StrCat("the resume point ", what, ", the chain is at step ", step,
+                                            ": restore the state store from a backup, or submit the job again"));
+  };
+  if (!point) return step == 0 ? absl::OkStatus() : wrong("is missing");
+  if (point->step != step) return wrong(absl::StrCat("is of step ", point->step));
+  return point->sha256 == sha256 ? absl::OkStatus() : wrong("does not match its digest");
+}
+
 absl::Status CheckSegment(const Segment& segment) {
   const auto bad = [&](const std::string& what) {
     return absl::InvalidArgumentError(absl::StrCat("segment at draw ", segment.first_index, ": ", what));

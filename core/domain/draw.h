@@ -137,6 +137,10 @@ struct ResumePoint {
   bool operator==(const ResumePoint&) const = default;
 };
 
+// Checks that `point` is the resume point of a chain at the committed step `step` and has the digest `sha256`. Commits
+// write chain and resume point in one transaction, so a difference means that one of them was replaced alone. DATA_LOSS.
+absl::Status CheckResumePoint(int64_t step, const std::optional<ResumePoint>& point, const DigestHex& sha256);
+
 // Returns the parent digest of a chain's first segment.
 inline DigestHex FirstParentDigest() { return DigestHex(64, '0'); }
 

@@ -171,7 +171,8 @@ void MetricsRegistry::AddPage(const std::string& path, TextPage page) {
   impl_->pages[path] = std::move(page);
 }
 
-absl::StatusOr<std::string> MetricsRegistry::Serve(const std::string& address, const std::string& token) {
+absl::StatusOr<std::string> MetricsRegistry::Serve(const std::string& address, const Reread<std::string>& token,
+                                                   const TlsFiles& tls) {
   std::map<std::string, TextPage> pages;
   {
     MutexLock lock(&impl_->mutex);
@@ -185,7 +186,7 @@ absl::StatusOr<std::string> MetricsRegistry::Serve(const std::string& address, c
     return "ok\n";
   };
   pages["/healthz"] = {"text/plain", healthz, /*is_public=*/true};
-  CHAINFLEET_ASSIGN_OR_RETURN(impl_->server, PageServer::Start(address, std::move(pages), token));
+  CHAINFLEET_ASSIGN_OR_RETURN(impl_->server, PageServer::Start({address, tls}, std::move(pages), token));
   return impl_->server->address();
 }
 

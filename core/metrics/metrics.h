@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/reread.h"
 #include "core/base/status.h"
 #include "core/metrics/page_server.h"
 
@@ -77,9 +78,10 @@ class MetricsRegistry {
   void AddPage(const std::string& path, TextPage page);
 
   // Serves GET /metrics on `address` ("127.0.0.1:7401", port 0: any free port) and returns the address with the bound
-  // port. If `token` is not empty, every page except /healthz needs it. ALREADY_EXISTS / PORT_TAKEN;
-  // INVALID_ARGUMENT for a malformed address.
-  absl::StatusOr<std::string> Serve(const std::string& address, const std::string& token = "");
+  // port. If `token` is not empty, every page except /healthz needs it. With a certificate in `tls`, all pages are
+  // served by TLS only. ALREADY_EXISTS / PORT_TAKEN; INVALID_ARGUMENT for a malformed address.
+  absl::StatusOr<std::string> Serve(const std::string& address, const Reread<std::string>& token = {},
+                                    const TlsFiles& tls = {});
   // After this call no refresh or collect function runs, so the objects that they read may be destroyed.
   void StopServing();
 

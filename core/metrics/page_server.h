@@ -1,4 +1,4 @@
-// Pages of text over HTTP, made anew for each GET: metrics, and lists for Prometheus.
+// Pages of text over HTTP or HTTPS, made anew for each GET: metrics, and lists for Prometheus.
 #pragma once
 
 #include <functional>
@@ -6,7 +6,9 @@
 #include <memory>
 #include <string>
 
+#include "core/base/reread.h"
 #include "core/base/status.h"
+#include "core/tls/tls_files.h"
 
 namespace chainfleet {
 
@@ -17,26 +19,30 @@ struct TextPage {
   bool is_public = false;  // needs no token
 };
 
-// Answers until destroyed. One GET at a time makes a page. A client that sends nothing, or does not read, is
-// disconnected after a second; 32 such clients at a time delay no other. Other paths are 404. With a token, pages that
-// are not public want "Authorization: Bearer TOKEN". Other requests to them get 401.
+// Answers until destroyed. One page is made at a time, once for all GETs that wait for it. Other paths are 404, other
+// methods 405. With a token, pages that are not public want "Authorization: Bearer TOKEN". Other requests to them get
+// 401.
+//
+// A client that sends nothing, does not end its handshake or does not read is disconnected after two seconds. When all
+// places for connections are taken, in all or for one host, a new connection takes the place of the oldest one that
+// waits for no page.
 class PageServer {
  public:
-  // `address`: HOST:PORT, port 0 for any free port; pages by path; an empty `token`: all pages are public.
-  // ALREADY_EXISTS / PORT_TAKEN; INVALID_ARGUMENT for a malformed address.
-  static absl::StatusOr<std::unique_ptr<PageServer>> Start(const std::string& address,
+  // Pages by path; an empty `token`: all pages are public. With a certificate, only TLS is answered; its files are read
+  // for each handshake. ALREADY_EXISTS / PORT_TAKEN; INVALID_ARGUMENT for a malformed address.
+  static absl::StatusOr<std::unique_ptr<PageServer>> Start(const Endpoint& endpoint,
                                                            std::map<std::string, TextPage> pages,
-                                                           const std::string& token = "");
+                                                           const Reread<std::string>& token = {});
   ~PageServer();
 
   // Returns the address with the bound port.
   const std::string& address() const { return address_; }
 
  private:
-  struct Impl;
+  class Connections;
   PageServer();
   std::string address_;
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<Connections> connections_;
 };
 
 }  // namespace chainfleet

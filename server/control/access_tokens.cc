@@ -14,6 +14,8 @@ namespace {
 
 constexpr size_t kSha256Digits = 64, kIdDigits = 12, kLongestNote = 200;
 
+}  // namespace
+
 absl::Status CheckToken(const AccessToken& token) {
   std::vector<FieldViolation> wrong;
   const bool is_hex = std::ranges::all_of(
@@ -25,8 +27,9 @@ absl::Status CheckToken(const AccessToken& token) {
   if (token.note.size() > kLongestNote || !is_text) {
     wrong.push_back({"note", "give up to 200 bytes of text in one line"});
   }
-  if (token.puts_models && token.role != Role::kWriter) {
-    wrong.push_back({"puts_models", "is for writers: operators and admins may put models anyway, others never"});
+  const bool writes = token.role == Role::kWriter || token.role == Role::kOperator || token.role == Role::kAdmin;
+  if (token.puts_models && !writes) {
+    wrong.push_back({"puts_models", "is for writers, operators and admins"});
   }
   if (token.max_uses < 0 || (token.max_uses > 0 && token.role != Role::kWorker)) {
     wrong.push_back({"max_uses", "is for workers: give 1 or more, or 0 for any number"});
@@ -36,8 +39,6 @@ absl::Status CheckToken(const AccessToken& token) {
   return CheckName("tenant", token.tenant, "tenant");
 }
 
-}  // namespace
-
 AccessTokens::AccessTokens(Executor* executor, StateWriter* writer, const StoredState& state)
     : executor_(executor), writer_(writer) {
   MutexLock lock(&table_->mutex);
@@ -45,7 +46,6 @@ AccessTokens::AccessTokens(Executor* executor, StateWriter* writer, const Stored
 }
 
 void AccessTokens::Add(const AccessToken& token, const Reply<AccessToken>& done) {
-  if (const absl::Status valid = CheckToken(token); !valid.ok()) return Send<AccessToken>(executor_, done, valid);
   writer_->Write<AccessToken>(change::AddToken{token}, done, [table = table_](const ApplyResult& result) {
     MutexLock lock(&table->mutex);
     // A repeated call may end after a call that revoked the token.
@@ -54,9 +54,9 @@ void AccessTokens::Add(const AccessToken& token, const Reply<AccessToken>& done)
   });
 }
 
-void AccessTokens::Revoke(const std::string& id, const Reply<bool>& done) {
+void AccessTokens::Revoke(const std::string& id, const std::optional<std::string>& tenant, const Reply<bool>& done) {
   const std::optional<AccessToken> token = Find(id);
-  if (!token) return Send<bool>(executor_, done, NoSuch("token", id));
+  if (!token || (tenant && token->tenant != *tenant)) return Send<bool>(executor_, done, NoSuch("token", id));
   writer_->Write<bool>(change::RevokeToken{token->sha256}, done,
                        [table = table_, sha256 = token->sha256](const ApplyResult&) {
                          MutexLock lock(&table->mutex);
@@ -101,13 +101,15 @@ std::optional<AccessToken> AccessTokens::Find(const std::string& begin) const {
   return is_it ? std::optional(found->second) : std::nullopt;
 }
 
-absl::StatusOr<Page<AccessToken>> AccessTokens::List(int32_t page_size, const std::string& page_token) const {
+absl::StatusOr<Page<AccessToken>> AccessTokens::List(const std::optional<std::string>& tenant, int32_t page_size,
+                                                     const std::string& page_token) const {
   const std::string arguments = "tokens";
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string after, CursorOf(arguments, page_token));
   const auto size = static_cast<size_t>(ClampPageSize(page_size));
   Page<AccessToken> page;
   MutexLock lock(&table_->mutex);
   for (auto i = table_->by_sha256.upper_bound(after); i != table_->by_sha256.end(); ++i) {
+    if (tenant && i->second.tenant != *tenant) continue;
     if (page.items.size() == size) {
       page.next_page_token = MakePageToken(arguments, page.items.back().sha256);
       break;
@@ -115,6 +117,14 @@ absl::StatusOr<Page<AccessToken>> AccessTokens::List(int32_t page_size, const st
     page.items.push_back(i->second);
   }
   return page;
+}
+
+bool AccessTokens::HasAdminOf(const std::string& tenant, absl::Time now) const {
+  MutexLock lock(&table_->mutex);
+  return std::ranges::any_of(table_->by_sha256, [&](const auto& entry) {
+    const AccessToken& token = entry.second;
+    return token.role == Role::kAdmin && token.tenant == tenant && now < token.expires_at;
+  });
 }
 
 bool AccessTokens::empty() const {

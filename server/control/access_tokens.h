@@ -16,17 +16,21 @@
 
 namespace chainfleet {
 
+// INVALID_ARGUMENT, naming the fields.
+absl::Status CheckToken(const AccessToken& token);
+
 // Thread-safe.
 class AccessTokens {
  public:
   // `state` is the state that the store loaded. The pointers outlive the executor's last task.
   AccessTokens(Executor* executor, StateWriter* writer, const StoredState& state);
 
-  // Stores a token, which is known when `done` runs; its created_at is set. INVALID_ARGUMENT naming
-  // the fields; ALREADY_EXISTS / TOKEN_EXISTS; RESOURCE_EXHAUSTED / TOO_MANY_TOKENS.
+  // Stores a token, which is known when `done` runs; its created_at is set. REQUIRES: CheckToken accepts it.
+  // ALREADY_EXISTS / TOKEN_EXISTS; RESOURCE_EXHAUSTED / TOO_MANY_TOKENS.
   void Add(const AccessToken& token, const Reply<AccessToken>& done);
-  // Deletes the token with this id, which is unknown when `done` runs. NOT_FOUND / TOKEN_NOT_FOUND.
-  void Revoke(const std::string& id, const Reply<bool>& done);
+  // Deletes the token with this id, which is unknown when `done` runs. `tenant`: only if the token is of this tenant.
+  // NOT_FOUND / TOKEN_NOT_FOUND.
+  void Revoke(const std::string& id, const std::optional<std::string>& tenant, const Reply<bool>& done);
 
   // Counts a worker process that joins by the token with this id, once; does nothing if the token's uses are not
   // limited or it is not stored. RESOURCE_EXHAUSTED / TOKEN_USED_UP.
@@ -34,8 +38,11 @@ class AccessTokens {
 
   // Also finds expired tokens. `begin`: the SHA-256 or the id.
   std::optional<AccessToken> Find(const std::string& begin) const;
-  // By id, with expired ones. INVALID_ARGUMENT / BAD_PAGE_TOKEN.
-  absl::StatusOr<Page<AccessToken>> List(int32_t page_size, const std::string& page_token) const;
+  // By id, with expired ones. `tenant`: those of this tenant. INVALID_ARGUMENT / BAD_PAGE_TOKEN.
+  absl::StatusOr<Page<AccessToken>> List(const std::optional<std::string>& tenant, int32_t page_size,
+                                         const std::string& page_token) const;
+  // True if an admin's token of this tenant is valid at `now`.
+  bool HasAdminOf(const std::string& tenant, absl::Time now) const;
   bool empty() const;
 
  private:

@@ -105,7 +105,7 @@ absl::StatusOr<Item> Shelf<Item>::GetOwn(const Reader& reader, const std::string
   if (reader.all || item.tenant == reader.tenant) return item;
   return WithReason(absl::PermissionDeniedError(absl::StrCat(KindOf(&item).name, " ", name,
                                                              " belongs to another tenant: that tenant or an operator "
-                                                             "can share and delete it")),
+                                                             "of the fleet can share and delete it")),
                     "NOT_OWNER");
 }
 

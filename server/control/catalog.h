@@ -30,7 +30,7 @@ class TenantReservation;
 // For whom names are looked up.
 struct Reader {
   std::string tenant = kDefaultTenant;
-  bool all = false;  // an operator, who may read and change what belongs to other tenants
+  bool all = false;  // an operator of the fleet, who may read and change what belongs to other tenants
 };
 
 // Returns the number of data sets or models that the item counts as. The server holds its record in memory, and a file

@@ -84,10 +84,10 @@ class Dispatcher {
 
   // Jobs. Only ResolveJob, ResolveDraws, CreateJob and ListJobs are scoped to a tenant; other methods take the job id
   // that ResolveJob returns. `name`: a job id, a name (the newest job with the name), or "@latest", among the jobs of
-  // `tenant`. NOT_FOUND names the requested job, in all methods.
+  // `tenant`. NOT_FOUND names the requested job, in all methods. change::CreateJob says what `only_chain` does.
   absl::StatusOr<std::string> ResolveJob(const std::string& tenant, const std::string& name);
   void CreateJob(const std::string& tenant, const JobSpec& spec, const std::string& request_id, bool validate_only,
-                 Reply<JobView> done);
+                 Reply<JobView> done, std::optional<int32_t> only_chain = std::nullopt);
   void SetIntent(const std::string& job, JobIntent intent, Reply<JobView> done);
   // change::ScaleJob has the contract.
   void ScaleJob(const std::string& job, int32_t chains, Reply<JobView> done);
@@ -138,8 +138,10 @@ class Dispatcher {
   // `tenant`: counts its chains only.
   std::vector<WorkerView> ListWorkers(const std::optional<std::string>& tenant = std::nullopt);
   // Drains a worker. It hands chains back as it calls; after `limit` the leases of the rest end and count no attempt.
-  // If called again, the later limit counts. NOT_FOUND; INVALID_ARGUMENT for a negative limit.
-  absl::StatusOr<WorkerView> DrainWorker(const std::string& worker, absl::Duration limit = kDrainLimit);
+  // If called again, the later limit counts. `tenant`: only a worker that takes the chains of this tenant alone.
+  // NOT_FOUND; INVALID_ARGUMENT for a negative limit.
+  absl::StatusOr<WorkerView> DrainWorker(const std::string& worker, absl::Duration limit = kDrainLimit,
+                                         const std::optional<std::string>& tenant = std::nullopt);
   // Returns the demand for workers, for scalers and for metrics of the queue.
   FleetDemand Demand();
 

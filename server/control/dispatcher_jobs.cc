@@ -20,6 +20,12 @@ bool IsTheSame(const JobRow& older, const JobSpec& spec) {
   return asked == spec;
 }
 
+absl::Status CheckHasChain(const JobSpec& spec, int32_t chain) {
+  if (chain >= 0 && chain < NumChains(spec)) return absl::OkStatus();
+  return InvalidFields(
+      {{"only_chain", absl::StrCat("the job has no chain ", chain, ", only 0 to ", NumChains(spec) - 1)}});
+}
+
 // Admits any job whose draws may end early or be deleted again.
 absl::Status CheckRoom(const JobPlan& plan, std::optional<int64_t> free_bytes) {
   const int64_t bytes = EstimateStoredBytes(plan);
@@ -48,9 +54,10 @@ absl::StatusOr<std::string> Dispatcher::ResolveJob(const std::string& tenant, co
 }
 
 void Dispatcher::CreateJob(const std::string& tenant, const JobSpec& spec, const std::string& request_id,
-                           bool validate_only, Reply<JobView> done) {
+                           bool validate_only, Reply<JobView> done, std::optional<int32_t> only_chain) {
   // Check outside the lock: a large job takes long, and renewals of leases wait for the lock.
   absl::Status valid = InvalidFields(Validate(spec));
+  if (valid.ok() && only_chain) valid = CheckHasChain(spec, *only_chain);
   JobPlan plan;
   plan.spec = spec;
   if (valid.ok()) valid = impl_->catalog->FindData(tenant, &plan);
@@ -92,7 +99,7 @@ void Dispatcher::CreateJob(const std::string& tenant, const JobSpec& spec, const
     if (same) return self.Say<JobView>(done, self.ViewOf(*older));
     self.Say<JobView>(done, result.status);
   };
-  core->Change(change::CreateJob{shared, request_id, tenant}, then);
+  core->Change(change::CreateJob{shared, request_id, tenant, only_chain}, then);
 }
 
 void Dispatcher::SetIntent(const std::string& id, JobIntent intent, Reply<JobView> done) {

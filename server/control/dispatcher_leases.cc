@@ -19,6 +19,12 @@ LogLevel LevelOf(LeaseOutcome outcome) {
   return outcome == LeaseOutcome::kOrdered ? LogLevel::kInfo : LogLevel::kWarning;
 }
 
+LeaseEnd WaitsForTheStore(const absl::Status& why) {
+  return {.outcome = LeaseOutcome::kGivenBack,
+          .reason = absl::StrCat("the chain waits for the store: ", why.message()),
+          .store_fault = true};
+}
+
 }  // namespace
 
 // The only place that applies a decision.
@@ -153,6 +159,8 @@ void Dispatcher::Core::OnGranted(const ChainId& id, const ApplyResult& result) {
   LeaseTable::Move(lease, regrant ? LeaseState::kHeld : LeaseState::kOffered);
   if (!regrant) {
     const ChainRow& row = result.chains.front();
+    const absl::Status intact = CheckResumePoint(row.step, result.resume_point, row.resume_sha256);
+    if (!intact.ok()) return leases.EndAt(lease, now, WaitsForTheStore(intact));
     const ChainProgress progress{row.step, row.num_draws, row.last_digest, result.resume_point};
     lease->grant = std::make_shared<const Grant>(Grant{id, row.lease_epoch, job->row.plan, progress});
   }

@@ -414,14 +414,15 @@ void Dispatcher::Core::EndDrain(const std::string& id) {
   }
 }
 
-absl::StatusOr<WorkerView> Dispatcher::DrainWorker(const std::string& worker, absl::Duration limit) {
+absl::StatusOr<WorkerView> Dispatcher::DrainWorker(const std::string& worker, absl::Duration limit,
+                                                   const std::optional<std::string>& tenant) {
   Entered core(impl_.get());
   if (limit < absl::ZeroDuration()) {
     return absl::InvalidArgumentError("deadline_seconds: has to be 0 or more, for a time from now on");
   }
-  if (!core->fleet.Drain(worker, core->now + limit)) {
-    return NoSuch("worker", worker);
-  }
+  const WorkerEntry* const entry = core->fleet.Find(worker);
+  const bool is_of_others = tenant && entry != nullptr && entry->admission.tenant != *tenant;
+  if (is_of_others || !core->fleet.Drain(worker, core->now + limit)) return NoSuch("worker", worker);
   core->BoundDrain(*core->fleet.Find(worker));
   core->EndLeases();
   core->stirred.insert(worker);

@@ -19,8 +19,11 @@ absl::StatusOr<WorkerEntry*> Fleet::See(const SynchronizeRequest& request, absl:
   const auto [entry, inserted] = workers_.try_emplace(request.worker);
   WorkerEntry& worker = entry->second;
   const bool is_new = inserted || worker.incarnation != request.incarnation;
+  const bool is_present = !inserted && now - worker.last_sync < term;
+  // An admin of a tenant can make tokens, whose workers may take the ids of silent workers of the fleet.
+  const bool outranks = request.admission.IsOfAllTenants() && !worker.admission.IsOfAllTenants();
   // The owner of the same token may replace its worker at once, as after a crash.
-  if (!inserted && is_new && worker.admission.token != request.admission.token && now - worker.last_sync < term) {
+  if (is_present && is_new && !outranks && worker.admission.token != request.admission.token) {
     return WithReason(absl::UnavailableError(absl::StrCat("worker ", request.worker,
                                                           " runs elsewhere, let in by another token: give this one "
                                                           "another --id, or stop that one")),
@@ -28,7 +31,7 @@ absl::StatusOr<WorkerEntry*> Fleet::See(const SynchronizeRequest& request, absl:
   }
   const auto former = std::ranges::find(worker.former_incarnations, request.incarnation);
   if (former != worker.former_incarnations.end()) {
-    if (now - worker.last_sync < term) return stale("another process runs under this id now");
+    if (is_present && !outranks) return stale("another process runs under this id now");
     worker.former_incarnations.erase(former);
   }
   if (!is_new && request.seq < worker.seq) {

@@ -47,7 +47,8 @@ class Fleet {
   // Records the state that the worker reports. UNAVAILABLE / WORKER_PRESENT: a process that another token let in was
   // heard under this id within `term`. ABORTED / STALE_SEQ for a lower seq, and for a former incarnation until
   // the present one has been silent for `term`. The rule ends then, because after a restart of the server a late call
-  // of a dead process may look like the newer incarnation.
+  // of a dead process may look like the newer incarnation. A process for all tenants replaces one for a single tenant
+  // at once.
   absl::StatusOr<WorkerEntry*> See(const SynchronizeRequest& request, absl::Duration now, absl::Duration term);
 
   const WorkerEntry* Find(const std::string& id) const;

@@ -24,7 +24,7 @@ struct LeaseEnd {
   LeaseOutcome outcome = LeaseOutcome::kLost;
   std::string reason;
   bool given_back = false;   // the worker no longer holds the chain
-  bool store_fault = false;  // the worker lacked an object of the store; costs no attempt
+  bool store_fault = false;  // an object of the store is missing or damaged; costs no attempt
 
   bool crash() const { return outcome == LeaseOutcome::kLost || outcome == LeaseOutcome::kHung; }
 };

@@ -1,9 +1,6 @@
 #include "server/http/http_server.h"
 
 #include <microhttpd.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <utility>
@@ -12,14 +9,14 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "core/base/host_connections.h"
 #include "core/base/host_port.h"
 #include "core/base/peer_name.h"
 #include "core/base/percent.h"
+#include "core/tls/httpd/http_daemon.h"
 #include "server/http/error_reply.h"
 #include "server/http/exchange_table.h"
-#include "server/http/host_connections.h"
 #include "server/http/http_limits.h"
-#include "server/http/tls_daemon.h"
 
 namespace chainfleet {
 namespace {
@@ -118,12 +115,6 @@ bool Receive(absl::string_view part, Exchange* exchange) {
   return true;
 }
 
-std::string PeerOf(MHD_Connection* connection) {
-  const sockaddr* from = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
-  const socklen_t bytes = from->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-  return PeerName(from, bytes);
-}
-
 WebHead ReadHead(MHD_Connection* connection, const char* url, const absl::string_view method) {
   WebHead head{.verb = std::string(method == MHD_HTTP_METHOD_HEAD ? MHD_HTTP_METHOD_GET : method), .path = url};
   MHD_get_connection_values(connection, MHD_HEADER_KIND, KeepHeader, &head);
@@ -132,35 +123,8 @@ WebHead ReadHead(MHD_Connection* connection, const char* url, const absl::string
   return head;
 }
 
-// Paths are decoded segment by segment, so that an encoded slash is no separator.
-size_t KeepEscapes(void*, MHD_Connection*, char* text) { return absl::string_view(text).size(); }
-
-struct DaemonCallbacks {
-  MHD_AcceptPolicyCallback may_connect;
-  MHD_NotifyConnectionCallback on_connection;
-  MHD_AccessHandlerCallback on_request;
-  MHD_RequestCompletedCallback on_completed;
-};
-
-// Null if the address cannot be bound.
-MHD_Daemon* StartDaemon(const HostPort& address, TlsDaemon* tls, const DaemonCallbacks& callbacks, void* self) {
-  addrinfo wanted{};
-  wanted.ai_socktype = SOCK_STREAM;
-  wanted.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const std::string host = address.BareHost();
-  if (::getaddrinfo(host.c_str(), std::to_string(address.port).c_str(), &wanted, &found) != 0) return nullptr;
-  unsigned flags = MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME | tls->flags();
-  if (found->ai_family == AF_INET6) flags |= MHD_USE_DUAL_STACK;
-  MHD_Daemon* const daemon = MHD_start_daemon(
-      flags, 0, callbacks.may_connect, self, callbacks.on_request, self, MHD_OPTION_SOCK_ADDR, found->ai_addr,
-      MHD_OPTION_NOTIFY_CONNECTION, callbacks.on_connection, self, MHD_OPTION_NOTIFY_COMPLETED, callbacks.on_completed,
-      self, MHD_OPTION_UNESCAPE_CALLBACK, KeepEscapes, nullptr, MHD_OPTION_CONNECTION_LIMIT, limits::kHttpConnections,
-      MHD_OPTION_CONNECTION_TIMEOUT, limits::kHttpSilence, MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits::kHttpHeaderBytes,
-      MHD_OPTION_ARRAY, tls->Options().data(), MHD_OPTION_END);
-  ::freeaddrinfo(found);
-  return daemon;
-}
+constexpr HttpDaemonBounds kBounds{
+    .connections = limits::kHttpConnections, .silence = limits::kHttpSilence, .header_bytes = limits::kHttpHeaderBytes};
 
 }  // namespace
 
@@ -172,17 +136,12 @@ class HttpServer::Connections : public std::enable_shared_from_this<Connections>
 
   absl::Status Listen(const std::string& address) {
     CHAINFLEET_ASSIGN_OR_RETURN(const HostPort parsed, ParseHostPort(address));
-    CHAINFLEET_RETURN_IF_ERROR(tls_.Prepare());
-    daemon_ = StartDaemon(parsed, &tls_, {&MayConnect, &OnConnection, &OnRequest, &OnCompleted}, this);
-    if (daemon_ != nullptr) return absl::OkStatus();
-    return WithReason(
-        absl::AlreadyExistsError(absl::StrCat("cannot serve HTTP on ", address,
-                                              ": the port is taken or the address is "
-                                              "not of this host; give another with --http-listen, or off")),
-        "PORT_TAKEN");
+    CHAINFLEET_ASSIGN_OR_RETURN(
+        daemon_, StartHttpDaemon(parsed, kBounds, &tls_, {&MayConnect, &OnConnection, &OnRequest, &OnCompleted}, this));
+    return absl::OkStatus();
   }
 
-  int port() const { return MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_BIND_PORT)->port; }
+  int port() const { return PortOf(daemon_); }
 
   // Looks at all requests every limits::kHttpWatch until the server is gone.
   void Watch() {
@@ -298,7 +257,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const Endpoint& en
                                                               const FairBudget& bytes, const Clock* clock,
                                                               Executor* executor) {
   const auto connections = std::make_shared<Connections>(endpoint.tls, std::move(application), bytes, clock, executor);
-  CHAINFLEET_RETURN_IF_ERROR(connections->Listen(endpoint.address));
+  CHAINFLEET_RETURN_IF_ERROR(Annotate(connections->Listen(endpoint.address), "--http-listen"));
   connections->Watch();
   return std::unique_ptr<HttpServer>(new HttpServer(connections));
 }

@@ -25,6 +25,24 @@ v1::Token RenderToken(const AccessToken& token) {
   return message;
 }
 
+// An admin of a tenant makes tokens of that tenant, and may not let anyone store programs.
+absl::Status CheckMayMake(const AccessToken& token, const Principal& caller) {
+  const std::optional<std::string> only = caller.only_tenant();
+  if (!only || (token.tenant == *only && !token.puts_models)) return absl::OkStatus();
+  return WithReason(
+      absl::PermissionDeniedError(absl::StrCat("an admin of tenant ", *only,
+                                               " makes tokens of that tenant only, and none that may put TorchScript "
+                                               "models: ask an admin of the fleet, whose tenant is `default`")),
+      "NOT_ALLOWED");
+}
+
+absl::Status CheckIdIsFree(const Authenticator& auth, const std::string& sha256) {
+  if (!auth.HasOtherOfId(sha256)) return absl::OkStatus();
+  return WithReason(absl::AlreadyExistsError(absl::StrCat("another token has the id ", TokenId(sha256),
+                                                          ", the first digits of its SHA-256: make a new token")),
+                    "TOKEN_EXISTS");
+}
+
 absl::StatusOr<AccessToken> ParseToken(const v1::CreateTokenRequest& request, const Principal& caller, absl::Time now) {
   if (request.role() == v1::ROLE_UNSPECIFIED || !v1::Role_IsValid(request.role())) {
     return InvalidFields({{"role", "give one of " + AllEnumNames<Role>()}});
@@ -34,17 +52,20 @@ absl::StatusOr<AccessToken> ParseToken(const v1::CreateTokenRequest& request, co
   if (lifetime <= absl::ZeroDuration() || lifetime > kLongestLifetime) {
     return InvalidFields({{"lifetime_seconds", "give 1 second to 10 years, or 0 for 90 days"}});
   }
-  const Role role = static_cast<Role>(request.role() - 1);
-  return AccessToken{.sha256 = request.sha256(),
-                     .tenant = !request.tenant().empty() ? request.tenant()
-                               : role == Role::kWorker   ? kEveryTenant
-                                                         : caller.tenant,
-                     .role = role,
-                     .puts_models = request.puts_models(),
-                     .note = request.note(),
-                     .created_by = caller.id,
-                     .expires_at = now + lifetime,
-                     .max_uses = request.max_uses()};
+  AccessToken token{.sha256 = request.sha256(),
+                    .tenant = request.tenant(),
+                    .role = static_cast<Role>(request.role() - 1),
+                    .puts_models = request.puts_models(),
+                    .note = request.note(),
+                    .created_by = caller.id,
+                    .expires_at = now + lifetime,
+                    .max_uses = request.max_uses()};
+  if (token.tenant.empty()) {
+    token.tenant = token.role == Role::kWorker && caller.may(kFleet) ? kEveryTenant : caller.tenant;
+  }
+  CHAINFLEET_RETURN_IF_ERROR(CheckMayMake(token, caller));
+  CHAINFLEET_RETURN_IF_ERROR(CheckToken(token));
+  return token;
 }
 
 }  // namespace
@@ -61,6 +82,7 @@ grpc::ServerUnaryReactor* AccessService::CreateToken(Context* context, const v1:
     }
     const absl::StatusOr<AccessToken> token = ParseToken(*request, *caller, parts_.clock->Wall());
     if (!token.ok()) return answer->Fail(token.status());
+    if (const absl::Status free = CheckIdIsFree(*parts_.auth, token->sha256); !free.ok()) return answer->Fail(free);
     parts_.tokens->Add(*token,
                        [answer](const absl::StatusOr<AccessToken>& added) { answer->Answer(added, RenderToken); });
   });
@@ -68,20 +90,23 @@ grpc::ServerUnaryReactor* AccessService::CreateToken(Context* context, const v1:
 
 grpc::ServerUnaryReactor* AccessService::ListTokens(Context* context, const v1::ListTokensRequest* request,
                                                     v1::ListTokensResponse* response) {
-  return ServeUnary({*context, *parts_.clock}, response, parts_.auth->Check(*context), [&](auto answer) {
-    answer->Answer(parts_.tokens->List(request->page_size(), request->page_token()), [](const Page<AccessToken>& page) {
-      v1::ListTokensResponse list;
-      for (const AccessToken& token : page.items) *list.add_tokens() = RenderToken(token);
-      list.set_next_page_token(page.next_page_token);
-      return list;
-    });
+  const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+  return ServeUnary({*context, *parts_.clock}, response, caller.status(), [&](auto answer) {
+    answer->Answer(parts_.tokens->List(caller->only_tenant(), request->page_size(), request->page_token()),
+                   [](const Page<AccessToken>& page) {
+                     v1::ListTokensResponse list;
+                     for (const AccessToken& token : page.items) *list.add_tokens() = RenderToken(token);
+                     list.set_next_page_token(page.next_page_token);
+                     return list;
+                   });
   });
 }
 
 grpc::ServerUnaryReactor* AccessService::RevokeToken(Context* context, const v1::RevokeTokenRequest* request,
                                                      v1::RevokeTokenResponse* response) {
-  return ServeUnary({*context, *parts_.clock}, response, parts_.auth->Check(*context), [&](auto answer) {
-    parts_.tokens->Revoke(request->id(), [answer](const absl::StatusOr<bool>& revoked) {
+  const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+  return ServeUnary({*context, *parts_.clock}, response, caller.status(), [&](auto answer) {
+    parts_.tokens->Revoke(request->id(), caller->only_tenant(), [answer](const absl::StatusOr<bool>& revoked) {
       answer->Answer(revoked, [](bool) { return v1::RevokeTokenResponse(); });
     });
   });
@@ -89,15 +114,17 @@ grpc::ServerUnaryReactor* AccessService::RevokeToken(Context* context, const v1:
 
 grpc::ServerUnaryReactor* AccessService::ListAudit(Context* context, const v1::ListAuditRequest* request,
                                                    v1::ListAuditResponse* response) {
-  return ServeUnary({*context, *parts_.clock}, response, parts_.auth->Check(*context), [&](auto answer) {
-    parts_.executor->Schedule([answer, audit = parts_.audit, from = request->page_token()] {
-      answer->Answer(audit->Read(from), [](const AuditLog::Page& page) {
-        v1::ListAuditResponse list;
-        list.mutable_lines()->Assign(page.lines.begin(), page.lines.end());
-        list.set_next_page_token(page.next);
-        return list;
-      });
-    });
+  const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+  return ServeUnary({*context, *parts_.clock}, response, caller.status(), [&](auto answer) {
+    parts_.executor->Schedule(
+        [answer, audit = parts_.audit, from = request->page_token(), only_of = caller->only_tenant()] {
+          answer->Answer(audit->Read(from, only_of), [](const AuditLog::Page& page) {
+            v1::ListAuditResponse list;
+            list.mutable_lines()->Assign(page.lines.begin(), page.lines.end());
+            list.set_next_page_token(page.next);
+            return list;
+          });
+        });
   });
 }
 

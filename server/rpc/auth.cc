@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "core/base/environment.h"
 #include "core/base/ids.h"
+#include "core/base/log.h"
 #include "core/domain/fields.h"
 #include "core/domain/tenant.h"
 #include "core/domain/worker_protocol.h"
@@ -32,8 +33,8 @@ const std::unordered_map<std::string_view, unsigned>& Needs() {
       {"/chainfleet.v1.AccessService/ListTokens", kAdminister},
       {"/chainfleet.v1.AccessService/RevokeToken", kAdminister},
       {"/chainfleet.v1.AccessService/ListAudit", kAdminister},
-      {"/chainfleet.v1.AccessService/Backup", kAdminister},
-      {"/chainfleet.v1.AccessService/ReadObject", kAdminister},
+      {"/chainfleet.v1.AccessService/Backup", kAdminister | kFleet},
+      {"/chainfleet.v1.AccessService/ReadObject", kAdminister | kFleet},
       {"/chainfleet.v1.JobService/CreateJob", kWrite},
       {"/chainfleet.v1.JobService/GetJob", kRead},
       {"/chainfleet.v1.JobService/ListJobs", kRead},
@@ -115,6 +116,7 @@ absl::Status NotAllowed(std::string_view method, unsigned needed) {
   if (needed == kWrite) why = "it needs a token that may write, neither a reader's nor a predictor's";
   if (needed == kOperate) why = "it needs an operator's or an admin's token";
   if (needed == kAdminister) why = "it needs an admin's token";
+  if (needed == (kAdminister | kFleet)) why = "it needs a token of an admin of the fleet, whose tenant is `default`";
   if (needed == kJoin) why = "it needs a worker's token: set CHAINFLEET_WORKER_TOKEN";
   if (needed == kWork) why = "only workers that have joined make it: upgrade the worker to the server's release";
   return WithReason(
@@ -150,10 +152,23 @@ std::vector<std::string> WordsOf(const std::string& text) {
   return absl::StrSplit(text, absl::ByAnyChar(" \t\r\n"), absl::SkipEmpty());
 }
 
+bool IsCaller(const TokenTable::value_type& entry) { return entry.second.may(kPredict); }
+
+Principal PrincipalOf(const AccessToken& token) {
+  return {TokenId(token.sha256), token.tenant,
+          RightsOf(token.role, token.tenant) | (token.puts_models ? kPutModels : 0u)};
+}
+
 }  // namespace
 
+int64_t NumCallers(const TokenTable& tokens) { return std::ranges::count_if(tokens, IsCaller); }
+
+bool HasFleetAdmin(const TokenTable& tokens) {
+  return std::ranges::any_of(tokens, [](const auto& entry) { return entry.second.may(kFleet | kAdminister); });
+}
+
 absl::StatusOr<TokenTable> ParseTokens(const std::optional<std::string>& callers,
-                                       const std::optional<std::string>& workers, bool has_issuer) {
+                                       const std::optional<std::string>& workers, bool has_issuer, bool lone_is_admin) {
   TokenTable tokens;
   if (!callers && !workers) return tokens;
   const std::vector<std::string> lines = absl::StrSplit(callers.value_or(""), '\n');
@@ -168,15 +183,15 @@ absl::StatusOr<TokenTable> ParseTokens(const std::optional<std::string>& callers
     const absl::Status added = principal.ok() ? AddToken(words[0], *std::move(principal), &tokens) : principal.status();
     if (!added.ok()) return Annotate(added, absl::StrCat("tokens, line ", i + 1));
   }
-  const auto is_caller = [](const auto& entry) { return entry.second.may(kPredict); };
-  const auto callers_given = std::ranges::count_if(tokens, is_caller);
+  const int64_t callers_given = NumCallers(tokens);
   if (callers_given == 0 && (callers || !has_issuer)) {
     return absl::InvalidArgumentError(
         "there is no token for callers: give one in CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE, or set neither and no "
         "CHAINFLEET_WORKER_TOKEN");
   }
-  if (callers_given == 1 && !has_role) {
-    std::ranges::find_if(tokens, is_caller)->second.rights = RightsOf(Role::kAdmin);
+  if (callers_given == 1 && !has_role && lone_is_admin) {
+    Principal& only = std::ranges::find_if(tokens, IsCaller)->second;
+    only.rights |= RightsOf(Role::kAdmin, only.tenant);
   }
   if (!workers) return tokens;
   const std::vector<std::string> words = WordsOf(*workers);
@@ -202,19 +217,21 @@ absl::StatusOr<Principal> ParseRights(const std::string& words) {
       return absl::InvalidArgumentError(
           absl::StrCat("give [TENANT] [ROLE] [models], with a role of ", AllEnumNames<Role>()));
     } else {
-      CHAINFLEET_RETURN_IF_ERROR(CheckName("tenant", word));
+      if (!CheckName("tenant", word).ok()) {  // its error would quote a token that is in the wrong place
+        return absl::InvalidArgumentError("a word is neither a role nor a name of 1-63 of a-z, 0-9 and '-'");
+      }
       tenant = word;
     }
   }
   const bool is_worker = role == Role::kWorker;
   if (is_worker && more != 0) return absl::InvalidArgumentError("a worker's token has no other rights");
   if (tenant.empty()) tenant = is_worker ? kEveryTenant : kDefaultTenant;
-  return Principal{"", tenant, RightsOf(role.value_or(Role::kWriter)) | more};
+  return Principal{"", tenant, RightsOf(role.value_or(Role::kWriter), tenant) | more};
 }
 
-unsigned RightsOf(Role role) {
-  constexpr unsigned kReader = kPredict | kRead, kWriter = kReader | kWrite,
-                     kOperator = kWriter | kOperate | kPutModels;
+unsigned RightsOf(Role role, const std::string& tenant) {
+  constexpr unsigned kReader = kPredict | kRead, kWriter = kReader | kWrite;
+  const unsigned operating = kWriter | kOperate | (tenant == kDefaultTenant ? kFleet | kPutModels : 0u);
   switch (role) {
     case Role::kWriter:
       return kWriter;
@@ -223,9 +240,9 @@ unsigned RightsOf(Role role) {
     case Role::kPredictor:
       return kPredict;
     case Role::kOperator:
-      return kOperator;
+      return operating;
     case Role::kAdmin:
-      return kOperator | kAdminister;
+      return operating | kAdminister;
     case Role::kWorker:
       return kJoin;
   }
@@ -235,31 +252,57 @@ unsigned RightsOf(Role role) {
 // Looks up a digest, so that the response time tells nothing about the tokens.
 absl::StatusOr<std::optional<Principal>> Authenticator::Find(const std::string& token) const {
   const std::string sha256 = Sha256Hex(token);
-  if (const auto found = fixed_.find(sha256); found != fixed_.end()) return found->second;
+  const std::shared_ptr<const TokenTable> given = given_.Current();
+  if (const auto found = given->find(sha256); found != given->end()) return found->second;
   const std::optional<AccessToken> stored = stored_->Find(sha256);
   if (!stored && identities_ != nullptr && IdentityTokens::HasForm(token)) return identities_->Find(token);
   if (!stored || clock_->Wall() >= stored->expires_at) return std::nullopt;
-  return Principal{TokenId(sha256), stored->tenant, RightsOf(stored->role) | (stored->puts_models ? kPutModels : 0u)};
+  return PrincipalOf(*stored);
 }
 
-bool Authenticator::IsKnown(const std::string& token_id) const {
-  const auto fixed = fixed_.lower_bound(token_id);
-  return (fixed != fixed_.end() && fixed->second.id == token_id) || stored_->Find(token_id);
+std::optional<TokenTable::value_type> Authenticator::FindById(const std::string& id) const {
+  const std::shared_ptr<const TokenTable> given = given_.Current();
+  const auto found = given->lower_bound(id);
+  if (found != given->end() && found->second.id == id) return *found;
+  const std::optional<AccessToken> stored = stored_->Find(id);
+  return stored ? std::optional<TokenTable::value_type>({stored->sha256, PrincipalOf(*stored)}) : std::nullopt;
+}
+
+// After a revocation, an admin of a tenant may make a token of that tenant that has the same id.
+bool Authenticator::LetsWorkersIn(const std::string& token_id, const std::string& tenant) const {
+  if (!wants_tokens_) return true;
+  const std::optional<TokenTable::value_type> token = FindById(token_id);
+  return token && token->second.may(kJoin) && token->second.tenant == tenant;
+}
+
+bool Authenticator::HasOtherOfId(const std::string& sha256) const {
+  const std::optional<TokenTable::value_type> token = FindById(TokenId(sha256));
+  return token && token->first != sha256;
+}
+
+void Authenticator::WarnWithoutFleetAdmin() const {
+  if (!wants_tokens_ || HasFleetAdmin(*given_.Current()) || stored_->HasAdminOf(kDefaultTenant, clock_->Wall()) ||
+      (identities_ != nullptr && identities_->HasRuleFor(kFleet | kAdminister))) {
+    return;
+  }
+  Log(LogLevel::kWarning,
+      "no admin of the fleet: nobody may back up or revoke tokens of all tenants; give a token the role admin and no "
+      "tenant");
 }
 
 absl::Status Authenticator::CheckStillKnown(const Principal& caller) const {
-  if (!wants_tokens_ || IsKnown(caller.id)) return absl::OkStatus();
+  if (LetsWorkersIn(caller.id, caller.tenant)) return absl::OkStatus();
   return absl::UnauthenticatedError(absl::StrCat("token ", caller.id, " was revoked"));
 }
 
-// A worker stays when its token expires, but not when the token is revoked.
+// A worker stays when its token expires, but not when the token is revoked or gets another tenant or role.
 std::optional<Principal> Authenticator::FindWorker(const CallMetadata& metadata) const {
   const auto proof = metadata.find(kWorkerProofHeader);
   if (workers_ == nullptr || proof == metadata.end()) return std::nullopt;
   const auto certificate = workers_->Verify({proof->second.data(), proof->second.size()});
   if (certificate == nullptr) return std::nullopt;
   const WorkerClaims& claims = certificate->claims();
-  if (wants_tokens_ && !IsKnown(claims.token)) return std::nullopt;
+  if (!LetsWorkersIn(claims.token, claims.tenant)) return std::nullopt;
   return Principal{claims.token, claims.tenant, kWork | kJoin, certificate};
 }
 
@@ -280,12 +323,13 @@ absl::StatusOr<Principal> Authenticator::Authorize(std::string_view method, cons
   if (ending_ && needed != kNoToken) return absl::UnavailableError("the server is ending: repeat the call");
   if (!wants_tokens_) {
     const std::optional<Principal> worker = FindWorker(metadata);
-    return Principal{"", kDefaultTenant, RightsOf(Role::kAdmin) | kJoin | kWork, worker ? worker->worker : nullptr};
+    return Principal{"", kDefaultTenant, RightsOf(Role::kAdmin, kDefaultTenant) | kJoin | kWork,
+                     worker ? worker->worker : nullptr};
   }
   if (needed == kNoToken) return Principal{"", kDefaultTenant, kNoToken};
   CHAINFLEET_ASSIGN_OR_RETURN(std::optional<Principal> caller, Identify(metadata));
   if (!caller) return Unauthenticated(needed.value_or(kPredict), metadata.count("authorization") > 0);
-  if (needed && caller->may(static_cast<Right>(*needed))) return *std::move(caller);
+  if (needed && caller->may(*needed)) return *std::move(caller);
   return NotAllowed(method, needed.value_or(kNoToken));
 }
 

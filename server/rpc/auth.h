@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "core/base/clock.h"
+#include "core/base/reread.h"
 #include "core/base/status.h"
 #include "server/control/access_tokens.h"
 #include "server/rpc/call_limits.h"
@@ -27,13 +28,15 @@ enum Right : unsigned {
   kPredict = 1,      // predictions, and what a client of the Open Inference Protocol asks before
   kRead = 2,         // jobs, draws, data sets, evaluations
   kWrite = 4,        // create, change and delete these
-  kOperate = 8,      // drain workers, delete data sets and models of other tenants
+  kOperate = 8,      // drain workers
   kPutModels = 16,   // store TorchScript files, which are programs
   kWork = 32,        // WorkerService, but for Join; only processes that have joined have it
-  kAdminister = 64,  // make, list and revoke tokens, read the audit log, back up
+  kAdminister = 64,  // make, list and revoke tokens, read the audit log
   kJoin = 128,       // let a worker join
+  kFleet = 256,      // operate and administer for all tenants; see and delete their data sets and models; back up
 };
-unsigned RightsOf(Role role);
+// Operators and admins of kDefaultTenant are the fleet's. Those of other tenants lack kFleet and kPutModels.
+unsigned RightsOf(Role role, const std::string& tenant);
 
 // The ids of callers by JWT begin so.
 inline constexpr char kJwtPrincipal[] = "oidc:";
@@ -44,7 +47,10 @@ struct Principal {
   std::string tenant;
   unsigned rights = 0;
   std::shared_ptr<const WorkerCertificate> worker = {};  // set for a process that has joined
-  bool may(Right right) const { return (rights & right) != 0; }
+  bool operator==(const Principal&) const = default;
+  bool may(unsigned needed) const { return (rights & needed) == needed; }
+  // The tenant whose tokens, workers and audit lines are the only ones for this caller; nullopt: those of all tenants.
+  std::optional<std::string> only_tenant() const { return may(kFleet) ? std::nullopt : std::optional(tenant); }
 };
 
 // Bounds on all callers, whatever their rights.
@@ -59,14 +65,20 @@ using TokenTable = std::map<std::string, Principal>;
 
 // `callers` has one line for each token: TOKEN [TENANT] [ROLE] [models], where ROLE is a name of a Role, writer if
 // there is none. A token without a tenant belongs to kDefaultTenant. If there is only one caller token, and its
-// line has no role, it is an admin's. `workers` is a list of worker tokens, separated by whitespace. nullopt means that
-// the variable is not set; if neither is set, the table is empty and every call is allowed. `has_issuer`: callers may
-// have tokens of an issuer instead. INVALID_ARGUMENT, naming the line and never the token: no token for callers, a
-// token that is given twice or has fewer than 128 bits (22 characters, or 32 if all are hexadecimal digits), or an
-// unknown word.
+// line has no role, it is an admin's if `lone_is_admin`. `workers` is a list of worker tokens, separated by whitespace.
+// nullopt means that the variable is not set; if neither is set, the table is empty and every call is allowed.
+// `has_issuer`: callers may have tokens of an issuer instead. INVALID_ARGUMENT, naming the line and never the token: no
+// token for callers, a token that is given twice or has fewer than 128 bits (22 characters, or 32 if all are
+// hexadecimal digits), or an unknown word.
 absl::StatusOr<TokenTable> ParseTokens(const std::optional<std::string>& callers,
                                        const std::optional<std::string>& workers = std::nullopt,
-                                       bool has_issuer = false);
+                                       bool has_issuer = false, bool lone_is_admin = true);
+
+// Returns the number of tokens that are not a worker's.
+int64_t NumCallers(const TokenTable& tokens);
+
+// True if the holder of a token is an admin of the fleet.
+bool HasFleetAdmin(const TokenTable& tokens);
 
 // Reads [TENANT] [ROLE] [models] of a line of tokens. INVALID_ARGUMENT.
 absl::StatusOr<Principal> ParseRights(const std::string& words);
@@ -76,17 +88,17 @@ class IdentityTokens;
 // Thread-safe.
 class Authenticator {
  public:
-  // Knows `fixed`, the tokens that `stored` has during a call, the workers that `workers` let in and the tokens of an
-  // issuer that `identities` knows (null: none). If there are no tokens now, and can be none of an issuer, every call
-  // is allowed, as an admin of kDefaultTenant. The pointers outlive the authenticator.
-  Authenticator(TokenTable fixed, const AccessTokens* stored, const WorkerAdmission* workers, const Clock* clock,
-                const IdentityTokens* identities = nullptr)
-      : fixed_(std::move(fixed)),
+  // Knows the tokens that `given` and `stored` have during a call, the workers that `workers` let in and the tokens of
+  // an issuer that `identities` knows (null: none). If there are no tokens now, and can be none of an issuer, every
+  // call is allowed, as an admin of kDefaultTenant. The pointers outlive the authenticator.
+  Authenticator(Reread<TokenTable> given, const AccessTokens* stored, const WorkerAdmission* workers,
+                const Clock* clock, const IdentityTokens* identities = nullptr)
+      : given_(std::move(given)),
         stored_(stored),
         workers_(workers),
         identities_(identities),
         clock_(clock),
-        wants_tokens_(!fixed_.empty() || !stored->empty() || identities != nullptr) {}
+        wants_tokens_(!given_.Current()->empty() || !stored->empty() || identities != nullptr) {}
 
   bool wants_tokens() const { return wants_tokens_; }
 
@@ -106,8 +118,15 @@ class Authenticator {
   absl::StatusOr<std::string> TenantOf(const grpc::CallbackServerContext& context) const;
   absl::Status Check(const grpc::CallbackServerContext& context) const { return CallerOf(context).status(); }
 
-  // UNAUTHENTICATED: the token by which `caller` came was revoked since.
+  // UNAUTHENTICATED: the token by which the worker `caller` joined lets no workers of its tenant in any more.
   absl::Status CheckStillKnown(const Principal& caller) const;
+
+  // True if a token with this SHA-256 would get the id of another token. Its holder would share that token's rate of
+  // changes and its name in the audit log.
+  bool HasOtherOfId(const std::string& sha256) const;
+
+  // Logs a warning if the server wants tokens and no token or rule now makes anyone an admin of the fleet.
+  void WarnWithoutFleetAdmin() const;
 
   // Refuses every later call except health checks as UNAVAILABLE: the server is shutting down.
   void RefuseAll() { ending_ = true; }
@@ -115,9 +134,11 @@ class Authenticator {
  private:
   absl::StatusOr<std::optional<Principal>> Find(const std::string& token) const;
   std::optional<Principal> FindWorker(const CallMetadata& metadata) const;
-  bool IsKnown(const std::string& token_id) const;
+  // Also finds expired tokens.
+  std::optional<TokenTable::value_type> FindById(const std::string& id) const;
+  bool LetsWorkersIn(const std::string& token_id, const std::string& tenant) const;
 
-  const TokenTable fixed_;
+  const Reread<TokenTable> given_;
   const AccessTokens* const stored_;
   const WorkerAdmission* const workers_;
   const IdentityTokens* const identities_;

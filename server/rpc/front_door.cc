@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/host_connections.h"
 #include "core/base/host_port.h"
 #include "core/base/log.h"
 #include "core/base/mutex.h"
@@ -92,7 +93,11 @@ DoorLimits DoorLimitsOfProcess() {
 class FrontDoor::Connections {
  public:
   Connections(std::string_view opening, const DoorLimits& limits, const Clock* clock)
-      : opening_(opening), limits_(limits), clock_(clock), stop_(::eventfd(0, EFD_CLOEXEC)) {}
+      : opening_(opening),
+        limits_(limits),
+        clock_(clock),
+        stop_(::eventfd(0, EFD_CLOEXEC)),
+        of_hosts_(limits.of_a_host) {}
   ~Connections() {
     CloseListeners();
     for (const Silent& connection : silent_) ::close(connection.descriptor);
@@ -173,13 +178,12 @@ class FrontDoor::Connections {
  private:
   struct Silent {
     int descriptor;
-    std::string host, peer;
+    std::string peer;
     absl::Duration since;
   };
   struct Handed {
     int descriptor;
     uint64_t inode;
-    std::string host;
     bool closed() const { return InodeOf(descriptor) != inode; }
   };
 
@@ -220,9 +224,9 @@ class FrontDoor::Connections {
     SetOption(connection.descriptor, SOL_SOCKET, SO_RCVLOWAT, 1);
     {
       const MutexLock lock(&mutex_);
-      Handed& handed = handed_[connection.peer];
-      if (!handed.host.empty()) Leave(handed.host);  // an older connection of this peer, closed since
-      handed = {connection.descriptor, InodeOf(connection.descriptor), connection.host};
+      const auto [handed, is_new] = handed_.try_emplace(connection.peer);
+      if (!is_new) of_hosts_.Remove(connection.peer);  // an older connection of this peer, closed since
+      handed->second = {connection.descriptor, InodeOf(connection.descriptor)};
     }
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters handed;
     handed.listener_fd = listeners_.front();
@@ -232,7 +236,7 @@ class FrontDoor::Connections {
 
   void Close(const Silent& connection) {
     ::close(connection.descriptor);
-    Leave(connection.host);
+    of_hosts_.Remove(connection.peer);
   }
 
   void AcceptAll(int listener) {
@@ -242,8 +246,7 @@ class FrontDoor::Connections {
       const int descriptor =
           ::accept4(listener, reinterpret_cast<sockaddr*>(&address), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (descriptor >= 0) {
-        const std::string peer = PeerName(Plain(address), size);
-        Take({descriptor, HostOf(peer), peer, clock_->Monotonic()});
+        Take({descriptor, PeerName(Plain(address), size), clock_->Monotonic()});
       } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
         Say("connections wait: there is no descriptor or memory for them");
         if (!CloseASilent()) paused_until_ = clock_->Monotonic() + kWithoutDescriptors;
@@ -255,15 +258,15 @@ class FrontDoor::Connections {
   }
 
   void Take(Silent connection) {
-    const auto has_too_many = [&] { return of_host_[connection.host] >= limits_.of_a_host; };
-    if (IsFull() || has_too_many()) ForgetClosed();
+    const auto is_refused = [&] { return IsFull() || !of_hosts_.HasRoom(connection.peer); };
+    if (is_refused()) ForgetClosed();
     if (static_cast<int>(silent_.size()) >= limits_.silent || IsFull()) CloseASilent();
-    const bool is_refused = IsFull() || has_too_many();
-    ++of_host_[connection.host];
-    if (is_refused) {
+    if (is_refused()) {
       Say("connection refused: there are too many, in all or from its address");
-      return Close(connection);
+      ::close(connection.descriptor);
+      return;
     }
+    of_hosts_.Add(connection.peer);
     SetOption(connection.descriptor, SOL_SOCKET, SO_RCVLOWAT, static_cast<int>(kPreface.size()));
     silent_.push_back(std::move(connection));
   }
@@ -279,9 +282,10 @@ class FrontDoor::Connections {
   bool CloseASilent() {
     if (silent_.empty()) return false;
     std::map<std::string, int> counts;
-    for (const Silent& connection : silent_) ++counts[connection.host];
+    for (const Silent& connection : silent_) ++counts[HostOf(connection.peer)];
     const auto busiest = std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
-    const auto oldest = std::ranges::find(silent_, busiest->first, &Silent::host);
+    const auto oldest = std::ranges::find_if(
+        silent_, [&](const Silent& connection) { return HostOf(connection.peer) == busiest->first; });
     Close(*oldest);
     silent_.erase(oldest);
     return true;
@@ -293,14 +297,9 @@ class FrontDoor::Connections {
     const MutexLock lock(&mutex_);
     std::erase_if(handed_, [this](const auto& entry) {
       if (!entry.second.closed()) return false;
-      Leave(entry.second.host);
+      of_hosts_.Remove(entry.first);
       return true;
     });
-  }
-
-  void Leave(const std::string& host) {
-    const auto count = of_host_.find(host);
-    if (--count->second == 0) of_host_.erase(count);
   }
 
   void Say(const char* what) {
@@ -319,7 +318,7 @@ class FrontDoor::Connections {
   std::vector<Silent> silent_;  // oldest first
   Mutex mutex_;
   std::unordered_map<std::string, Handed> handed_ CHAINFLEET_GUARDED_BY(mutex_);  // by peer; only Run changes it
-  std::map<std::string, int> of_host_;                                            // silent and handed connections
+  HostConnections of_hosts_;                                                      // silent and handed connections
   absl::Duration said_ = -absl::InfiniteDuration(), paused_until_ = -absl::InfiniteDuration(), forgot_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
 };

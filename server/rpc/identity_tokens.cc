@@ -1,5 +1,6 @@
 #include "server/rpc/identity_tokens.h"
 
+#include <algorithm>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -48,6 +49,11 @@ absl::StatusOr<Principal> Match(const std::vector<IdentityRule>& rules, const We
       return refused(absl::StrCat("its claim ", rule.tenant_claim, " does not name one tenant"));
     }
     caller.tenant = begin->second;
+    if (caller.tenant == kDefaultTenant && caller.may(kOperate)) {
+      return refused(
+          absl::StrCat("its claim ", rule.tenant_claim, " names the tenant ", kDefaultTenant,
+                       ", whose operators and admins are the fleet's: these need a rule that names no claim"));
+    }
     return caller;
   }
   return refused("no --oidc-rule of the server matches its claims");
@@ -71,7 +77,7 @@ absl::StatusOr<IdentityRule> ParseIdentityRule(const std::string& text) {
   const size_t open = rights.find('{'), close = rights.find('}');
   if (open != std::string::npos && close != std::string::npos && close > open + 1) {
     rule.tenant_claim = rights.substr(open + 1, close - open - 1);
-    rights.replace(open, close - open + 1, kDefaultTenant);  // so a second tenant is refused
+    rights.replace(open, close - open + 1, "claimed");  // so there is no second tenant, and no right of the fleet
   }
   CHAINFLEET_ASSIGN_OR_RETURN(rule.principal, ParseRights(rights));
   if (rule.principal.may(kJoin)) return absl::InvalidArgumentError("workers join by tokens of this server, not by JWT");
@@ -126,6 +132,10 @@ IdentityTokens::IdentityTokens(IdentityOptions options, ReadPlace read, const Cl
     : state_(std::make_shared<State>(std::move(options), std::move(read), clock)), executor_(executor) {}
 
 absl::Status IdentityTokens::ReadKeys() { return state_->ReadKeys(); }
+
+bool IdentityTokens::HasRuleFor(unsigned rights) const {
+  return std::ranges::any_of(state_->options.rules, [&](const auto& rule) { return rule.principal.may(rights); });
+}
 
 void IdentityTokens::ReadSoon() const {
   executor_->Schedule([state = state_] {

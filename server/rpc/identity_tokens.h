@@ -47,6 +47,9 @@ class IdentityTokens {
   // JSON begins so in base64url.
   static bool HasForm(std::string_view token) { return token.starts_with("eyJ"); }
 
+  // True if the callers of a rule have the rights.
+  bool HasRuleFor(unsigned rights) const;
+
   // Returns the caller. UNAUTHENTICATED: malformed, expired, not by the issuer or for another audience.
   // PERMISSION_DENIED / NOT_ALLOWED, with a RefusedSubject: no rule matches. UNAVAILABLE: the key is not known and the
   // keys are being read, at most every 30 s; repeat the call.

@@ -33,7 +33,7 @@ constexpr absl::Duration kMinWatchInterval = absl::Milliseconds(50), kDefaultWat
 
 constexpr char kNotYetRead[] = "names files by URI, which are read and stored at the submission: put them first";
 
-Reader ReaderOf(const Principal& caller) { return {caller.tenant, caller.may(kOperate)}; }
+Reader ReaderOf(const Principal& caller) { return {caller.tenant, caller.may(kFleet)}; }
 
 change::ShareContent HowToShare(const v1::ShareRequest& request) {
   return {.tenants = {request.tenants().begin(), request.tenants().end()}, .stop = request.stop()};
@@ -136,11 +136,13 @@ grpc::ServerUnaryReactor* JobService::CreateJob(Context* context, const v1::Crea
     if (stored != nullptr && stored->format == ModelFormat::kTorchScript) {
       if (const absl::Status allowed = CheckModulesAllowed(parts_); !allowed.ok()) return answer->Fail(allowed);
     }
+    const auto only = request->has_only_chain() ? std::optional(request->only_chain()) : std::nullopt;
     const auto create = [answer, dispatcher = parts_.dispatcher, tenant = caller->tenant, id = request->request_id(),
-                         validate_only = request->validate_only()](const absl::StatusOr<JobSpec>& ready) {
+                         validate_only = request->validate_only(), only](const absl::StatusOr<JobSpec>& ready) {
       if (!ready.ok()) return answer->Fail(ready.status());
-      dispatcher->CreateJob(tenant, *ready, id, validate_only,
-                            [answer](const absl::StatusOr<JobView>& job) { answer->Answer(job, RenderJob); });
+      dispatcher->CreateJob(
+          tenant, *ready, id, validate_only,
+          [answer](const absl::StatusOr<JobView>& job) { answer->Answer(job, RenderJob); }, only);
     };
     if (!HasUris(spec->init)) return create(spec);
     if (request->validate_only()) return answer->Fail(InvalidFields({{"init.weights", kNotYetRead}}));
@@ -356,7 +358,6 @@ grpc::ServerUnaryReactor* JobService::ListWorkers(Context* context, const v1::Li
                                                   v1::ListWorkersResponse* response) {
   const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
   return ServeUnary({*context, *parts_.clock}, response, caller.status(), [&](auto answer) {
-    const auto only_of = caller->may(kOperate) ? std::nullopt : std::optional(caller->tenant);
     constexpr char kArguments[] = "workers";
     const absl::StatusOr<std::string> after = CursorOf(kArguments, request->page_token());
     if (!after.ok()) return answer->Fail(after.status());
@@ -365,7 +366,7 @@ grpc::ServerUnaryReactor* JobService::ListWorkers(Context* context, const v1::Li
     std::set<std::string> serving;
     for (const ServingWorker& worker : shards_->Workers()) serving.insert(worker.id);
     v1::ListWorkersResponse list;
-    for (const WorkerView& view : parts_.dispatcher->ListWorkers(only_of)) {
+    for (const WorkerView& view : parts_.dispatcher->ListWorkers(caller->only_tenant())) {
       if (view.id <= *after) continue;
       v1::Worker worker = RenderWorker(view, serving.contains(view.id));
       if (!room.Take(static_cast<int64_t>(worker.ByteSizeLong()))) {
@@ -380,13 +381,18 @@ grpc::ServerUnaryReactor* JobService::ListWorkers(Context* context, const v1::Li
 
 grpc::ServerUnaryReactor* JobService::DrainWorker(Context* context, const v1::DrainWorkerRequest* request,
                                                   v1::Worker* response) {
-  return ServeUnary({*context, *parts_.clock}, response, parts_.auth->Check(*context), [&](auto answer) {
+  const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
+  return ServeUnary({*context, *parts_.clock}, response, caller.status(), [&](auto answer) {
+    const std::optional<std::string> only_of = caller->only_tenant();
     const auto serves = [&](const ServingWorker& worker) { return worker.id == request->worker(); };
     const bool serving = std::ranges::any_of(shards_->Workers(), serves);
     const absl::Duration limit =
         request->has_deadline_seconds() ? absl::Seconds(request->deadline_seconds()) : kDrainLimit;
-    answer->Answer(parts_.dispatcher->DrainWorker(request->worker(), limit),
-                   [&](const WorkerView& view) { return RenderWorker(view, serving); });
+    const absl::StatusOr<WorkerView> drained = parts_.dispatcher->DrainWorker(request->worker(), limit, only_of);
+    if (only_of && absl::IsNotFound(drained.status())) {
+      return answer->Fail(Annotate(drained.status(), absl::StrCat("workers of tenant ", *only_of, " alone")));
+    }
+    answer->Answer(drained, [&](const WorkerView& view) { return RenderWorker(view, serving); });
   });
 }
 
@@ -400,7 +406,7 @@ grpc::ServerUnaryReactor* JobService::GetServerInfo(Context* context, const v1::
     info.set_oldest_protocol_version(kOldestProtocolVersion);
     info.set_store_incarnation(parts_.state->incarnation());
     info.set_generation(parts_.state->generation());
-    if (caller->may(kOperate)) info.set_data_directory(parts_.data_directory);
+    if (caller->may(kFleet)) info.set_data_directory(parts_.data_directory);
     *info.mutable_started_at() = ToProto(parts_.started_at);
     if (parts_.admission != nullptr) info.set_worker_authority(parts_.admission->AuthorityPem());
     answer->Succeed(std::move(info));

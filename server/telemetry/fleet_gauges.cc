@@ -300,16 +300,6 @@ std::vector<GaugeFamily> FleetGauges(const FleetSummary& fleet,
   return all;
 }
 
-GaugeFamily CertificateExpiry(const TlsFiles& files) {
-  GaugeFamily family{"chainfleet_tls_certificate_expiry_timestamp_seconds",
-                     "Unix time at which the certificate of the server's ports expires.",
-                     {}};
-  const auto certificate = ReadCertificate(files.certificate);
-  if (certificate.ok())
-    family.samples.push_back({{}, absl::ToDoubleSeconds(ValidityOf(**certificate).until - absl::UnixEpoch())});
-  return family;
-}
-
 std::vector<ScrapeTarget> ScrapeTargets(const std::vector<WorkerView>& workers) {
   std::vector<ScrapeTarget> targets;
   for (const WorkerView& worker : workers) {

@@ -9,7 +9,6 @@
 
 #include "core/metrics/metrics.h"
 #include "core/metrics/scrape_targets.h"
-#include "core/tls/tls_files.h"
 #include "server/control/fleet_summary.h"
 #include "server/control/trace_table.h"
 #include "server/control/views.h"
@@ -29,9 +28,6 @@ inline constexpr int64_t kMostSeriesBytes = 900'000;
 std::vector<GaugeFamily> FleetGauges(const FleetSummary& fleet,
                                      const std::function<std::vector<Diagnostic>(const std::string& job)>& diagnostics,
                                      const std::vector<WorkerView>& workers);
-
-// Returns the time at which the server's certificate expires; no sample without TLS or if the file cannot be read.
-GaugeFamily CertificateExpiry(const TlsFiles& files);
 
 // The workers that serve metrics.
 std::vector<ScrapeTarget> ScrapeTargets(const std::vector<WorkerView>& workers);

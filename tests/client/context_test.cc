@@ -36,9 +36,20 @@ class ContextTest : public ::testing::Test {
 TEST_F(ContextTest, KeepsAndReadsTheServers) {
   ASSERT_TRUE(WriteConfiguration({"lab", {{"lab", {"a:1,b:2", "", "echo secret"}}, {"prod", {"c:3", "", ""}}}}).ok());
   EXPECT_THAT(OptionsOfContext("", "")->addresses, ElementsAre("a:1", "b:2"));
-  EXPECT_EQ(OptionsOfContext("", "")->token, "secret");
+  EXPECT_EQ(*OptionsOfContext("", "")->token.Current(), "secret");
   EXPECT_THAT(OptionsOfContext("prod", "")->addresses, ElementsAre("c:3"));
-  EXPECT_EQ(OptionsOfContext("prod", "")->token, "");
+  EXPECT_EQ(*OptionsOfContext("prod", "")->token.Current(), "");
+}
+
+TEST_F(ContextTest, ATokenFileIsReadForEachCall) {
+  const std::string token = std::filesystem::path(file_).parent_path() / "token";
+  ASSERT_TRUE(WriteConfiguration({"lab", {{"lab", {"a:1", token, ""}}}}).ok());
+  std::ofstream(token) << "first\n";
+  const absl::StatusOr<ClientOptions> options = OptionsOfContext("", "");
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(*options->token.Current(), "first");
+  std::ofstream(token) << "second\n";
+  EXPECT_EQ(*options->token.Current(), "second");
 }
 
 TEST_F(ContextTest, TheAddressDecidesBeforeTheContextAndTheContextBeforeTheEnvironment) {

@@ -26,6 +26,10 @@ TEST(ExitCode, IsUsageForErrorsOfTheUser) {
   EXPECT_EQ(ExitCodeOf(WithReason(absl::NotFoundError(""), kUsageReason)), 2);
 }
 
+TEST(ExitCode, IsThatOfASignalForWhatAUserInterrupts) {
+  EXPECT_EQ(ExitCodeOf(WithReason(absl::CancelledError(""), kInterruptedReason)), 130);
+}
+
 TEST(FormatError, IsOneLine) {
   EXPECT_EQ(FormatError(absl::NotFoundError("no job\nof that name"), false), "error: no job of that name\n");
   EXPECT_EQ(FormatError(absl::NotFoundError("no \x1b[2J\u202ejob"), false), "error: no \\u001b[2J\\u202ejob\n");

@@ -85,8 +85,8 @@ class Access(unittest.TestCase):
                         "--metrics-port", "auto", environment=tokens)
         cls.fleet.put_noise("noise", 20)
 
-    def run_as(self, token, *arguments):
-        return self.fleet.run(*arguments, env={"CHAINFLEET_TOKEN": token})
+    def run_as(self, token, *arguments, fleet=None):
+        return (fleet or self.fleet).run(*arguments, env={"CHAINFLEET_TOKEN": token})
 
     def test_a_hangup_ends_neither_server_nor_worker(self):
         for name in ("server-0", "worker-0"):
@@ -192,6 +192,99 @@ class Access(unittest.TestCase):
         self.assertEqual(fleet.run("token", "revoke", reader["id"]).returncode, 3)
         with open(os.path.join(fleet.data(0), "state.db"), "rb") as f:
             self.assertNotIn(token.encode(), f.read())
+
+    def test_an_admin_of_a_tenant_administers_that_tenant_only(self):
+        fleet = started_fleet.StartedFleet()
+        self.addCleanup(fleet.close)
+        fleet.environment = {"CHAINFLEET_TOKEN": CALLER}
+        fleet.start_server(environment=fleet.environment)
+        fleet.wait_until_served()
+        fleets_own = fleet.run("token", "create", "--role", "reader", check=True).stdout.strip()
+        theirs = {"CHAINFLEET_TOKEN": fleet.run("token", "create", "--role", "admin", "--tenant", "vision", check=True).stdout.strip()}
+        worker = fleet.run("token", "create", "--role", "worker", "--uses", "1", env=theirs, check=True).stdout.strip()
+        listed = json.loads(fleet.run("get", "tokens", "-o", "json", env=theirs, check=True).stdout)["tokens"]
+        self.assertEqual(sorted((token["role"], token["tenant"]) for token in listed), [("ADMIN", "vision"), ("WORKER", "vision")])
+        [reader] = [token["id"] for token in fleet.json("get", "tokens")["tokens"] if token["role"] == "READER"]
+        self.assertEqual(fleet.run("token", "revoke", reader, env=theirs).returncode, 3)
+        self.assertEqual(fleet.run("get", "jobs", env={"CHAINFLEET_TOKEN": fleets_own}).returncode, 0)
+        for arguments in (["token", "create", "--role", "admin", "--tenant", "default"], ["backup", fleet.path("copy")]):
+            refused = fleet.run(*arguments, env=theirs)
+            self.assertEqual(refused.returncode, 4, refused.stderr)
+            self.assertIn("an admin of the fleet", refused.stderr)
+        fleet.start_worker(0, environment={"CHAINFLEET_TOKEN": "", "CHAINFLEET_WORKER_TOKEN": worker})
+        fleet.environment = theirs
+        fleet.run("wait", fleet.submit(fleets.walk()), "--timeout", "60s", check=True)
+        fleet.run("drain", "worker-0", check=True)
+        lines = [json.loads(line) for line in fleet.run("audit", "--raw", check=True).stdout.splitlines()]
+        self.assertEqual({line["tenant"] for line in lines}, {"vision"})
+        self.assertIn("DrainWorker", [line["method"].split("/")[-1] for line in lines])
+
+    def test_tokens_of_files_change_while_server_and_worker_run(self):
+        fleet = started_fleet.StartedFleet(lease="60s")  # none ends by itself
+        self.addCleanup(fleet.close)
+        paths = {f"CHAINFLEET_{name}TOKEN_FILE": fleet.path(f"{name}tokens") for name in ("", "WORKER_", "METRICS_")}
+
+        def write(name, text):
+            path = paths[f"CHAINFLEET_{name}TOKEN_FILE"]
+            with open(path + ".new", "w") as f:
+                f.write(text)
+            os.replace(path + ".new", path)
+
+        def status_as(token):
+            return self.run_as(token, "get", "jobs", fleet=fleet).returncode
+
+        write("", f"{CALLER} admin\n")
+        write("WORKER_", WORKER)
+        write("METRICS_", METRICS)
+        fleet.start_server(environment=paths)
+        fleet.environment = {"CHAINFLEET_TOKEN": CALLER}
+        fleet.wait_until_served()
+        fleet.start_worker(0, environment={"CHAINFLEET_TOKEN": "", **paths})
+        job = fleet.submit(fleets.walk(4_000_000).replace("every_steps: 10", "every_steps: 20000"))
+        fleet.wait_for_draws(job, 1)
+        self.assertEqual(status_as(VISION), 4)
+        write("", f"{CALLER} admin\n{VISION} vision\n")
+        fleet.wait_until(0, lambda answer: status_as(VISION) == 0)
+        write("", f"{VISION} admin\n")
+        fleet.wait_until(0, lambda answer: answer.returncode == 4)
+        fleet.environment = {"CHAINFLEET_TOKEN": VISION}
+        for wrong in ("", f"{VISION} admin\n{CALLER} two words more\n"):
+            before = fleet.logged()["server-0.log"].count("secret not read again")
+            write("", wrong)
+            fleet.wait_until(0, lambda answer: fleet.logged()["server-0.log"].count("secret not read again") > before)
+            self.assertEqual([status_as(token) for token in (VISION, CALLER, "")], [0, 4, 4])
+        write("", f"{VISION} admin\n{CALLER} admin\n")
+        fleet.environment = {"CHAINFLEET_TOKEN": CALLER}
+        fleet.wait_until_served()
+        changes = fleet.logged()["server-0.log"].count("secret has changed")
+        write("WORKER_", "The-next-token-of-all-workers")
+        write("METRICS_", "The-next-token-of-Prometheus")
+        metrics = fleet.metrics_addresses[0]
+        fleet.wait_until(0, lambda answer: self.read(metrics, "/metrics", "The-next-token-of-Prometheus")[0] == 200
+                         and fleet.logged()["server-0.log"].count("secret has changed") == changes + 2)
+        self.assertEqual(self.read(metrics, "/metrics", METRICS)[0], 401)
+        fleet.run("wait", fleet.submit(fleets.walk()), "--timeout", "60s", check=True)
+        self.assertEqual({int(chain["lease_epoch"]) for chain in fleet.json("describe", job)["chains"]}, {1}, "it kept them")
+        self.assertIsNone(fleet.processes["worker-0"].poll())
+        # The lone token without a role is an admin's, and no longer after the change.
+        changed, started = "the changed tokens have no admin of the fleet", "no admin of the fleet: nobody may"
+        self.assertNotIn(changed, fleet.logged()["server-0.log"])
+        write("", f"{CALLER}\n{VISION}\n")
+        fleet.wait_until(0, lambda answer: changed in fleet.logged()["server-0.log"])
+        self.assertNotIn(started, fleet.logged()["server-0.log"])
+        fleet.environment = {}  # else the server would take this token instead of the file's
+        fleet.start_server(environment=paths)
+        fleet.environment = {"CHAINFLEET_TOKEN": CALLER}
+        fleet.wait_until_served()
+        self.assertIn(started, fleet.logged()["server-0.log"])
+        self.assertEqual(fleet.logged()["server-0.log"].count(changed), 1)
+        # An emptied file of the worker's token does not make it send a caller's.
+        write("WORKER_", "")
+        fleet.start_worker(0, environment={"CHAINFLEET_TOKEN": CALLER, **paths})
+        fleet.processes["worker-0"].wait(60)
+        self.assertIn("this server wants a token", fleet.logged()["worker-0.log"])
+        for token in (CALLER, VISION, WORKER, METRICS):
+            self.assertNotIn(token, "".join(fleet.logged().values()))
 
     def test_changes_and_refusals_are_in_an_audit_log_that_shows_tampering(self):
         fleet = started_fleet.StartedFleet()

@@ -197,7 +197,7 @@ class Backup(unittest.TestCase):
         self.addCleanup(server.wait)
         self.addCleanup(server.terminate)
         refused = self.backup(env={"CHAINFLEET_TOKEN": tokens["operator"]})
-        self.assertEqual((refused.returncode, "it needs an admin's token" in refused.stderr), (4, True), refused.stderr)
+        self.assertEqual((refused.returncode, "it needs a token of an admin of the fleet" in refused.stderr), (4, True), refused.stderr)
         self.backup(env={"CHAINFLEET_TOKEN": tokens["admin"]}, check=True)
         audit = self.fleet.run("audit", "--raw", env={"CHAINFLEET_TOKEN": tokens["admin"]}, check=True).stdout
         self.assertEqual(sum("AccessService/Backup" in line for line in audit.splitlines()), 2)

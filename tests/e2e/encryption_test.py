@@ -101,6 +101,25 @@ class Encryption(unittest.TestCase):
         self.fleet.run("wait", job, "--timeout", "120s", check=True)
         self.assertGreater(min(int(chain["lease_epoch"]) for chain in self.fleet.json("describe", job)["chains"]), 1)
 
+    def test_a_new_key_encrypts_without_a_restart(self):
+        self.serve(FIRST)
+        self.fleet.start_worker(0, environment={"CHAINFLEET_TOKEN": "", "CHAINFLEET_WORKER_TOKEN": "w" * 32})
+        old = self.fleet.submit(fleets.walk())
+        self.fleet.run("wait", old, "--timeout", "60s", check=True)
+        with open(self.fleet.path("keys.new"), "w") as file:
+            file.write(f"{SECOND}\n{FIRST}\n")
+        os.replace(self.fleet.path("keys.new"), self.fleet.path("keys"))
+        for _ in range(20):  # the server takes the file after two readings, one a second
+            job = self.fleet.submit(fleets.walk())
+            self.fleet.run("wait", job, "--timeout", "60s", check=True)
+            keys = {head[8:72].rstrip(b"\0") for head in self.stored(job).values()}
+            if keys == {b"second"}:
+                break
+        self.assertEqual(keys, {b"second"})
+        self.assertEqual({head[8:72].rstrip(b"\0") for head in self.stored(old).values()}, {b"first"})
+        for each in (old, job):
+            self.export(each, check=True)
+
     def test_wrong_keys_stop_the_start(self):
         for keys, said in (("first 12", "line 1 of the keys of draws"), ("", "gives no key")):
             with open(self.fleet.path("keys"), "w") as file:

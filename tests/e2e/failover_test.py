@@ -95,6 +95,40 @@ class Failover(unittest.TestCase):
         check_diagnostics(self, self.fleet, job, by=1)
 
 
+class ChangedPassword(unittest.TestCase):
+    """PGPASSFILE names a file that changes while a leader and a standby run."""
+
+    def give(self, password):
+        self.postgres.answer(f"ALTER ROLE keeper PASSWORD '{password}'")
+        with open(self.passwords, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as f:
+            f.write(f"*:*:*:keeper:{password}\n")
+
+    def test_a_standby_connects_again_by_the_password_that_is_in_the_file_then(self):
+        self.postgres = Postgres()
+        self.addCleanup(self.postgres.close)
+        rules = os.path.join(self.postgres.folder, "data", "pg_hba.conf")
+        with open(rules) as f:
+            others = f.read()
+        with open(rules, "w") as f:
+            f.write("local all keeper scram-sha-256\n" + others)
+        self.postgres.start()
+        self.postgres.answer("CREATE ROLE keeper LOGIN SUPERUSER")
+        state = self.postgres.uri.replace("chainfleet@", "keeper@") + "/postgres"
+        self.fleet = StartedFleet(servers=2, environment={"CHAINFLEET_STATE": state, **TOKENS})
+        self.addCleanup(self.fleet.close)
+        self.passwords = self.fleet.environment["PGPASSFILE"] = self.fleet.path("passwords")
+        self.give("first")
+        self.fleet.start_server(0)
+        self.fleet.wait_until_served(by=0)
+        self.fleet.start_server(1)
+        self.fleet.wait_until(1, lambda answer: self.fleet.addresses[0] in answer.stderr)
+        self.give("second")
+        self.postgres.answer("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'keeper'")
+        self.fleet.kill("server-0")
+        self.fleet.wait_until_served(by=1)
+        self.assertTrue(self.fleet.leads(1))
+
+
 class Refused(unittest.TestCase):
     def refusal(self, state, *flags):
         with tempfile.TemporaryDirectory() as folder:
@@ -151,7 +185,7 @@ class StateOverTls(Refused):
         return self.state(f"sslmode=verify-full&sslrootcert={self.fleet.path(*pki, 'ca.crt')}")
 
     def test_a_server_trusts_only_a_database_with_a_certificate_of_the_named_authority(self):
-        self.fleet.run("pki", "init", "--folder", self.fleet.path("other"), check=True)
+        self.fleet.pki("init", folder="other")
         self.assertIn("certificate verify failed", self.refusal(self.verified("other")))
         self.assertIn("no encryption", self.refusal(self.state("sslmode=disable")))
         self.fleet.environment = {"CHAINFLEET_STATE": self.verified("pki")}

@@ -1,8 +1,11 @@
 """Tests with the real binaries who a worker is: its id, its tenant, and what it signed."""
 import json
 import os
+import re
 import shutil
+import signal
 import sqlite3
+import subprocess
 import unittest
 
 import fleet as fleets
@@ -135,7 +138,72 @@ class Identity(unittest.TestCase):
         self.assertEqual(self.fleet.run("verify", job).returncode, 0, "the records are as they were signed")
         refused = self.fleet.run("verify", job, "--replay")
         self.assertEqual(refused.returncode, 6, refused)
-        self.assertRegex(refused.stderr, rf"chain {job}/0, draw 0: job replay-\w+, which has the same job file, has another one")
+        self.assertRegex(refused.stderr, rf"chain {job}/0, draw 0: job replay-\w+, a copy of {job}, has another one")
+
+    def sampled_long(self):
+        """A job that has ended early, by its stop rule: all its steps would take days."""
+        job = self.fleet.submit(fleets.walk(10**12).replace("every_steps: 10", "every_steps: 20000") + "seed: 3\nuntil: {max_draws: 20}\n")
+        self.fleet.run("wait", job, "--timeout", "120s", check=True)
+        return job
+
+    def jobs(self):
+        return [found["id"] for found in self.fleet.json("get", "jobs")["jobs"] if found["state"] != "DELETING"]
+
+    def test_a_replay_of_one_segment_samples_its_chain_up_to_there(self):
+        self.start_worker(0, self.join_token())
+        job = self.sampled_long()
+        last = len(self.fleet.json("get", "draws", job, "--chain", "1")["segments"][0]["segment"]["steps"]) - 1
+        replay = ("verify", job, "--replay", "--chain", "1", "--draws", f"0:{last}")
+        self.assertEqual(self.fleet.json(*replay)["replays"], [{"chain": 1, "first_draw": "0", "last_draw": str(last), "draws": str(last + 1)}])
+        one = self.fleet.run("verify", job, "--replay", "--chain", "1", "--draws", str(last), check=True)
+        self.assertIn(f"sampled again, draws {last} to {last} of chain 1 have the same bits", one.stdout)
+        self.assertRegex(one.stderr, rf"replay-\w+ .* {last + 1} of {last + 1} draws")
+        self.assertEqual(self.jobs(), [job])
+        self.fleet.kill("server-0")
+        with sqlite3.connect(os.path.join(self.fleet.data(0), "state.db")) as database:
+            changed = database.execute("""UPDATE jobs SET plan = replace(plan, '"seed":3', '"seed":4') WHERE id = ?""", (job,)).rowcount
+        self.assertEqual(changed, 1)
+        self.serve()
+        refused = self.fleet.run(*replay)
+        self.assertEqual(refused.returncode, 6, refused)
+        copy = re.search(rf"chain {job}/1, draw 0: job (replay-\w+), a copy of {job}, has another one", refused.stderr)
+        self.assertTrue(copy, refused.stderr)
+        kept = self.fleet.json("describe", copy.group(1))
+        self.assertEqual(kept["state"], "SUCCEEDED")
+        self.assertEqual([(chain["state"], chain["step"]) for chain in kept["chains"]][0], ("CANCELLED", "0"), "only chain 1 was sampled")
+
+    def test_a_replay_of_what_a_job_does_not_have_samples_nothing(self):
+        self.start_worker(0, self.join_token())
+        job = self.sampled_long()
+        for flags, status, said in ((("--chain", "2"), 3, f"job {job} has no chain 2, only 0 to 1"),
+                                    (("--chain", "1", "--draws", "0:999999999"), 3, "has no draw 999999999, only 0 to "),
+                                    (("--draws", "0"), 2, "--draws requires --chain"),
+                                    (("--chain", "1", "--draws", "5:4"), 2, "is not a draw or a range")):
+            refused = self.fleet.run("verify", job, "--replay", *flags)
+            self.assertEqual(refused.returncode, status, refused)
+            self.assertIn(said, refused.stderr)
+        self.fleet.kill("worker-0")
+        idle = self.fleet.submit(fleets.walk())
+        for flags, whose in (((), f"job {idle}"), (("--chain", "1"), f"chain {idle}/1")):
+            self.assertIn(f"{whose} has no draws to replay", self.fleet.run("verify", idle, "--replay", *flags).stderr)
+        self.assertEqual({found["id"] for found in self.fleet.json("get", "jobs")["jobs"]}, {job, idle})
+
+    def test_an_interrupted_replay_leaves_no_job(self):
+        self.start_worker(0, self.join_token())
+        job = self.sampled_long()
+        self.fleet.kill("worker-0")  # the copy waits for ever
+        command = [os.path.join(fleets.BIN, "chainfleet"), "verify", job, "--replay", "--chain", "0", "--draws", "0"]
+        environment = {**os.environ, **self.fleet.environment, "CHAINFLEET_ADDRESS": self.fleet.address}
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment) as replay:
+            self.addCleanup(replay.kill)
+            self.assertRegex(replay.stderr.readline(), r"replay-\w+ .* 0 of 1 draws")
+            replay.send_signal(signal.SIGINT)
+            while "deleting the copy; Ctrl-C again stops at once" not in (line := replay.stderr.readline()):
+                self.assertTrue(line, "it ended without a word")
+            replay.send_signal(signal.SIGTERM)  # as from a program that got the same Ctrl-C
+            self.assertIn("interrupted", replay.stderr.read())
+            self.assertEqual(replay.wait(60), 130)
+        self.assertEqual(self.jobs(), [job])
 
 
 if __name__ == "__main__":

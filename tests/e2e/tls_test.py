@@ -8,6 +8,7 @@ import socket
 import ssl
 import subprocess
 import unittest
+import urllib.request
 import warnings
 
 import python_package  # noqa: F401  before chainfleet: it says where the package is
@@ -40,11 +41,25 @@ class SecuredFleet(started_fleet.StartedFleet):
         self.pki("issue", "client")
         self.http_port = free_ports(1)[0]
         self.environment = {"CHAINFLEET_CA_FILE": self.file("ca.crt")}
-        self.start_server(0, "--tls-cert", self.file("server.crt"), "--tls-key", self.file("server.key"),
+        self.start_server(0, "--tls-cert", self.file("server.crt"), "--tls-key", self.file("server.key"), *self.metrics_flags(),
                           *(("--tls-client-ca", self.file("ca.crt")) if client_certificates else ()), http=f"127.0.0.1:{self.http_port}")
 
     def file(self, name):
         return self.path("pki", name)
+
+    def metrics_flags(self):
+        return "--metrics-tls-cert", self.file("server.crt"), "--metrics-tls-key", self.file("server.key")
+
+    def ports(self):
+        """The ports of gRPC, HTTP and metrics."""
+        return (int(self.addresses[0].rpartition(":")[2]), self.http_port, int(self.metrics_addresses[0].rpartition(":")[2]))
+
+    def page(self, address, path):
+        with urllib.request.urlopen(f"https://{address}{path}", timeout=10, context=self.context()) as reply:
+            return reply.read().decode()
+
+    def metrics(self, index=0):
+        return self.page(self.metrics_addresses[index], "/metrics")
 
     def client_certificate(self):
         return {"CHAINFLEET_CERT_FILE": self.file("client.crt"), "CHAINFLEET_KEY_FILE": self.file("client.key")}
@@ -130,7 +145,7 @@ class Tls(unittest.TestCase):
 
     def test_python_reads_replaced_files_when_it_connects_again(self):
         ours, theirs, read = self.fleet.file("ca.crt"), self.fleet.path("theirs", "ca.crt"), self.fleet.path("read.crt")
-        self.fleet.run("pki", "init", "--folder", self.fleet.path("theirs"), check=True)
+        self.fleet.pki("init", folder="theirs")
         shutil.copy(ours, read)
         with cf.connect(self.fleet.addresses[0], ca_file=read, timeout=3) as fleet:
             for authority, is_accepted in ((theirs, False), (ours, True), (os.devnull, True)):  # an empty file is not used
@@ -142,7 +157,7 @@ class Tls(unittest.TestCase):
                     self.assertRaises(cf.errors.Unavailable, fleet.info)
 
     def test_plaintext_and_strangers_get_no_answer(self):
-        self.fleet.run("pki", "init", "--folder", self.fleet.path("other"), check=True)
+        self.fleet.pki("init", folder="other")
         for authority, said in (("", "set CHAINFLEET_CA_FILE"), (self.fleet.path("other", "ca.crt"), "not signed by an authority")):
             refused = self.fleet.run("get", "jobs", "--timeout", "2s", env={"CHAINFLEET_CA_FILE": authority})
             self.assertEqual(refused.returncode, 5, refused)
@@ -155,7 +170,7 @@ class Tls(unittest.TestCase):
         self.assertIn("names another host", refused.stderr)
 
     def test_older_versions_are_refused(self):
-        for port in (self.fleet.http_port, int(self.fleet.addresses[0].rpartition(":")[2])):
+        for port in self.fleet.ports():
             context = self.fleet.context()
             context.set_ciphers("ALL:@SECLEVEL=0")
             with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
@@ -165,11 +180,11 @@ class Tls(unittest.TestCase):
 
     def test_the_server_chooses_the_cipher_suite(self):
         suites = ["ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-CHACHA20-POLY1305", "ECDHE-RSA-AES256-GCM-SHA384"]
-        for port in (self.fleet.http_port, int(self.fleet.addresses[0].rpartition(":")[2])):
+        for port in self.fleet.ports():
             self.assertEqual(self.fleet.chosen(port, ":".join(suites)), self.fleet.chosen(port, ":".join(suites[::-1])))
 
     def test_a_renewed_certificate_is_shown_without_a_restart_and_no_open_call_ends(self):
-        ports = (self.fleet.http_port, int(self.fleet.addresses[0].rpartition(":")[2]))
+        ports = self.fleet.ports()
         job = self.fleet.submit(fleets.walk(100000000))
         channel, watch = self.fleet.open_watch(job)
         self.addCleanup(channel.close)
@@ -180,12 +195,44 @@ class Tls(unittest.TestCase):
             self.assertTrue(any(self.fleet.serial(port) != before[port] for _ in range(HANDSHAKES)), port)
         self.fleet.run("cancel", job, check=True)
         self.assertIn(jobs_pb2.Job.CANCELLED, (state.state for state in watch), "the stream of before delivers what happened since")
-        port = ports[1]
+        port = ports[0]
         with socket.create_connection(("127.0.0.1", port), timeout=20) as plain, \
                 self.fleet.context().wrap_socket(plain, server_hostname="127.0.0.1") as secured:
             until = ssl.cert_time_to_seconds(secured.getpeercert()["notAfter"])
         [shown] = re.findall(r"^chainfleet_tls_certificate_expiry_timestamp_seconds (\S+)$", self.fleet.metrics(), re.M)
         self.assertEqual(float(shown), until)
+
+    def test_workers_serve_metrics_by_tls_with_files_of_their_own(self):
+        self.fleet.pki("issue", "worker", "--host", "127.0.0.1")
+        port = free_ports(1)[0]
+        self.fleet.start("worker-7", "chainfleet-worker", "--server", self.fleet.address, "--threads", "1", "--id", "worker-7",
+                         "--metrics-port", str(port), "--metrics-tls-cert", self.fleet.file("worker.crt"),
+                         "--metrics-tls-key", self.fleet.file("worker.key"))
+        self.addCleanup(self.fleet.kill, "worker-7")
+        address = f"127.0.0.1:{port}"
+        self.fleet.wait_until(0, lambda _: address in self.fleet.page(self.fleet.metrics_addresses[0], "/sd"))
+        page = self.fleet.page(address, "/metrics")
+        self.assertIn('program="worker"', page)
+        self.assertIn("\nchainfleet_tls_certificate_expiry_timestamp_seconds ", page)
+        before = self.fleet.serial(port)
+        self.fleet.pki("renew", "worker")
+        self.assertNotEqual(self.fleet.serial(port), before)
+
+    def test_plaintext_gets_no_metrics(self):
+        with self.assertRaises((http.client.HTTPException, OSError)):
+            urllib.request.urlopen(f"http://{self.fleet.metrics_addresses[0]}/metrics", timeout=10)
+
+    def test_wrong_files_of_metrics_end_the_start(self):
+        certificate, key = self.fleet.file("server.crt"), self.fleet.file("client.key")
+        for program in ("chainfleet-server", "chainfleet-worker"):
+            for flags, said in ((("--metrics-tls-cert", certificate), "give both a certificate and its private key"),
+                                (("--metrics-tls-cert", certificate, "--metrics-tls-key", key), f"the key {key} is not that of"),
+                                (("--metrics-tls-cert", "/nowhere", "--metrics-tls-key", key), "/nowhere")):
+                with self.subTest(program=program, flags=flags):
+                    ended = subprocess.run([os.path.join(fleets.BIN, program), *flags], capture_output=True, text=True, timeout=60)
+                    self.assertEqual(ended.returncode, 1, ended)
+                    self.assertIn("TLS of metrics: ", ended.stderr)
+                    self.assertIn(said, ended.stderr)
 
     def test_wrong_files_are_named(self):
         wrong = self.fleet.run("get", "jobs", env={"CHAINFLEET_CA_FILE": self.fleet.file("server.key")})

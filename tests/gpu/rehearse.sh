@@ -14,7 +14,7 @@ torch=$(sed -n 's/^CHAINFLEET_TORCH_ROOT:PATH=//p' "${CHAINFLEET_BUILD:-$here/..
 
 # All development packages but the compiler's own, and the packages of the libraries that only we use.
 dpkg-query -W -f '${Package}\n' |
-  grep -E -- '-dev$|^(libabsl|libgrpc|libprotobuf|libprotoc|libhwy|libspdlog|libfmt|libpqxx|libyaml-cpp|libprometheus|libcivetweb|libmicrohttpd|libpugixml|libzip|libblosc|libsodium|libre2|libupb|googletest|pkg-config|ccache)' |
+  grep -E -- '-dev$|^(libabsl|libgrpc|libprotobuf|libprotoc|libhwy|libspdlog|libfmt|libpqxx|libyaml-cpp|libprometheus|libmicrohttpd|libpugixml|libzip|libblosc|libsodium|libseccomp|libre2|libupb|googletest|pkg-config|ccache)' |
   grep -vE '^(libc6|libstdc|libgcc|linux-libc|libcrypt)' | xargs dpkg -L | sort -u |
   while read -r path; do [ -d "$path" ] || echo "$path"; done > "$root/hidden"
 echo "rehearse: $(wc -l < "$root/hidden") files of this host are hidden"

@@ -60,6 +60,7 @@ class FakeChainBatch final : public ChainBatch {
     for (const auto& [index, step] : rows_) indices.push_back(index);
     return indices;
   }
+  int64_t StepsDone(int32_t index) const override { return rows_.at(index); }
 
   absl::StatusOr<std::vector<RowReport>> Step() override {
     if (!script_->step_status.ok()) return script_->step_status;

@@ -38,7 +38,9 @@ class MemoryTokens : public StateRows {
     const auto found = tokens.find(sha256);
     return found == tokens.end() ? std::nullopt : std::optional(found->second);
   }
-  absl::StatusOr<int64_t> CountTokens() override { return static_cast<int64_t>(tokens.size()); }
+  absl::StatusOr<int64_t> CountTokens(const std::optional<std::string>& tenant) override {
+    return std::ranges::count_if(tokens, [&](const auto& token) { return !tenant || token.second.tenant == *tenant; });
+  }
   absl::Status InsertToken(const AccessToken& token) override {
     tokens[token.sha256] = token;
     return absl::OkStatus();

@@ -26,6 +26,7 @@ class TightBatch final : public ChainBatch {
   }
   void RemoveChain(int32_t index) override { batch_->RemoveChain(index); }
   std::vector<int32_t> chains() const override { return batch_->chains(); }
+  int64_t StepsDone(int32_t index) const override { return batch_->StepsDone(index); }
   absl::StatusOr<std::vector<RowReport>> Step() override {
     if (chains().size() <= most_ || --lucky_steps_ >= 0) return batch_->Step();
     if (refused_ != nullptr) refused_->push_back(chains().size());

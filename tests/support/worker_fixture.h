@@ -60,7 +60,7 @@ struct FakeWorker {
              const Options& options)
       : held(clock),
         fetcher(port, executor, RngKey{1}),
-        inputs(&fetcher, executor, {executor, [this](const std::string&) { return module_check; }}),
+        inputs(&fetcher, executor, {executor, [this](const auto&) { return module_check; }}),
         loader(&fetcher, &inputs, executor),
         uploader({{.worker = options.name}, options.incarnation, options.upload_bytes, RngKey{2}}, port, &held,
                  executor, &observer),

@@ -18,7 +18,7 @@ LONG_CLASSES = {
     ("server/predict/serving/batcher.cc", "Batcher::State"): 245,
     ("server/predict/serving/predict_router.cc", "PredictCall"): 212,
     ("server/predict/serving/shard_queue.cc", "ShardQueue::State"): 304,
-    ("server/rpc/front_door.cc", "FrontDoor::Connections"): 234,
+    ("server/rpc/front_door.cc", "FrontDoor::Connections"): 232,
     ("tests/server/control/garbage_orders_test.cc", "World"): 155,
     ("tests/server/predict/fake_serving.h", "FakeShardPort"): 188,
     ("tests/support/fake_coordinator.h", "FakeCoordinator"): 197,

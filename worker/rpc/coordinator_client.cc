@@ -75,6 +75,7 @@ class CoordinatorClient::Call : public Reactor {
 
   // False: this object is deleted.
   bool Begin(absl::Duration deadline, bool to_join = false) {
+    joins_ = to_join;
     if (client_->Enter(&context_, deadline, to_join)) return true;
     delete this;
     return false;
@@ -93,12 +94,13 @@ class CoordinatorClient::Call : public Reactor {
     const absl::Status end = client_->stopped() ? FromGrpc(status) : ResetToUnavailable(FromGrpc(status));
     client_->lines_.Ended(line_, end.code());
     WorkerCredentials* const credentials = client_->options_.credentials;
-    if (!absl::IsUnauthenticated(end) || credentials == nullptr || !credentials->Forget()) return end;
+    if (!absl::IsUnauthenticated(end) || credentials == nullptr || !credentials->Forget(joins_)) return end;
     return absl::UnavailableError(end.message());  // another coordinator leads, perhaps: join there
   }
 
   CoordinatorClient* const client_;
   const size_t line_;
+  bool joins_ = false;
   grpc::ClientContext context_;
 };
 

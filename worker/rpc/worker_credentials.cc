@@ -13,7 +13,7 @@ constexpr absl::Duration kProofLife = absl::Minutes(10), kProofSent = absl::Minu
 
 }  // namespace
 
-WorkerCredentials::WorkerCredentials(std::string token, const std::string& worker, const Clock* clock)
+WorkerCredentials::WorkerCredentials(Reread<std::string> token, const std::string& worker, const Clock* clock)
     : token_(std::move(token)), clock_(clock) {
   request_.set_worker(worker);
   request_.set_public_key(key_.public_key());
@@ -40,20 +40,18 @@ void WorkerCredentials::Joined(const v1::JoinReply& reply) {
   proof_.clear();
 }
 
-void WorkerCredentials::ServerIsOlder() {
-  MutexLock lock(&mutex_);
-  older_server_ = true;
-}
-
-bool WorkerCredentials::Forget() {
+bool WorkerCredentials::Forget(bool joins) {
   MutexLock lock(&mutex_);
   proof_.clear();
-  return !std::exchange(certificate_, "").empty();
+  return !std::exchange(certificate_, "").empty() || !(joins || older_server_);
 }
 
 void WorkerCredentials::Attach(grpc::ClientContext* context, bool to_join) {
+  if (to_join || older_server_) {
+    const std::shared_ptr<const std::string> token = token_.Current();  // may read a file, so without the lock
+    if (!token->empty()) context->AddMetadata("authorization", "Bearer " + *token);
+  }
   MutexLock lock(&mutex_);
-  if (!token_.empty() && (to_join || older_server_)) context->AddMetadata("authorization", "Bearer " + token_);
   if (certificate_.empty()) return;
   const absl::Duration now = clock_->Monotonic();
   if (proof_.empty() || now >= proof_until_) {

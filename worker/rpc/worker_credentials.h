@@ -3,12 +3,14 @@
 
 #include <grpcpp/client_context.h>
 
+#include <atomic>
 #include <string>
 
 #include "absl/strings/escaping.h"
 #include "chainfleet/v1/worker.pb.h"
 #include "core/base/clock.h"
 #include "core/base/mutex.h"
+#include "core/base/reread.h"
 #include "core/domain/draw.h"
 #include "core/tls/worker_certificate.h"
 
@@ -18,7 +20,7 @@ namespace chainfleet {
 class WorkerCredentials {
  public:
   // `token` is empty on a server without tokens. `clock` outlives the object.
-  WorkerCredentials(std::string token, const std::string& worker, const Clock* clock);
+  WorkerCredentials(Reread<std::string> token, const std::string& worker, const Clock* clock);
 
   // Names this process, by its key.
   const std::string& incarnation() const { return request_.incarnation(); }
@@ -29,9 +31,10 @@ class WorkerCredentials {
   const v1::JoinRequest& request() const { return request_; }
   void Joined(const v1::JoinReply& reply);
   // The server is older and knows no Join: calls send the token from now on.
-  void ServerIsOlder();
-  // A server did not accept the proof. Returns true if there was one: join again.
-  bool Forget();
+  void ServerIsOlder() { older_server_ = true; }
+  // A server did not accept a call, or a join. Returns true if the worker may join again: it had a certificate, or
+  // another call has found that out already.
+  bool Forget(bool joins);
 
   // Adds the proof to a call, and the token to a call that joins.
   void Attach(grpc::ClientContext* context, bool to_join = false);
@@ -40,7 +43,7 @@ class WorkerCredentials {
   std::string Sign(const Segment& segment) const { return absl::Base64Escape(key_.Sign(SignedText(segment))); }
 
  private:
-  const std::string token_;
+  const Reread<std::string> token_;
   const Clock* const clock_;
   const SigningKey key_;
   v1::JoinRequest request_;
@@ -49,7 +52,7 @@ class WorkerCredentials {
   absl::Duration renew_at_ CHAINFLEET_GUARDED_BY(mutex_), proof_until_ CHAINFLEET_GUARDED_BY(mutex_);  // monotonic
   absl::Time server_zero_ CHAINFLEET_GUARDED_BY(mutex_);  // the server's clock at 0 of the monotonic clock
   std::string proof_ CHAINFLEET_GUARDED_BY(mutex_);
-  bool older_server_ CHAINFLEET_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> older_server_ = false;
 };
 
 }  // namespace chainfleet

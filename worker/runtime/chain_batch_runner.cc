@@ -22,9 +22,10 @@ int64_t BytesOf(const Draw& draw) {
 }
 
 // The reason to release a chain: kRefused if another worker may be able to run it, kFailed if it fails everywhere,
-// kInvalid if the job's fields are wrong, so that a retry cannot succeed.
+// kInvalid if the job's fields are wrong, so that a retry cannot succeed, kStore if its resume point is not its own.
 ReleasedChain::Why WhyOf(const absl::Status& status) {
   if (!FieldViolationsOf(status).empty()) return ReleasedChain::Why::kInvalid;
+  if (absl::IsDataLoss(status)) return ReleasedChain::Why::kStore;
   return absl::IsUnimplemented(status) || absl::IsFailedPrecondition(status) ? ReleasedChain::Why::kRefused
                                                                              : ReleasedChain::Why::kFailed;
 }
@@ -78,6 +79,21 @@ bool ChainBatchRunner::Guarded(Part* part, const std::function<bool()>& work) {
   return true;
 }
 
+absl::Status ChainBatchRunner::AddToBatch(Part* part, const LoadedChain& loaded) {
+  const Grant& grant = loaded.chain.grant;
+  const int32_t index = grant.chain.index;
+  CHAINFLEET_RETURN_IF_ERROR(part->batch->AddChain(index, loaded.resume_point, loaded.weights.get()));
+  const int64_t step = part->batch->StepsDone(index);
+  if (step == grant.progress.step) return absl::OkStatus();
+  Guarded(part, [&] {
+    part->batch->RemoveChain(index);
+    return true;
+  });
+  return absl::DataLossError(absl::StrCat("the resume point of ", ToString(grant.chain), " holds the state after step ",
+                                          step, ", the chain is at step ", grant.progress.step,
+                                          ": restore the state store from a backup, or submit the job again"));
+}
+
 void ChainBatchRunner::Join(const LoadedChain& loaded) {
   const Grant& grant = loaded.chain.grant;
   const int32_t index = grant.chain.index;
@@ -94,7 +110,7 @@ void ChainBatchRunner::Join(const LoadedChain& loaded) {
   std::erase_if(parts_, [](const auto& p) { return p->rows.empty(); });
   const absl::StatusOr<Part*> part = PartWithRoom();
   absl::Status status = part.status();
-  if (status.ok()) status = (*part)->batch->AddChain(index, loaded.resume_point, loaded.weights.get());
+  if (status.ok()) status = AddToBatch(*part, loaded);
   if (!status.ok()) {
     if (ReasonOf(status) == kDeviceLost) return held_->LoseDevice(std::string(status.message()));
     held_->Release(loaded.chain.lease(), WhyOf(status), std::string(status.message()));

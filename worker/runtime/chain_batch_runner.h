@@ -82,6 +82,8 @@ class ChainBatchRunner {
   };
 
   absl::StatusOr<Part*> PartWithRoom();
+  // Errors of ChainBatch::AddChain. DATA_LOSS: the bytes of its resume point are of another step than the chain.
+  absl::Status AddToBatch(Part* part, const LoadedChain& loaded);
   // Runs `work` on the part; true if anything happened. An exception fails all chains of the part.
   bool Guarded(Part* part, const std::function<bool()>& work);
   bool SettlePart(Part* part, absl::Duration usual_step);

@@ -20,6 +20,16 @@ bool HoldsDraws(const Grant& grant) {
   return signature && NumDrawsIn(signature->parameters).value_or(0) > 0;
 }
 
+namespace {
+
+absl::Status CheckStart(const Grant& grant) {
+  const std::optional<ResumePoint>& point = grant.progress.resume_point;
+  const DigestHex digest = !point ? "" : point->object ? point->object->sha256 : Sha256Hex(point->inline_bytes);
+  return Annotate(CheckResumePoint(grant.progress.step, point, digest), "chain " + ToString(grant.chain));
+}
+
+}  // namespace
+
 // The shards of one data set that is being fetched. One after the other, because they share one channel anyway.
 struct InputCache::Assembly {
   Dataset dataset;
@@ -39,7 +49,7 @@ void InputCache::GetModel(const BlobRef& file, Done<std::shared_ptr<const ModelF
     fetcher_->Fetch(
         file, /*on_disk=*/true, [this, file, loaded](const absl::StatusOr<std::shared_ptr<const std::string>>& bytes) {
           if (!bytes.ok()) return loaded(bytes.status());
-          module_check_.executor->Schedule([this, file, loaded, bytes = *bytes]() mutable {
+          modules_.executor->Schedule([this, file, loaded, bytes = *bytes]() mutable {
             const auto model = CatchTorch("a network's file", [&] { return ReadModel(file, std::move(bytes)); });
             if (!model.ok()) return loaded(model.status());
             loaded(LoadingCache<ModelFile>::Loaded{*model, (*model)->size_bytes()});
@@ -52,9 +62,12 @@ void InputCache::GetModel(const BlobRef& file, Done<std::shared_ptr<const ModelF
 // A .pt2 file is read from disk if it is there, so that memory never holds both the file and its tensors.
 absl::StatusOr<std::shared_ptr<const ModelFile>> InputCache::ReadModel(const BlobRef& file,
                                                                        std::shared_ptr<const std::string> bytes) const {
-  CHAINFLEET_RETURN_IF_ERROR(module_check_.run(*bytes));
+  if (!IsExportedProgram(*bytes)) {
+    CHAINFLEET_RETURN_IF_ERROR(modules_.check(bytes));
+    return std::make_shared<const ModelFile>(ModelFile{ScriptFile{std::move(bytes), modules_.processes}});
+  }
   const std::string path = fetcher_->PathOnDisk(file);
-  if (path.empty() || !IsExportedProgram(*bytes)) return ReadModelFile(std::move(bytes));
+  if (path.empty()) return ReadModelFile(std::move(bytes));
   bytes.reset();
   malloc_trim(0);  // parts of a large file leave fragments of about a tenth of it
   return ReadExportedModel(ByteSource::InFile(path, file.size_bytes));
@@ -118,6 +131,7 @@ void ChainLoader::LoadModule(const std::shared_ptr<LoadedChain>& loaded, const D
 
 void ChainLoader::LoadStart(const std::shared_ptr<LoadedChain>& loaded, const Done<LoadedChain>& done) {
   const Grant& grant = loaded->chain.grant;
+  if (const absl::Status start = CheckStart(grant); !start.ok()) return done(start);
   if (grant.progress.resume_point && !HoldsDraws(grant)) return LoadResumePoint(loaded, done);
   LoadWeights(loaded, done);
 }
@@ -126,10 +140,6 @@ void ChainLoader::LoadResumePoint(const std::shared_ptr<LoadedChain>& loaded, co
   const auto& resume_point = loaded->chain.grant.progress.resume_point;
   if (!resume_point) return done(std::move(*loaded));
   if (!resume_point->object) {
-    if (Sha256Hex(resume_point->inline_bytes) != resume_point->sha256) {
-      return done(absl::DataLossError("the resume point of " + ToString(loaded->chain.grant.chain) + " at step " +
-                                      std::to_string(resume_point->step) + " does not match its digest"));
-    }
     loaded->resume_point = resume_point->inline_bytes;
     return done(std::move(*loaded));
   }

@@ -16,6 +16,7 @@
 namespace chainfleet {
 
 struct ModelFile;
+class ModuleProcesses;
 
 // The data that the chains of a job read, in addition to the plan.
 struct JobInputs {
@@ -34,21 +35,22 @@ struct LoadedChain {
 // True if the chain's file of init.weights has its draws, which it needs at each step.
 bool HoldsDraws(const Grant& grant);
 
-// Checks a module's file before any other use. The check may block, so `executor` is a separate one.
-struct ModuleCheck {
+// Checks TorchScript files before any other use. The check may block, so `executor` is a separate one.
+struct ModuleUse {
   Executor* executor;
-  std::function<absl::Status(const std::string& bytes)> run;
+  std::function<absl::Status(const std::shared_ptr<const std::string>& bytes)> check;
+  std::shared_ptr<ModuleProcesses> processes = nullptr;  // which run the modules; null: this process does
 };
 
 // Caches decoded data sets, stored networks and files of weights for the process, by digest. Chains and prediction
 // shards share them. Thread-safe.
 class InputCache {
  public:
-  InputCache(ObjectFetcher* fetcher, Executor* executor, ModuleCheck module_check,
+  InputCache(ObjectFetcher* fetcher, Executor* executor, ModuleUse modules,
              int64_t dataset_bytes = limits::kDatasetCacheBytes)
       : fetcher_(fetcher),
         executor_(executor),
-        module_check_(std::move(module_check)),
+        modules_(std::move(modules)),
         datasets_(dataset_bytes, executor),
         models_(limits::kMaxModelBytes, executor),
         weights_(limits::kModelCacheBytes, executor) {}
@@ -69,7 +71,7 @@ class InputCache {
 
   ObjectFetcher* const fetcher_;
   Executor* const executor_;
-  const ModuleCheck module_check_;
+  const ModuleUse modules_;
   LoadingCache<ResidentDataset> datasets_;
   LoadingCache<ModelFile> models_;
   LoadingCache<std::string> weights_;
@@ -81,7 +83,7 @@ class ChainLoader {
   ChainLoader(ObjectFetcher* fetcher, InputCache* inputs, Executor* executor)
       : fetcher_(fetcher), inputs_(inputs), executor_(executor) {}
 
-  // Errors of ObjectFetcher; DATA_LOSS if an inline resume point does not match its digest.
+  // Errors of ObjectFetcher. DATA_LOSS: the resume point is missing, of another step than the chain, or damaged.
   void Load(const LeasedChain& chain, Done<LoadedChain> done);
 
  private:

@@ -78,8 +78,10 @@ void AddAudit(CLI::App* program, Invocation* run) {
               "  chainfleet audit --verify",
               [=] { return options->verify ? Verify(run) : Print(run, options->raw); });
   audit->add_flag("--raw", options->raw, "Print the lines as they are: JSON objects");
-  audit->add_flag("--verify", options->verify,
-                  "Check that no line was changed, inserted or removed, and print the digest of the last one");
+  audit->add_flag(
+      "--verify", options->verify,
+      "Check that no line was changed, inserted or removed, and print the digest of the last one; for admins of "
+      "the fleet, who see all lines");
   AddServerOptions(audit, run);
 }
 

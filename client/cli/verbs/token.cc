@@ -74,15 +74,17 @@ void AddToken(CLI::App* program, Invocation* run) {
       ->check(CLI::IsMember(std::vector<std::string>(EnumNames(Role()).begin(), EnumNames(Role()).end())))
       ->option_text("ROLE");
   create
-      ->add_option("--tenant", options->tenant,
-                   "Tenant of the holder; default: yours. Workers take the chains of this tenant only; default: of all")
+      ->add_option(
+          "--tenant", options->tenant,
+          "Tenant of the holder; default: yours. Workers take the chains of this tenant only; default: of all tenants; "
+          "if you are an admin of one tenant, of that tenant")
       ->option_text("NAME");
   create->add_option("--uses", options->uses, "Workers that may join by it; default: any number")
       ->check(CountAtLeast(1))
       ->option_text("COUNT");
   AddDurationOption(create, "--ttl", &options->lifetime, "Time until it expires, such as 12h or 30d; default: 90d");
   create->add_option("--note", options->note, "What it is for")->option_text("TEXT");
-  create->add_flag("--models", options->models, "A writer may also put TorchScript models, which are programs");
+  create->add_flag("--models", options->models, "The holder may also put TorchScript models, which are programs");
   CLI::App* list = AddVerb(token, run, "list", "List the tokens, with expired ones", "  chainfleet token list",
                            [=] { return ListNamed(run, "tokens", TokenTable, &Client::ListTokens); });
   CLI::App* revoke = AddVerb(token, run, "revoke", "Delete a token: calls with it are refused from now on",

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "client/cli/verbs/replay.h"
 #include "client/cli/verbs/verbs.h"
 #include "client/cli/views/table.h"
@@ -24,13 +26,8 @@ struct VerifyOptions {
   std::string job;
   std::vector<std::string> authorities;
   std::optional<int32_t> chain;
+  std::optional<DrawRange> draws;  // to replay; all if empty
   bool allow_unsigned = false, replay = false;
-};
-
-struct ChainFacts {
-  int64_t segments = 0, draws = 0, deleted = 0, not_signed = 0;
-  std::set<std::string> workers;
-  std::string digest;
 };
 
 absl::Status Forged(const v1::SegmentRecord& record, const std::string& what) {
@@ -88,50 +85,155 @@ absl::StatusOr<std::vector<CertificateHandle>> FindAuthorities(Client* client, c
   return found;
 }
 
-Table FactsTable(const std::map<int32_t, ChainFacts>& chains) {
+std::string FactsText(const v1::Verification& found) {
   Table table({">CHAIN", ">DRAWS", ">SEGMENTS", ">DELETED", ">NOT SIGNED", "WORKERS", "=LAST DIGEST"});
-  for (const auto& [index, facts] : chains) {
-    table.AddRow({absl::StrCat(index), absl::StrCat(facts.draws), absl::StrCat(facts.segments),
-                  absl::StrCat(facts.deleted), absl::StrCat(facts.not_signed), absl::StrJoin(facts.workers, " "),
-                  facts.digest.substr(0, 12)});
+  int64_t unknown = 0;
+  for (const v1::Verification::Chain& chain : found.chains()) {
+    unknown += chain.deleted_segments() + chain.unsigned_segments();
+    table.AddRow({absl::StrCat(chain.chain()), absl::StrCat(chain.draws()), absl::StrCat(chain.segments()),
+                  absl::StrCat(chain.deleted_segments()), absl::StrCat(chain.unsigned_segments()),
+                  absl::StrJoin(chain.workers(), " "), chain.last_digest().substr(0, 12)});
   }
-  return table;
+  return absl::StrCat(table.Render(),
+                      "every segment has the digest that its worker signed, and follows the one before it",
+                      unknown == 0 ? "\n" : ", but for those that were deleted or not signed\n");
+}
+
+std::string ReplayText(const v1::Verification& found) {
+  int64_t draws = 0, deleted = 0;  // retention spares the draws of versions with aliases, and may delete later ones
+  for (const v1::Verification::Replay& chain : found.replays()) {
+    draws += chain.draws();
+    deleted += chain.last_draw() + 1 - chain.first_draw() - chain.draws();
+  }
+  const v1::Verification::Replay& first = found.replays(0);
+  const std::string which =
+      found.replays_size() > 1
+          ? absl::StrCat(draws, " draws of ", found.replays_size(), " chains")
+          : absl::StrCat("draws ", first.first_draw(), " to ", first.last_draw(), " of chain ", first.chain());
+  return absl::StrCat("sampled again, ", which, deleted > 0 ? absl::StrCat(" without ", deleted, " deleted ones") : "",
+                      " have the same bits\n");
+}
+
+absl::Status CheckHasChain(const v1::Job& job, int32_t chain) {
+  if (chain < job.num_chains()) return absl::OkStatus();
+  return absl::NotFoundError(
+      absl::StrCat("job ", job.id(), " has no chain ", chain, ", only 0 to ", job.num_chains() - 1));
+}
+
+// Checks that there are the values of all draws of the range. `records` are those of `chain`: "chain moons-1a2b3c/0".
+absl::Status CheckHasDraws(const std::string& chain, const DrawRange& range,
+                           const std::vector<v1::SegmentRecord>& records) {
+  int64_t end = 0;
+  for (const v1::SegmentRecord& record : records) {
+    const int64_t first = record.segment().first_index();
+    end = first + record.segment().steps_size();
+    if (!record.deleted() || end <= range.first || first > range.last) continue;
+    return absl::FailedPreconditionError(absl::StrCat("the job's retention deleted draws ", first, " to ", end - 1,
+                                                      " of ", chain, ": ask for later draws"));
+  }
+  if (range.last < end) return absl::OkStatus();
+  return absl::NotFoundError(end == 0 ? absl::StrCat(chain, " has no draws")
+                                      : absl::StrCat(chain, " has no draw ", range.last, ", only 0 to ", end - 1,
+                                                     ": `chainfleet get draws` lists them"));
+}
+
+// Checks the signature of each segment, and says what is signed.
+absl::Status CheckRecords(const std::vector<v1::SegmentRecord>& records,
+                          const std::vector<CertificateHandle>& authorities, bool allow_unsigned,
+                          v1::Verification* found) {
+  std::map<int32_t, std::set<std::string>> workers;
+  for (const v1::SegmentRecord& record : records) {
+    const int32_t index = record.chain().index();
+    if (!workers.contains(index)) found->add_chains()->set_chain(index);
+    v1::Verification::Chain& chain = *found->mutable_chains()->rbegin();
+    chain.set_segments(chain.segments() + 1);
+    chain.set_draws(chain.draws() + record.segment().steps_size());
+    chain.set_deleted_segments(chain.deleted_segments() + (record.deleted() ? 1 : 0));
+    chain.set_last_digest(record.segment().digest());
+    if (workers[index].insert(record.worker()).second) chain.add_workers(record.worker());
+    if (!record.signature().empty()) {
+      CHAINFLEET_RETURN_IF_ERROR(CheckSignature(record, authorities));
+    } else if (allow_unsigned) {
+      chain.set_unsigned_segments(chain.unsigned_segments() + 1);
+    } else {
+      return Forged(record, "it is not signed; --allow-unsigned accepts what workers of older releases committed");
+    }
+  }
+  return absl::OkStatus();
+}
+
+void AddReplays(const DrawDigests& digests, v1::Verification* found) {
+  for (const auto& [draw, digest] : digests) {
+    const auto& [chain, index] = draw;
+    if (found->replays().empty() || found->replays().rbegin()->chain() != chain) {
+      found->add_replays()->set_chain(chain);
+      found->mutable_replays()->rbegin()->set_first_draw(index);
+    }
+    v1::Verification::Replay& last = *found->mutable_replays()->rbegin();
+    last.set_last_draw(index);
+    last.set_draws(last.draws() + 1);
+  }
 }
 
 absl::Status Verify(Invocation* run, const VerifyOptions& options) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   CHAINFLEET_ASSIGN_OR_RETURN(const auto authorities, FindAuthorities(&client, options.authorities));
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job job, client.GetJob(options.job));
   v1::ListSegmentsRequest request;
-  request.set_job(options.job);
-  if (options.chain) request.set_chain(*options.chain);
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<v1::SegmentRecord> records, client.ListSegments(request));
-  std::map<int32_t, ChainFacts> chains;
-  for (const v1::SegmentRecord& record : records) {
-    ChainFacts& facts = chains[record.chain().index()];
-    ++facts.segments;
-    facts.draws += record.segment().steps_size();
-    facts.deleted += record.deleted() ? 1 : 0;
-    facts.digest = record.segment().digest();
-    facts.workers.insert(record.worker());
-    if (record.signature().empty() && options.allow_unsigned) {
-      ++facts.not_signed;
-    } else if (record.signature().empty()) {
-      return Forged(record, "it is not signed; --allow-unsigned accepts what workers of older releases committed");
-    } else {
-      CHAINFLEET_RETURN_IF_ERROR(CheckSignature(record, authorities));
-    }
+  request.set_job(job.id());
+  if (options.chain) {
+    CHAINFLEET_RETURN_IF_ERROR(CheckHasChain(job, *options.chain));
+    request.set_chain(*options.chain);
   }
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<v1::SegmentRecord> records, client.ListSegments(request));
+  const std::string whose = options.chain ? absl::StrCat("chain ", job.id(), "/", *options.chain) : "job " + job.id();
+  if (options.draws) CHAINFLEET_RETURN_IF_ERROR(CheckHasDraws(whose, *options.draws, records));
+  v1::Verification found;
+  found.set_job(job.id());
+  CHAINFLEET_RETURN_IF_ERROR(CheckRecords(records, authorities, options.allow_unsigned, &found));
   DrawDigests draws;
   CHAINFLEET_RETURN_IF_ERROR(ReadDraws(&client, records, [&](const CheckedSegment& segment) {
-    if (options.replay) AddDigests(segment, &draws);
+    if (options.replay) AddDigests(segment, options.draws.value_or(DrawRange()), &draws);
     return absl::OkStatus();
   }));
-  std::cout << FactsTable(chains).Render()
-            << "every segment has the digest that its worker signed, and follows the one before it\n";
-  if (!options.replay) return absl::OkStatus();
-  CHAINFLEET_RETURN_IF_ERROR(Replay(&client, request, draws, run->timeout));
-  std::cout << "sampled again, " << draws.size() << " draws have the same bits\n";
+  const bool is_text = run->format == OutputFormat::kTable || run->format == OutputFormat::kWide;
+  if (is_text) std::cout << FactsText(found) << std::flush;  // holds whatever the replay finds
+  if (options.replay) {
+    if (draws.empty()) return absl::FailedPreconditionError(whose + " has no draws to replay");
+    CHAINFLEET_RETURN_IF_ERROR(Replay(*run, &client, job, draws));
+    AddReplays(draws, &found);
+  }
+  PrintOne(std::cout, run->format, found, found.job(), [&] { return options.replay ? ReplayText(found) : ""; });
   return absl::OkStatus();
+}
+
+// FIRST, or FIRST:LAST; nullopt for any other text.
+std::optional<DrawRange> ParseDraws(const std::string& text) {
+  const std::vector<std::string> ends = absl::StrSplit(text, ':');
+  DrawRange range;
+  if (ends.size() > 2 || !absl::SimpleAtoi(ends.front(), &range.first)) return std::nullopt;
+  if (!absl::SimpleAtoi(ends.back(), &range.last)) return std::nullopt;
+  return range.first >= 0 && range.first <= range.last ? std::optional(range) : std::nullopt;
+}
+
+void AddReplayOptions(CLI::App* verify, VerifyOptions* options) {
+  CLI::Option* chain = verify->add_option("--chain", options->chain, "Only this chain")->check(CountAtLeast(0));
+  CLI::Option* replay = verify->add_flag(
+      "--replay", options->replay,
+      "Also sample the draws a second time, in a copy of the job, and compare them. The copy is deleted afterwards "
+      "unless a draw differs");
+  verify
+      ->add_option_function<std::string>(
+          "--draws",
+          [options](const std::string& text) {
+            options->draws = ParseDraws(text);
+            if (options->draws) return;
+            throw CLI::ValidationError("--draws", "\"" + text + "\" is not a draw or a range: write 7 or 0:99");
+          },
+          "With --chain and --replay: sample up to the draw LAST, and compare the draws from FIRST on")
+      ->needs(chain)
+      ->needs(replay)
+      ->option_text("FIRST[:LAST]");
 }
 
 }  // namespace
@@ -143,10 +245,10 @@ void AddVerify(CLI::App* program, Invocation* run) {
       "Read all draws of a job and check that they are as the workers committed and signed them, from draw 0 on",
       "  chainfleet verify moons\n"
       "  chainfleet verify moons --authority authority.crt    # kept from DATA/authority/ca.crt\n"
-      "  chainfleet verify moons --chain 0 --replay           # costs what the job cost",
+      "  chainfleet verify moons --replay                     # costs what the job cost\n"
+      "  chainfleet verify moons --replay --chain 0 --draws 0:99",
       [=] { return Verify(run, *options); });
   AddJobArgument(verify, &options->job);
-  verify->add_option("--chain", options->chain, "Only this chain")->check(CountAtLeast(0));
   verify
       ->add_option("--authority", options->authorities,
                    "Certificate of an authority of workers (PEM), repeatable; default: the one that the server names")
@@ -154,9 +256,9 @@ void AddVerify(CLI::App* program, Invocation* run) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->option_text("FILE");
   verify->add_flag("--allow-unsigned", options->allow_unsigned, "Accept segments without a signature, and count them");
-  verify->add_flag("--replay", options->replay,
-                   "Also sample the job a second time, as a job that is deleted afterwards, and compare every draw");
+  AddReplayOptions(verify, options.get());
   AddServerOptions(verify, run);
+  AddOutputOption(verify, run);
 }
 
 }  // namespace chainfleet

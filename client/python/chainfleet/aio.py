@@ -356,9 +356,9 @@ class Job:
         """See chainfleet.Job.report."""
         return await call(self.sync.report, path, data, ood=ood, corruptions=corruptions, flatness=flatness, class_names=class_names, evaluation=evaluation, point=point)
 
-    async def verify(self, authority: str | os.PathLike[str]='', *, replay: bool=False) -> str:
+    async def verify(self, authority: str | os.PathLike[str]='', *, replay: bool=False, chain: int | None=None, draws: tuple[int, int] | None=None) -> str:
         """See chainfleet.Job.verify."""
-        return await call(self.sync.verify, authority, replay=replay)
+        return await call(self.sync.verify, authority, replay=replay, chain=chain, draws=draws)
 
     async def fit(self, x: Any) -> Array:
         """See chainfleet.Job.fit."""

@@ -24,6 +24,7 @@ from .errors import (
     FieldViolation,
     InvalidArgument,
     NotFound,
+    Unauthenticated,
     Unavailable,
     class_of,
     invalid_field,
@@ -62,12 +63,22 @@ class _Attempt(Protocol[AttemptT]):
 
 
 class Connection:
-    """Calls one server, or several of which one leads. `timeout`: seconds for a call, including its retries."""
+    """Calls one server, or several of which one leads. `timeout`: seconds for a call, including its retries.
 
-    def __init__(self, addresses: Sequence[str], token: str, timeout: float, tls: TlsFiles = NO_TLS) -> None:
+    find_token: returns the token anew, after the server refused the one that it knows.
+    """
+
+    def __init__(
+        self,
+        addresses: Sequence[str],
+        token: str,
+        timeout: float,
+        tls: TlsFiles = NO_TLS,
+        find_token: Callable[[], str] = str,
+    ) -> None:
         _after(timeout)
         self.addresses, self.timeout = list(addresses), timeout
-        self._token = token
+        self._token, self._find_token = token, find_token
         self._tls, self._credentials = tls, tls.credentials()
         self._lock = threading.Lock()
         self._channels: dict[str, grpc.Channel] = {}
@@ -165,6 +176,9 @@ class Connection:
             now = time.monotonic()
             if heard:  # the server was there until now: a stream is silent while nothing changes
                 last_heard = now
+            if isinstance(error, Unauthenticated) and (renewed := self._renewed(metadata)) != metadata:
+                metadata = renewed
+                continue
             if now >= end or not isinstance(error, (Unavailable, DeadlineExceeded)) or now - last_heard >= patience:
                 raise error
             _pause(wait * random.uniform(0.5, 1))
@@ -196,9 +210,15 @@ class Connection:
             self._credentials = self._tls.credentials() or self._credentials
         return grpc.secure_channel(address, self._credentials, options=_OPTIONS)
 
-    def _metadata(self) -> Metadata:
+    def _renewed(self, metadata: Metadata) -> Metadata:
+        """`metadata` with the token that is found now. It is the same as before if none or no other one is found."""
+        with contextlib.suppress(ChainfleetError):
+            self._token = self._find_token() or self._token
+        return self._metadata(metadata[0])
+
+    def _metadata(self, request_id: tuple[str, str] | None = None) -> Metadata:
         """The metadata of one call. Its retries send the same request id."""
-        request_id = ("x-request-id", uuid.uuid4().hex)
+        request_id = request_id or ("x-request-id", uuid.uuid4().hex)
         return (request_id, ("authorization", f"Bearer {self._token}")) if self._token else (request_id,)
 
     def _repeat(self, attempt: _Attempt[ResultT], timeout: float, patience: float) -> ResultT:
@@ -216,6 +236,9 @@ class Connection:
                 failure = self._failure(error, address)
             if isinstance(failure, DeadlineExceeded) and outage and left < 5:
                 raise outage  # the last attempt had no time left
+            if isinstance(failure, Unauthenticated) and (renewed := self._renewed(metadata)) != metadata:
+                metadata = renewed
+                continue
             if not isinstance(failure, Unavailable):
                 raise failure from outage
             now, pause = time.monotonic(), wait * random.uniform(0.5, 1)

@@ -44,7 +44,7 @@ def connect(
     Without an address the server is found as the command line finds it: `context`, a name that `chainfleet context set`
     gave, else the context of CHAINFLEET_CONTEXT, else CHAINFLEET_ADDRESS, else the current context, else
     127.0.0.1:7400. Without a token CHAINFLEET_TOKEN says it, or the file that CHAINFLEET_TOKEN_FILE names, else the
-    context. `timeout`: seconds for one call, including its retries.
+    context; it is read again when the server refuses it. `timeout`: seconds for one call, including its retries.
 
     ca_file: PEM file of the certificates that sign the server's, or "system" for those of this host; calls then use
     TLS. cert_file, key_file: the client's certificate and its private key, for a server that wants one. Without these,
@@ -54,8 +54,11 @@ def connect(
     context's command for the token fails, Unavailable if no server answers within 10 s, Unauthenticated,
     VersionMismatch for another release's server.
     """
-    addresses, found_token, tls = find_server(address, token, context, TlsFiles(ca_file, cert_file, key_file))
-    fleet = Fleet(Connection(addresses, found_token, timeout, tls))
+    files = TlsFiles(ca_file, cert_file, key_file)
+    addresses, found_token, tls = find_server(address, token, context, files)
+    fleet = Fleet(
+        Connection(addresses, found_token, timeout, tls, lambda: find_server(address, token, context, files)[1])
+    )
     try:
         info = fleet.info(min(timeout, _CONNECT_TIMEOUT))
     except ChainfleetError:

@@ -396,14 +396,24 @@ class Job:
                 flatness=flatness,
             )
 
-    def verify(self, authority: str | os.PathLike[str] = "", *, replay: bool = False) -> str:
+    def verify(
+        self,
+        authority: str | os.PathLike[str] = "",
+        *,
+        replay: bool = False,
+        chain: int | None = None,
+        draws: tuple[int, int] | None = None,
+    ) -> str:
         """Reads all draws and checks that the workers signed them as they are. Needs the program `chainfleet`.
 
         authority: file with the certificate of the authority of workers (PEM); "": the one that the server names.
-        replay: also samples the job a second time, as a job that is deleted afterwards, and compares every draw.
+        replay: also samples the draws again, in a copy of the job, and compares them. The copy is deleted afterwards
+            unless a draw differs.
+        chain: only this chain. draws: with replay and chain, the first and the last draw to compare.
         Returns a table of the chains. Raises DataLoss naming the first segment or draw that is not as it should be.
         """
-        return self._run("verify", authority=authority, replay=replay)
+        asked = None if draws is None else f"{draws[0]}:{draws[1]}"
+        return self._run("verify", authority=authority, replay=replay, chain=chain, draws=asked)
 
     def _run(self, verb: str, **given: Any) -> str:
         """Runs the program with the flags of `given`."""

@@ -97,8 +97,12 @@ def _outputs(running: _Program) -> tuple[str, str]:
         with held(running):
             outputs = running.communicate()
     except BaseException:  # as Ctrl-C
-        running.kill()
-        running.wait()  # after Ctrl-C, Popen does not
+        try:
+            running.terminate()  # not kill(): the program may have something to clean up
+            running.wait()  # after Ctrl-C, Popen does not
+        finally:
+            running.kill()  # after a second Ctrl-C; otherwise it has ended
+            running.wait()
         raise
     if has_ended() and running.returncode != 0:
         from grpc import FutureCancelledError  # programs run without grpc; a scope has it loaded

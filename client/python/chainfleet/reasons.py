@@ -118,6 +118,12 @@ class EvaluationNotFound(ChainfleetError):
     hint = "list the evaluations: fleet.evaluations()"
 
 
+class Interrupted(ChainfleetError):
+    """Ctrl-C ended verify --replay, which has deleted its copy of the job. The command exits with 130."""
+
+    hint = "repeat the command"
+
+
 class InvalidField(ChainfleetError):
     """Fields of the request are wrong; BadRequest lists each, the text lists at most 32."""
 
@@ -223,7 +229,7 @@ class NotLeader(ChainfleetError):
 class NotOwner(ChainfleetError):
     """Another tenant shares the data set or model that is to be deleted or shared."""
 
-    hint = "ask that tenant or an operator"
+    hint = "ask that tenant or an operator of the fleet"
 
 
 class NotServed(ChainfleetError):
@@ -436,7 +442,7 @@ class TokensOff(ChainfleetError):
 
 
 class TokenExists(ChainfleetError):
-    """A token of this SHA-256 exists with another tenant, role or note."""
+    """A token with the first 12 digits of this SHA-256 exists, or the same one with another tenant, role or note."""
 
     hint = "make a new token"
 
@@ -466,7 +472,7 @@ class TooManyAliases(ChainfleetError):
 
 
 class TooManyTokens(ChainfleetError):
-    """The state store has 2,000 tokens, with expired ones."""
+    """The state store has 2,000 tokens, with expired ones, or 500 of a tenant other than default."""
 
     hint = "revoke some: chainfleet token list"
 
@@ -529,7 +535,10 @@ class WorkerNotFound(ChainfleetError):
 class WorkerPresent(ChainfleetError):
     """A worker that another token let in runs under this id."""
 
-    hint = "give one of them another --id; if the other is gone, the worker gets the id after a lease"
+    hint = (
+        "give one of them another --id; if the other is gone, the worker gets the id after a lease. A worker "
+        "for all tenants takes the id from one of a single tenant at once"
+    )
 
 
 BY_REASON: dict[str, type[ChainfleetError]] = {

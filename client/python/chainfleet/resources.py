@@ -221,7 +221,8 @@ class Resources:
         role: "predictor", "reader", "writer", "operator" or "admin", each may do more than the one before; or "worker",
         by which workers join. tenant: of its holder; "": yours, and for a worker all. lifetime: seconds until it
         expires; 0: 90 days. puts_models: a writer may also put TorchScript models, which are programs. max_uses:
-        workers that may join by it; 0: any number. Raises InvalidArgument, TokensOff.
+        workers that may join by it; 0: any number. An admin of a tenant makes tokens of that tenant, without
+        puts_models. Raises InvalidArgument, NotAllowed, TokensOff.
         """
         if role.upper() not in access_pb2.Role.keys()[1:]:
             raise invalid_field("role", f"is {role!r}", "create_token explains the roles")

@@ -10,6 +10,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -174,7 +175,7 @@ void AuditLog::Append(const std::vector<LogField>& fields) {
   if (tell) Log(LogLevel::kError, "a line of the audit log was lost", {{"error", status.ToString()}});
 }
 
-absl::StatusOr<AuditLog::Page> AuditLog::Read(const std::string& from) const {
+absl::StatusOr<AuditLog::Page> AuditLog::Read(const std::string& from, const std::optional<std::string>& tenant) const {
   int64_t number = 0, offset = 0, newest = 0;
   {
     const MutexLock lock(&mutex_);
@@ -192,6 +193,11 @@ absl::StatusOr<AuditLog::Page> AuditLog::Read(const std::string& from) const {
   const size_t whole = read->rfind('\n') == std::string::npos ? 0 : read->rfind('\n') + 1;
   Page page;
   page.lines = absl::StrSplit(read->substr(0, whole), '\n', absl::SkipEmpty());
+  if (tenant) {
+    // No value of another field can have this text, because JSON escapes quotes in values.
+    const std::string field = absl::StrCat("\"tenant\":\"", *tenant, "\"");
+    std::erase_if(page.lines, [&](const std::string& line) { return !absl::StrContains(line, field); });
+  }
   if (static_cast<int64_t>(read->size()) == kPageBytes && whole > 0) {
     page.next = absl::StrCat(number, ":", offset + static_cast<int64_t>(whole));
   } else if (number < newest) {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,9 +43,9 @@ class AuditLog {
     std::vector<std::string> lines;  // in order; 256 KiB at most
     std::string next;                // where the next page begins; empty at the end
   };
-  // `from`: empty for the oldest line, else Page::next. INVALID_ARGUMENT / BAD_PAGE_TOKEN, also for lines that are
-  // deleted by now.
-  absl::StatusOr<Page> Read(const std::string& from) const;
+  // `from`: empty for the oldest line, else Page::next. `tenant`: only lines whose field "tenant" is this name, so a
+  // page before the last may be empty. INVALID_ARGUMENT / BAD_PAGE_TOKEN, also for lines that are deleted by now.
+  absl::StatusOr<Page> Read(const std::string& from, const std::optional<std::string>& tenant = std::nullopt) const;
 
  private:
   AuditLog(std::string folder, const Clock* clock, Options options);

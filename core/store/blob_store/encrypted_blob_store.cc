@@ -13,12 +13,13 @@ std::string JobOf(const std::string& name) { return ParseChainObjectName(name)->
 }  // namespace
 
 bool EncryptedBlobStore::Encrypts(const std::string& name) const {
-  return !keys_.empty() && ParseChainObjectName(name).has_value();
+  return has_keys_ && ParseChainObjectName(name).has_value();
 }
 
 absl::StatusOr<std::string> EncryptedBlobStore::Encrypted(const std::string& name, const ByteSource& content) const {
   const std::string tenant = tenant_of_(JobOf(name));
-  CHAINFLEET_ASSIGN_OR_RETURN(const ObjectKey* const key, keys_.KeyOf(tenant));
+  const std::shared_ptr<const ObjectKeys> keys = keys_.Current();
+  CHAINFLEET_ASSIGN_OR_RETURN(const ObjectKey* const key, keys->KeyOf(tenant));
   if (content.path().empty()) return Encrypt(name, content.in_memory(), *key, tenant);
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, content.ReadAll());
   return Encrypt(name, bytes, *key, tenant);
@@ -45,7 +46,7 @@ absl::StatusOr<std::string> EncryptedBlobStore::Get(const std::string& name) con
   CHAINFLEET_ASSIGN_OR_RETURN(std::string bytes, stored_->Get(name));
   if (!IsEncrypted(bytes) || !ParseChainObjectName(name)) return bytes;
   CHAINFLEET_ASSIGN_OR_RETURN(const EncryptedObject object,
-                              EncryptedObject::Open(name, bytes, std::ssize(bytes), keys_));
+                              EncryptedObject::Open(name, bytes, std::ssize(bytes), *keys_.Current()));
   return object.Decrypt(0, object.size_bytes(), std::string_view(bytes).substr(kEncryptedHeadBytes));
 }
 
@@ -82,7 +83,8 @@ absl::StatusOr<bool> EncryptedBlobStore::Renew(const std::string& name) {
   if (!Encrypts(name)) return false;
   CHAINFLEET_ASSIGN_OR_RETURN(const Head head, HeadOf(name));
   const std::string tenant = tenant_of_(JobOf(name));
-  CHAINFLEET_ASSIGN_OR_RETURN(const ObjectKey* const key, keys_.KeyOf(tenant));
+  const std::shared_ptr<const ObjectKeys> keys = keys_.Current();
+  CHAINFLEET_ASSIGN_OR_RETURN(const ObjectKey* const key, keys->KeyOf(tenant));
   if (head != nullptr && head->IsUnder(*key, tenant)) return false;
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string content, Get(name));
   CHAINFLEET_RETURN_IF_ERROR(Replace(name, content));
@@ -99,7 +101,8 @@ absl::StatusOr<EncryptedBlobStore::Head> EncryptedBlobStore::HeadOf(const std::s
   Head head;
   if (IsEncrypted(bytes)) {
     CHAINFLEET_ASSIGN_OR_RETURN(const int64_t stored_bytes, stored_->SizeBytes(name));
-    CHAINFLEET_ASSIGN_OR_RETURN(EncryptedObject object, EncryptedObject::Open(name, bytes, stored_bytes, keys_));
+    CHAINFLEET_ASSIGN_OR_RETURN(EncryptedObject object,
+                                EncryptedObject::Open(name, bytes, stored_bytes, *keys_.Current()));
     head = std::make_shared<const EncryptedObject>(std::move(object));
   }
   MutexLock lock(&mutex_);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/mutex.h"
+#include "core/base/reread.h"
 #include "core/store/blob_store/blob_store.h"
 #include "core/store/blob_store/encrypted_object.h"
 
@@ -22,8 +23,11 @@ class EncryptedBlobStore final : public BlobStore {
   // Returns the tenant of a job, "" if it is not known. May be called from any thread.
   using TenantOf = std::function<std::string(const std::string& job)>;
 
-  EncryptedBlobStore(std::shared_ptr<BlobStore> stored, ObjectKeys keys, TenantOf tenant_of)
-      : stored_(std::move(stored)), keys_(std::move(keys)), tenant_of_(std::move(tenant_of)) {}
+  EncryptedBlobStore(std::shared_ptr<BlobStore> stored, Reread<ObjectKeys> keys, TenantOf tenant_of)
+      : stored_(std::move(stored)),
+        keys_(std::move(keys)),
+        has_keys_(!keys_.Current()->empty()),
+        tenant_of_(std::move(tenant_of)) {}
 
   absl::Status Put(const std::string& name, const ByteSource& content) override;
   absl::Status Replace(const std::string& name, const ByteSource& content) override;
@@ -52,7 +56,8 @@ class EncryptedBlobStore final : public BlobStore {
   void Forget(const std::string& name) const;
 
   const std::shared_ptr<BlobStore> stored_;
-  const ObjectKeys keys_;
+  const Reread<ObjectKeys> keys_;
+  const bool has_keys_;  // for good: only keys replace keys
   const TenantOf tenant_of_;
   mutable Mutex mutex_;
   mutable std::map<std::string, Head> heads_ CHAINFLEET_GUARDED_BY(mutex_);

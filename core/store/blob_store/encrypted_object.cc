@@ -135,7 +135,7 @@ absl::StatusOr<EncryptedObject> EncryptedObject::Open(const std::string& name, s
   if (key == nullptr) {
     return WithReason(absl::FailedPreconditionError(absl::StrCat(
                           "object ", name, " is encrypted under the key ", object.key_id_,
-                          ", which the keys of draws do not have: add its line and start the server again")),
+                          ", which the keys of draws do not have: add its line to --draw-keys")),
                       "NO_DRAW_KEY");
   }
   const std::string nonce(head.substr(kNamesEnd, kNonceBytes));

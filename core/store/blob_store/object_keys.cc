@@ -16,11 +16,13 @@ constexpr size_t kDigits = 64;
 // INVALID_ARGUMENT.
 absl::StatusOr<ObjectKey> ParseKey(const std::vector<std::string>& words) {
   if (words.size() < 2 || words.size() > 3) return absl::InvalidArgumentError("give ID KEY [TENANT]");
-  CHAINFLEET_RETURN_IF_ERROR(CheckName("id", words[0]));
+  // Its error would quote a key that is in the wrong place.
+  const auto is_name = [](const std::string& word) { return CheckName("", word).ok(); };
+  if (!is_name(words[0])) return absl::InvalidArgumentError("the id is no name of 1-63 of a-z, 0-9 and '-'");
   if (words[1].size() != kDigits || !std::ranges::all_of(words[1], absl::ascii_isxdigit)) {
     return absl::InvalidArgumentError("the key is not 64 hex digits, as `openssl rand -hex 32` prints them");
   }
-  if (words.size() == 3) CHAINFLEET_RETURN_IF_ERROR(CheckName("tenant", words[2]));
+  if (words.size() == 3 && !is_name(words[2])) return absl::InvalidArgumentError("the tenant is no name");
   return ObjectKey{words[0], absl::HexStringToBytes(words[1]), words.size() == 3 ? words[2] : ""};
 }
 
@@ -46,9 +48,9 @@ absl::StatusOr<const ObjectKey*> ObjectKeys::KeyOf(const std::string& tenant) co
     const auto it = std::ranges::find(keys_, owner, &ObjectKey::tenant);
     if (it != keys_.end()) return &*it;
   }
-  return WithReason(absl::FailedPreconditionError(
-                        absl::StrCat("the keys of draws have none for tenant ", tenant.empty() ? "(unknown)" : tenant,
-                                     ": add a line ID KEY, for all tenants, and start the server again")),
+  return WithReason(absl::FailedPreconditionError(absl::StrCat("the keys of draws have none for tenant ",
+                                                               tenant.empty() ? "(unknown)" : tenant,
+                                                               ": add a line ID KEY, for all tenants")),
                     "NO_DRAW_KEY");
 }
 

@@ -12,6 +12,7 @@ struct ObjectKey {
   std::string id;
   std::string secret;  // 32 bytes
   std::string tenant;  // empty: for all tenants without a key of their own
+  bool operator==(const ObjectKey&) const = default;
 };
 
 // Immutable.
@@ -23,6 +24,7 @@ class ObjectKeys {
   static absl::StatusOr<ObjectKeys> Parse(const std::string& text);
 
   bool empty() const { return keys_.empty(); }
+  bool operator==(const ObjectKeys&) const = default;
   // Returns the first key of `tenant`, else the first one for all. FAILED_PRECONDITION / NO_DRAW_KEY.
   absl::StatusOr<const ObjectKey*> KeyOf(const std::string& tenant) const;
   // Returns null for an unknown id.

@@ -114,7 +114,7 @@ class Applier {
     row.created_at = wall_;
     CHAINFLEET_ASSIGN_OR_RETURN(const bool inserted, rows_->InsertJob(&row));
     if (!inserted) return Refused(absl::AbortedError(absl::StrCat("job id ", row.id, " is taken: submit again")));
-    CHAINFLEET_RETURN_IF_ERROR(AddChains(row.id, 0, NumChains(c.plan->spec), rows_, &result));
+    CHAINFLEET_RETURN_IF_ERROR(AddChains(row.id, 0, NumChains(c.plan->spec), c.only_chain, rows_, &result));
     result.job = std::move(row);
     return result;
   }

@@ -25,10 +25,12 @@ std::string WhyNotScaled(const JobRow& job, int32_t chains) {
 
 }  // namespace
 
-absl::Status AddChains(const std::string& job, int32_t first, int32_t end, StateRows* rows, ApplyResult* result) {
+absl::Status AddChains(const std::string& job, int32_t first, int32_t end, std::optional<int32_t> only, StateRows* rows,
+                       ApplyResult* result) {
   for (int32_t i = first; i < end; ++i) {
     ChainRow chain;
     chain.id = {job, i};
+    if (only.value_or(i) != i) chain.state = ChainState::kCancelled;
     CHAINFLEET_RETURN_IF_ERROR(rows->PutChain(chain));
     result->chains.push_back(std::move(chain));
   }
@@ -71,7 +73,7 @@ absl::StatusOr<ApplyResult> ApplyPart(const change::ScaleJob& c, StateRows* rows
     job->plan = std::move(plan);
     if (job->asked_chains == 0) job->asked_chains = before;
     CHAINFLEET_RETURN_IF_ERROR(rows->ReplacePlan(*job));
-    CHAINFLEET_RETURN_IF_ERROR(AddChains(c.job, before, c.chains, rows, &result));
+    CHAINFLEET_RETURN_IF_ERROR(AddChains(c.job, before, c.chains, std::nullopt, rows, &result));
   }
   result.job = std::move(job);
   return result;

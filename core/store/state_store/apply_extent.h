@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "core/base/status.h"
@@ -10,8 +11,9 @@
 
 namespace chainfleet {
 
-// Adds the PENDING chains [first, end) of a job to the store and to the result.
-absl::Status AddChains(const std::string& job, int32_t first, int32_t end, StateRows* rows, ApplyResult* result);
+// Adds the chains [first, end) of a job to the store and to the result: PENDING; with `only`, the others CANCELLED.
+absl::Status AddChains(const std::string& job, int32_t first, int32_t end, std::optional<int32_t> only, StateRows* rows,
+                       ApplyResult* result);
 
 // As ApplyChange: errors end the transaction; refusals are in ApplyResult::status.
 absl::StatusOr<ApplyResult> ApplyPart(const change::StopPoint& c, StateRows* rows);

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
 #include "core/domain/no_such.h"
+#include "core/domain/tenant.h"
 
 namespace chainfleet {
 namespace {
@@ -16,8 +17,15 @@ absl::Status TokenExists(const AccessToken& token) {
       "TOKEN_EXISTS");
 }
 
-absl::Status TooManyTokens(int64_t count) {
-  return BoundReached("tokens", absl::StrCat("there are ", count, " tokens, with expired ones: revoke some first"),
+absl::Status TooManyOfTenant(const std::string& tenant, int64_t count) {
+  return BoundReached("tenant_tokens",
+                      absl::StrCat("tenant ", tenant, " has ", count, " tokens, with expired ones: revoke some first"),
+                      "TOO_MANY_TOKENS");
+}
+
+// Does not tell a tenant how many tokens others have.
+absl::Status TooManyTokens() {
+  return BoundReached("tokens", "the fleet has no room for more tokens: an admin of the fleet must revoke some first",
                       "TOO_MANY_TOKENS");
 }
 
@@ -44,8 +52,11 @@ absl::StatusOr<ApplyResult> ApplyPart(const change::AddToken& c, absl::Time wall
     result.replayed = true;
     return result;
   }
-  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t count, rows->CountTokens());
-  if (count >= limits::kMaxTokens) return Refused(TooManyTokens(count));
+  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t theirs, rows->CountTokens(c.token.tenant));
+  const bool is_fleets = c.token.tenant == kDefaultTenant || c.token.tenant == kEveryTenant;
+  if (!is_fleets && theirs >= limits::kMaxTenantTokens) return Refused(TooManyOfTenant(c.token.tenant, theirs));
+  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t count, rows->CountTokens(std::nullopt));
+  if (count >= limits::kMaxTokens) return Refused(TooManyTokens());
   CHAINFLEET_RETURN_IF_ERROR(rows->InsertToken(*result.token));
   return result;
 }

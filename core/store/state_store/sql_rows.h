@@ -76,7 +76,7 @@ class SqlRows : public StateRows {
   absl::Status DropOldEvaluations(const std::string& job, int32_t kept) override;
   absl::Status PutFinding(const std::string& job, const std::string& part, const std::string& body) override;
   absl::StatusOr<std::optional<AccessToken>> FindToken(const std::string& sha256) override;
-  absl::StatusOr<int64_t> CountTokens() override;
+  absl::StatusOr<int64_t> CountTokens(const std::optional<std::string>& tenant) override;
   absl::Status InsertToken(const AccessToken& token) override;
   absl::Status DeleteToken(const std::string& sha256) override;
   absl::Status QueueSweep(const ChainId& chain) override;

@@ -8,7 +8,10 @@ absl::StatusOr<std::optional<AccessToken>> SqlRows::FindToken(const std::string&
   return sql::First<AccessToken>(connection_, sql::Select<AccessToken>("tokens WHERE sha256 = ?"), sha256);
 }
 
-absl::StatusOr<int64_t> SqlRows::CountTokens() { return sql::Number(connection_, "SELECT COUNT(*) FROM tokens"); }
+absl::StatusOr<int64_t> SqlRows::CountTokens(const std::optional<std::string>& tenant) {
+  if (!tenant) return sql::Number(connection_, "SELECT COUNT(*) FROM tokens");
+  return sql::Number(connection_, "SELECT COUNT(*) FROM tokens WHERE tenant = ?", *tenant);
+}
 
 absl::Status SqlRows::InsertToken(const AccessToken& token) {
   return sql::Run(connection_, sql::Insert<AccessToken>("tokens"), token);

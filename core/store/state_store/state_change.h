@@ -87,13 +87,14 @@ struct JobRow {
 
 namespace change {
 
-// Creates the job with `plan->spec.chains` PENDING chains. ALREADY_EXISTS / REQUEST_ID_USED, with the older job in the
-// result. NOT_FOUND / DATASET_NOT_FOUND or MODEL_NOT_FOUND: its data set or module does not exist any more.
-// ALREADY_EXISTS / NAME_TAKEN: an alias of the tenant has its name.
+// Creates the job with its chains PENDING; with `only_chain`, the others CANCELLED. ALREADY_EXISTS / REQUEST_ID_USED,
+// with the older job in the result. NOT_FOUND / DATASET_NOT_FOUND or MODEL_NOT_FOUND: its data set or module does not
+// exist any more. ALREADY_EXISTS / NAME_TAKEN: an alias of the tenant has its name.
 struct CreateJob {
   std::shared_ptr<const JobPlan> plan;
   std::string request_id;  // chosen by the tenant
   std::string tenant = kDefaultTenant;
+  std::optional<int32_t> only_chain = std::nullopt;
 };
 
 // CANCEL and DELETE also move every non-final chain to CANCELLED; FINISH moves every chain that is or becomes PENDING.

@@ -128,7 +128,8 @@ class StateRows {
   virtual absl::Status PutFinding(const std::string& job, const std::string& part, const std::string& body) = 0;
 
   virtual absl::StatusOr<std::optional<AccessToken>> FindToken(const std::string& sha256) = 0;
-  virtual absl::StatusOr<int64_t> CountTokens() = 0;
+  // `tenant`: only tokens of this tenant.
+  virtual absl::StatusOr<int64_t> CountTokens(const std::optional<std::string>& tenant) = 0;
   virtual absl::Status InsertToken(const AccessToken& token) = 0;
   virtual absl::Status DeleteToken(const std::string& sha256) = 0;
 

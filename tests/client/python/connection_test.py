@@ -69,8 +69,8 @@ class Served(unittest.TestCase):
         self.addCleanup(server.server.stop, 0)
         return server
 
-    def connect(self, *servers, token="", timeout=10, files=tls.NO_TLS):
-        made = connection.Connection([getattr(server, "address", server) for server in servers], token, timeout, files)
+    def connect(self, *servers, token="", timeout=10, files=tls.NO_TLS, **options):
+        made = connection.Connection([getattr(server, "address", server) for server in servers], token, timeout, files, **options)
         self.addCleanup(made.close)
         return made
 
@@ -84,6 +84,33 @@ class Calls(Served):
         self.assertEqual(self.get(self.connect(server, token="secret")).id, "a")
         self.assertEqual(server.metadata[0]["authorization"], "Bearer secret")
         self.assertEqual(len(server.metadata[0]["x-request-id"]), 32)
+
+    def wanting(self, token):
+        """A server that knows this token only."""
+        def answer(request, context):
+            if dict(context.invocation_metadata()).get("authorization") != f"Bearer {token}":
+                context.abort(grpc.StatusCode.UNAUTHENTICATED, "unknown token")
+            return jobs_pb2.Job(id=request.name)
+
+        return self.serve(GetJob=answer, WatchJob=lambda request, context: iter([answer(request, context)]))
+
+    def test_a_call_whose_token_is_refused_is_repeated_with_the_token_that_is_found_now(self):
+        server = self.wanting("new")
+        connected = self.connect(server, token="old", find_token=lambda: "new")
+        self.assertEqual([self.get(connected).id for _ in range(2)], ["a", "a"])
+        self.assertEqual(len(server.metadata), 3)
+        self.assertEqual(server.metadata[0]["x-request-id"], server.metadata[1]["x-request-id"])
+        connected = self.connect(server, token="old", find_token=lambda: "new")
+        watch = connected.watch("JobService/WatchJob", jobs_pb2.WatchJobRequest(name="a"), jobs_pb2.Job, 10)
+        self.assertEqual(next(watch).id, "a")
+        watch.close()
+
+    def test_a_call_whose_token_is_refused_is_not_repeated_without_another_token(self):
+        for found in ("old", ""):
+            server = self.wanting("new")
+            with self.assertRaises(cf.errors.Unauthenticated):
+                self.get(self.connect(server, token="old", find_token=lambda found=found: found))
+            self.assertEqual(len(server.metadata), 1)
 
     def test_a_refusal_has_its_code_reason_fields_and_hint(self):
         wrong = error_details_pb2.BadRequest()

@@ -90,18 +90,47 @@ class Programs(unittest.TestCase):
             fleet.doctor()
         self.assertEqual(caught.exception.message, "`chainfleet doctor` failed: no server answers\nCHECK  RESULT\nserver FAILED")
 
-    def test_ctrl_c_leaves_no_program(self):
-        pid = os.path.join(self.folder, "pid")
-        os.environ["CHAINFLEET_BIN"] = self.program(f"echo $$ > {pid}; exec sleep 100")
-        script = "import chainfleet; chainfleet.run_program(['up'])"
-        child = subprocess.Popen([sys.executable, "-B", "-c", script], env={**os.environ, "PYTHONPATH": python_package.PACKAGE}, stderr=subprocess.DEVNULL)
-        while not os.path.exists(pid) or not os.path.getsize(pid):
+    def runs(self, script):
+        """A Python that runs the program `script`, which has written its id to the file `pid`, and reads its output."""
+        fills_the_pipe = "head -c 100000 /dev/zero"  # ends once Python reads
+        os.environ["CHAINFLEET_BIN"] = self.program(f"{fills_the_pipe}\n{script}")
+        code = "import chainfleet; chainfleet.run_program(['up'])"
+        child = subprocess.Popen([sys.executable, "-B", "-c", code], env={**os.environ, "PYTHONPATH": python_package.PACKAGE}, stderr=subprocess.DEVNULL)
+        self.addCleanup(child.wait)
+        self.addCleanup(child.kill)
+        self.wait_for(child, "pid")
+        return child
+
+    def wait_for(self, child, name):
+        path = os.path.join(self.folder, name)
+        while not os.path.exists(path) or not os.path.getsize(path):
             self.assertIsNone(child.poll())
             time.sleep(0.01)
+
+    def ends_by_ctrl_c(self, child):
         child.send_signal(signal.SIGINT)  # to Python alone, not as a terminal sends it
         self.assertNotEqual(child.wait(20), 0)
-        with open(pid) as file, self.assertRaises(ProcessLookupError):
+        with open(os.path.join(self.folder, "pid")) as file, self.assertRaises(ProcessLookupError):
             os.kill(int(file.read()), 0)
+
+    def test_ctrl_c_leaves_no_program(self):
+        self.ends_by_ctrl_c(self.runs(f"echo $$ > {self.folder}/pid; exec sleep 100"))
+
+    def test_the_first_ctrl_c_lets_a_program_clean_up_and_the_second_one_kills_it(self):
+        stays = f"""
+import os, signal
+def note(name):
+    with open(os.path.join({self.folder!r}, name), "w") as file:
+        file.write(str(os.getpid()))
+signal.signal(signal.SIGTERM, lambda *_: note("told"))
+note("pid")
+while True:
+    signal.pause()
+"""
+        child = self.runs(f"exec {sys.executable} -B -c '{stays.replace(chr(39), chr(34))}'")
+        child.send_signal(signal.SIGINT)
+        self.wait_for(child, "told")
+        self.ends_by_ctrl_c(child)
 
     def fails(self, *lines):
         os.environ["CHAINFLEET_BIN"] = self.program("cat >&2 <<'EOF'\n" + "\n".join(lines) + "\nEOF\nexit 2")
@@ -120,6 +149,11 @@ class Programs(unittest.TestCase):
             error = self.fails("a log line", *lines)
             self.assertEqual((error.reason, error.violations), ("INVALID_FIELD", violations))
             self.assertIn(violations[-1].description, error.message)
+
+    def test_verify_passes_the_chain_and_the_draws_of_a_replay(self):
+        fleet = unittest.mock.Mock()
+        cf.Job(fleet, "moons").verify(replay=True, chain=0, draws=(0, 9))
+        fleet.run_program.assert_called_once_with("verify", "moons", "--replay", "--chain=0", "--draws=0:9")
 
     def test_local_passes_its_arguments_and_the_token_and_takes_the_address(self):
         log = os.path.join(self.folder, "log")

@@ -73,6 +73,25 @@ TEST_F(AuditLogTest, TextsAreShortAlsoAsTheyAreWritten) {
   }
 }
 
+TEST_F(AuditLogTest, ReadsTheLinesOfOneTenantWhateverOthersWrite) {
+  const auto log = Open({.file_bytes = 1000});
+  log->Append({{"tenant", "vision"}, {"method", "a"}});
+  log->Append({{"peer", "no tenant"}});
+  for (int i = 0; i < 20; ++i) {
+    log->Append(
+        {{"tenant", "vision-2"}, {"job", R"(x","tenant":"vision","y":")"}, {"error", R"(\","tenant":"vision")"}});
+  }
+  log->Append({{"tenant", "vision"}, {"method", "b"}});
+  std::vector<std::string> methods;
+  for (std::string from;;) {
+    const auto page = log->Read(from, "vision");
+    ASSERT_TRUE(page.ok()) << page.status();
+    for (const std::string& line : page->lines) methods.push_back(json::parse(line).value("method", "another's"));
+    if ((from = page->next).empty()) break;
+  }
+  EXPECT_THAT(methods, testing::ElementsAre("a", "b"));
+}
+
 TEST_F(AuditLogTest, GoesOnAfterARestart) {
   Open()->Append({{"method", "a"}});
   Open()->Append({{"method", "b"}});

@@ -44,6 +44,22 @@ TEST_F(EnvironmentTest, TheTokenMayStandInAFile) {
   std::filesystem::remove(path);
 }
 
+TEST_F(EnvironmentTest, TheTokenOfCallsChangesWithItsFileAndNotWithTheEnvironment) {
+  EXPECT_EQ(*OpenCallerToken()->Current(), "");
+  const std::string path = ::testing::TempDir() + "caller-" + std::to_string(::getpid());
+  Set("CHAINFLEET_TOKEN_FILE", path);
+  EXPECT_TRUE(absl::IsNotFound(OpenCallerToken().status()));
+  std::ofstream(path) << "mine tenant-a\n";
+  const Reread<std::string> token = *OpenCallerToken();
+  unsetenv("CHAINFLEET_TOKEN_FILE");
+  EXPECT_EQ(*token.Current(), "mine");
+  std::ofstream(path) << "changed\n";
+  EXPECT_EQ(*token.Current(), "changed");
+  std::filesystem::remove(path);
+  Set("CHAINFLEET_TOKEN", "given");
+  EXPECT_EQ(*OpenCallerToken()->Current(), "given");
+}
+
 TEST_F(EnvironmentTest, AnEmptyTokenIsToldFromNone) {
   EXPECT_EQ(TokenText(kCallerToken).value(), std::nullopt);
   Set("CHAINFLEET_TOKEN", "");

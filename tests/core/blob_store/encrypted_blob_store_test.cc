@@ -170,11 +170,47 @@ TEST_F(EncryptedBlobStoreTest, RenewChangesTheKeyOfNoTenantForThatOfTheTenant) {
   EXPECT_EQ(*store.Get(name), "restored");
 }
 
+TEST_F(EncryptedBlobStoreTest, ANewLineEncryptsAndARemovedLineReadsNoMore) {
+  std::string lines = all_;
+  EncryptedBlobStore store(stored_, *Reread<ObjectKeys>::Open("keys", [&] { return ObjectKeys::Parse(lines); }),
+                           TenantOf);
+  const std::string old = NameOf("lab-1", "old"), fresh = NameOf("lab-1", "fresh");
+  ASSERT_TRUE(store.Put(old, std::string("old")).ok());
+  lines = "second " + kSecond + "\n" + all_;
+  ASSERT_TRUE(store.Put(fresh, std::string("fresh")).ok());
+  EXPECT_EQ(*store.Get(old), "old");
+  EXPECT_EQ(*Open("second " + kSecond).Get(fresh), "fresh");
+  lines = "second " + kSecond;
+  EXPECT_EQ(*store.Get(fresh), "fresh");
+  EXPECT_EQ(ReasonOf(store.Get(old).status()), "NO_DRAW_KEY");
+  lines = "";
+  EXPECT_TRUE(store.Put(NameOf("lab-1", "later"), std::string("later")).ok());
+  EXPECT_NE(Stored(NameOf("lab-1", "later")), "later") << "without keys, the former ones encrypt";
+}
+
+TEST_F(EncryptedBlobStoreTest, OnlyObjectsOfChainsNeedTheKeys) {
+  int readings = 0;
+  const auto read = [&] {
+    ++readings;
+    return ObjectKeys::Parse(all_);
+  };
+  EncryptedBlobStore store(stored_, *Reread<ObjectKeys>::Open("keys", read), TenantOf);
+  const int before = readings;
+  const std::string other = "datasets/" + Sha256Hex("rows");
+  ASSERT_TRUE(store.Put(other, std::string("rows")).ok());
+  EXPECT_EQ(*store.GetRange(other, 0, 4), "rows");
+  EXPECT_EQ(*store.SizeBytes(other), 4);
+  EXPECT_EQ(readings, before);
+  ASSERT_TRUE(store.Put(NameOf("lab-1", "draws"), std::string("draws")).ok());
+  EXPECT_EQ(readings, before + 1);
+}
+
 TEST(ObjectKeys, LinesThatAreNoKeysAreRefusedWithoutShowingThem) {
   EXPECT_TRUE(ObjectKeys::Parse("# none\n\n")->empty());
-  for (const std::string& line : std::vector<std::string>{
-           "first", "first " + kFirst.substr(1), "first " + kFirst + "x", "First " + kFirst, "first " + kFirst + " a b",
-           "first " + kFirst + " No", "first " + kFirst + "\nfirst " + kSecond}) {
+  for (const std::string& line :
+       std::vector<std::string>{"first", "first " + kFirst.substr(1), "first " + kFirst + "x", "First " + kFirst,
+                                "first " + kFirst + " a b", "first " + kFirst + " No", kFirst + " first",
+                                "first " + kFirst + " " + kFirst, "first " + kFirst + "\nfirst " + kSecond}) {
     const absl::Status status = ObjectKeys::Parse(line).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << line;
     EXPECT_THAT(status.message(), HasSubstr("line "));

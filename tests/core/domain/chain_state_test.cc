@@ -23,6 +23,11 @@ TEST(JobState, IsDerivedFromIntentAndChains) {
   EXPECT_EQ(derive(JobIntent::kRun, {kPending, kPending}), JobState::kPending);
   EXPECT_EQ(derive(JobIntent::kRun, {kPending, kLeased}), JobState::kRunning);
   EXPECT_EQ(derive(JobIntent::kRun, {kPending, kSucceeded}), JobState::kRunning);
+  EXPECT_EQ(derive(JobIntent::kRun, {kCancelled, kPending}), JobState::kPending) << "only chain 1 is sampled";
+  EXPECT_EQ(derive(JobIntent::kRun, {kCancelled, kLeased}), JobState::kRunning);
+  EXPECT_EQ(derive(JobIntent::kRun, {kCancelled, kSucceeded}), JobState::kSucceeded);
+  EXPECT_EQ(derive(JobIntent::kPause, {kCancelled, kSucceeded}), JobState::kSucceeded);
+  EXPECT_EQ(derive(JobIntent::kRun, {kCancelled, kDiverged}), JobState::kFailed);
   EXPECT_EQ(derive(JobIntent::kPause, {kPending, kLeased}), JobState::kRunning) << "not before the lease is back";
   EXPECT_EQ(derive(JobIntent::kPause, {kPending, kSucceeded}), JobState::kPaused);
   EXPECT_EQ(derive(JobIntent::kRun, {kSucceeded, kSucceeded}), JobState::kSucceeded);

@@ -119,6 +119,19 @@ TEST_F(MetricsTest, PagesWithATokenAnswerOnlyRequestsThatSendIt) {
   }
 }
 
+TEST_F(MetricsTest, ATokenThatChangesIsRefusedAtOnce) {
+  std::string token = "the-token";
+  const auto read = [&token]() -> absl::StatusOr<std::string> { return token; };
+  const auto address = registry_.Serve("127.0.0.1:0", *Reread<std::string>::Open("token", read));
+  const auto with = [&](const std::string& sent) {
+    return Scrape(*address, "/metrics", "Authorization: Bearer " + sent + "\r\n");
+  };
+  EXPECT_THAT(with("the-token"), testing::StartsWith("HTTP/1.1 200"));
+  token = "another-token";
+  EXPECT_THAT(with("the-token"), testing::StartsWith("HTTP/1.1 401"));
+  EXPECT_THAT(with("another-token"), testing::StartsWith("HTTP/1.1 200"));
+}
+
 TEST_F(MetricsTest, TheHealthPageNeedsNoToken) {
   const auto address = registry_.Serve("127.0.0.1:0", "the-token");
   ASSERT_TRUE(address.ok()) << address.status();

@@ -122,6 +122,20 @@ TEST_P(ExtentChanges, AJobThatCalibratesASamplerKeepsItsChains) {
   EXPECT_EQ(ReasonOf(Apply(change::ScaleJob{"job-aaaaaa", 2}).status), "SBC_JOB");
 }
 
+TEST_P(ExtentChanges, AJobOfOneChainStartsNoOther) {
+  const auto plan = PlanOf("job-aaaaaa", 3);
+  const ApplyResult made = Apply(change::CreateJob{.plan = plan, .only_chain = 1});
+  ASSERT_TRUE(made.status.ok()) << made.status;
+  std::vector<ChainState> states;
+  store_ = harness_->Open();
+  const StoredState loaded = store_->Load().value();
+  for (const ChainRow& chain : loaded.jobs.at(0).chains) states.push_back(chain.state);
+  EXPECT_THAT(states, ElementsAre(ChainState::kCancelled, ChainState::kPending, ChainState::kCancelled));
+  EXPECT_FALSE(loaded.jobs.at(0).row.finished_at);
+  EXPECT_TRUE(absl::IsFailedPrecondition(Grant({"job-aaaaaa", 0}, 1).status));
+  EXPECT_TRUE(Grant({"job-aaaaaa", 1}, 1).status.ok());
+}
+
 INSTANTIATE_TEST_SUITE_P(AllStores, ExtentChanges, testing::ValuesIn(StoreKinds()), StoreKindName);
 
 }  // namespace

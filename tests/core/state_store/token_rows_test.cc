@@ -6,13 +6,15 @@ namespace chainfleet {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 class TokenRows : public StateStoreTest {
  protected:
-  static AccessToken Token(const std::string& sha256) {
+  static AccessToken Token(const std::string& sha256, const std::string& tenant = "vision") {
     return {.sha256 = sha256,
-            .tenant = "vision",
+            .tenant = tenant,
             .role = Role::kAdmin,
             .puts_models = true,
             .note = "for \xc3\xa9l\xc3\xa8ves 'and' others",
@@ -20,6 +22,13 @@ class TokenRows : public StateStoreTest {
             .expires_at = absl::FromUnixSeconds(2'000'000'000) + absl::Nanoseconds(7)};
   }
   std::vector<AccessToken> Tokens() { return store_->Load().value().tokens; }
+  // Their digests begin at DigestOf(100).
+  void AddMany(int count, const std::string& tenant) {
+    std::vector<StateChange> changes;
+    for (int i = 0; i < count; ++i) changes.push_back(change::AddToken{Token(DigestOf(100 + i), tenant)});
+    const auto added = store_->Apply(changes, wall_);
+    ASSERT_TRUE(added.ok() && added->back().status.ok());
+  }
 };
 
 TEST_P(TokenRows, AreKeptAndLoadedInOrder) {
@@ -72,13 +81,26 @@ TEST_P(TokenRows, AreUsedAsOftenAsTheySay) {
 }
 
 TEST_P(TokenRows, AreBounded) {
-  std::vector<StateChange> changes;
-  for (int i = 0; i < limits::kMaxTokens; ++i) changes.push_back(change::AddToken{Token(DigestOf(100 + i))});
-  const auto added = store_->Apply(changes, wall_);
-  ASSERT_TRUE(added.ok() && added->back().status.ok());
+  AddMany(limits::kMaxTokens, "default");
+  for (const char* tenant : {"default", "*", "vision"}) {
+    const absl::Status refused = Apply(change::AddToken{Token(DigestOf(1), tenant)}).status;
+    EXPECT_EQ(ReasonOf(refused), "TOO_MANY_TOKENS") << tenant;
+    EXPECT_EQ(BoundOf(refused), "tokens");
+    EXPECT_THAT(std::string(refused.message()), Not(HasSubstr("2000"))) << "tenants do not learn it";
+  }
+}
+
+TEST_P(TokenRows, ATenantHasAQuarterAtMost) {
+  AddMany(limits::kMaxTenantTokens, "vision");
   const absl::Status refused = Apply(change::AddToken{Token(DigestOf(1))}).status;
   EXPECT_EQ(ReasonOf(refused), "TOO_MANY_TOKENS");
-  EXPECT_EQ(BoundOf(refused), "tokens");
+  EXPECT_EQ(BoundOf(refused), "tenant_tokens");
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("vision has 500 tokens"));
+  EXPECT_TRUE(Apply(change::AddToken{Token(DigestOf(100))}).replayed) << "a repeated call needs no room";
+  EXPECT_TRUE(Apply(change::AddToken{Token(DigestOf(2), "speech")}).status.ok());
+  EXPECT_TRUE(Apply(change::AddToken{Token(DigestOf(3), "*")}).status.ok());
+  ASSERT_TRUE(Apply(change::RevokeToken{DigestOf(100)}).status.ok());
+  EXPECT_TRUE(Apply(change::AddToken{Token(DigestOf(1))}).status.ok());
 }
 
 INSTANTIATE_TEST_SUITE_P(AllStores, TokenRows, testing::ValuesIn(StoreKinds()), StoreKindName);

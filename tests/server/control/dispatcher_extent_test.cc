@@ -123,6 +123,28 @@ TEST_F(DispatcherExtent, DrawsAreCountedAtEachCommit) {
   EXPECT_EQ(view.stopped.at(0), "max_draws 3 is reached: 3 committed") << "as it was found";
 }
 
+TEST_F(DispatcherExtent, AJobOfOneChainLeasesNoOtherAndStopsAtItsDraws) {
+  JobSpec spec = SmallSpec("job", 3);
+  spec.until.max_draws = 2;
+  const auto create = [&](int32_t only) {
+    return Wait<JobView>([&](auto done) { dispatcher_->CreateJob(kDefaultTenant, spec, "", false, done, only); });
+  };
+  for (const int32_t none : {-1, 3}) {
+    const auto violations = FieldViolationsOf(create(none).status());
+    ASSERT_EQ(violations.size(), 1u);
+    EXPECT_EQ(violations[0].path, "only_chain");
+    EXPECT_THAT(violations[0].message, HasSubstr("only 0 to 2"));
+  }
+  const std::string job = create(2).value().id;
+  LeaseAll();
+  EXPECT_THAT(worker_.chains, ElementsAre(Pair(ChainId{job, 2}, testing::_)));
+  Advance(&worker_, {job, 2});
+  Advance(&worker_, {job, 2});
+  Sync(&worker_);
+  HandBackAll();
+  EXPECT_EQ(dispatcher_->GetJob(job)->state, JobState::kSucceeded);
+}
+
 TEST_F(DispatcherExtent, ChainsThatNeverStartedEndToo) {
   const std::string job = CreateUntil({.max_draws = 1}, kSlots + 2);
   LeaseAll();

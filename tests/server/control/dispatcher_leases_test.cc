@@ -1,4 +1,5 @@
 // Tests how leases end, and the cost of each end.
+#include "absl/strings/str_cat.h"
 #include "server/control/lease_table.h"
 #include "tests/server/control/dispatcher_fixture.h"
 
@@ -27,6 +28,56 @@ TEST_F(DispatcherLeases, AChainThatWaitsForTheStoreLosesNoAttempt) {
     Sync(&worker);
     ASSERT_TRUE(worker.chains.contains(chain)) << "the worker that had it may have it again";
   }
+}
+
+// Somebody who can write the state store may have put an older or a forged resume point in its place.
+TEST_F(DispatcherLeases, AChainWaitsWhileItsResumePointIsNotTheCommittedOne) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  Advance(&worker, chain);
+  ASSERT_TRUE(SetIntent("job", JobIntent::kPause).ok());
+  Advance(&worker, chain, ChainState::kPending);
+  const auto tables = SqliteConnection::Open(database_.path()).value();
+  const auto set = [&](const std::string& column, const std::string& value) {
+    EXPECT_TRUE(tables->Execute(absl::StrCat("UPDATE resume_points SET ", column, " = '", value, "'")).ok());
+    EXPECT_EQ(tables->changes(), 1);
+  };
+  struct Fault {
+    std::string column, value, committed, said;
+  };
+  for (const Fault& fault : {Fault{"step", "10", "20", "is of step 10"},
+                             Fault{"sha256", DigestOf(7), Sha256Hex("state"), "does not match its digest"},
+                             Fault{"chain", "1", "0", "is missing"}}) {
+    set(fault.column, fault.value);
+    ASSERT_TRUE(SetIntent("job", JobIntent::kRun).ok());
+    const int64_t epoch = Chain(chain).lease_epoch;
+    for (int i = 0; i < 2 * limits::kMaxAttemptsWithoutProgress; ++i) {
+      EXPECT_TRUE(Sync(&worker).grants.empty()) << fault.column;
+      executor_.RunFor(kStoreFaultDelay);
+    }
+    EXPECT_GT(Chain(chain).lease_epoch, epoch + limits::kMaxAttemptsWithoutProgress);
+    EXPECT_EQ(Chain(chain).state, ChainState::kPending);
+    EXPECT_EQ(Chain(chain).attempts, 0);
+    EXPECT_THAT(Chain(chain).reason, HasSubstr("the resume point " + fault.said + ", the chain is at step 20"));
+    set(fault.column, fault.committed);
+  }
+  executor_.RunFor(kStoreFaultDelay);
+  Sync(&worker);
+  ASSERT_TRUE(worker.chains.contains(chain));
+  EXPECT_EQ(worker.chains.at(chain).progress.step, 20);
+}
+
+TEST_F(DispatcherLeases, AWorkerThatKeptItsChainNeedsNoResumePoint) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  Advance(&worker, chain);
+  ASSERT_TRUE(SqliteConnection::Open(database_.path()).value()->Execute("UPDATE resume_points SET step = 5").ok());
+  worker.slots = 0;  // it gets no grant, and there is no other worker
+  Sync(&worker);
+  executor_.RunFor(kTermAndGrace * 3);
+  ASSERT_EQ(Chain(chain).state, ChainState::kPending);
+  EXPECT_THAT(Sync(&worker).keep, ElementsAre(chain));
+  EXPECT_EQ(Chain(chain).lease_epoch, 1);
 }
 
 TEST_F(DispatcherLeases, SilentWorkersChainMovesAfterTermAndGrace) {

@@ -218,6 +218,24 @@ TEST(Fleet, RefusesAnotherIncarnationThatAnotherTokenLetInWhileThePresentOneSpea
   EXPECT_EQ(see("other", 1, "other", absl::Seconds(1) + kTerm), "") << "the id is free after a term of silence";
 }
 
+// An admin of a tenant sees the ids of the fleet's workers, and may make tokens for workers.
+TEST(Fleet, AWorkerForAllTenantsTakesItsIdBackFromOneOfATenant) {
+  Fleet fleet;
+  const auto see = [&](const std::string& incarnation, uint64_t seq, const Admission& admission, absl::Duration now) {
+    SynchronizeRequest request = From(incarnation, seq);
+    request.admission = admission;
+    return ReasonOf(fleet.See(request, now, kTerm).status());
+  };
+  const Admission all = {"fleet's", "*"}, one = {"vision's", "vision"};
+  EXPECT_EQ(see("own", 1, all, absl::ZeroDuration()), "");
+  EXPECT_EQ(see("squatter", 1, one, kTerm), "") << "the worker was silent";
+  EXPECT_EQ(see("own", 2, all, kTerm), "") << "the same process";
+  EXPECT_EQ(see("squatter", 2, one, kTerm + absl::Seconds(1)), "WORKER_PRESENT");
+  EXPECT_EQ(see("squatter", 3, one, 2 * kTerm), "");
+  EXPECT_EQ(see("restarted", 1, all, 2 * kTerm), "");
+  EXPECT_EQ(see("other", 1, {"other's", "*"}, 2 * kTerm), "WORKER_PRESENT") << "neither outranks the other";
+}
+
 TEST(Fleet, SettlesAMomentAfterTheFirstNewProcessOfAWave) {
   Fleet fleet;
   const auto settles = [&](const std::string& incarnation, int64_t ms) {

@@ -1,6 +1,8 @@
 // Tokens that an admin makes and revokes while the server runs, and backups.
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "chainfleet/v1/access.grpc.pb.h"
@@ -16,7 +18,9 @@ using testing::IsEmpty;
 
 class AccessServiceTest : public RunningServer {
  protected:
-  explicit AccessServiceTest(GivenTokens tokens = {{"admin", "default", Role::kAdmin}, {"user", "vision"}})
+  explicit AccessServiceTest(GivenTokens tokens = {{"admin", "default", Role::kAdmin},
+                                                   {"theirs", "vision", Role::kAdmin},
+                                                   {"user", "vision"}})
       : RunningServer(std::move(tokens)) {
     token_ = "admin";
   }
@@ -41,6 +45,9 @@ class AccessServiceTest : public RunningServer {
     v1::RevokeTokenRequest request;
     request.set_id(id);
     return Call(*access_, &v1::AccessService::Stub::RevokeToken, request).status();
+  }
+  absl::StatusOr<v1::ListAuditResponse> ListAudit() {
+    return Call(*access_, &v1::AccessService::Stub::ListAudit, v1::ListAuditRequest());
   }
   absl::Status ListJobsWith(const std::string& token) {
     token_ = token;
@@ -142,6 +149,77 @@ TEST_F(AccessServiceTest, RefusesWrongFieldsByName) {
   EXPECT_THAT(List()->tokens(), IsEmpty());
 }
 
+TEST_F(AccessServiceTest, AnAdminOfATenantMakesTokensOfThatTenantWithoutMoreRights) {
+  token_ = "theirs";
+  for (const v1::Role role : {v1::READER, v1::OPERATOR, v1::ADMIN, v1::WORKER}) {
+    for (const std::string tenant : {"", "vision"}) {
+      const auto made = Create(RequestFor(absl::StrCat("made", tenant, role), role, tenant));
+      ASSERT_TRUE(made.ok()) << made.status();
+      EXPECT_EQ(made->tenant(), "vision");
+    }
+  }
+  for (const std::string& token : {std::string("theirs"), absl::StrCat("made", v1::ADMIN)}) {
+    token_ = token;
+    for (const char* tenant : {"default", "speech", "*"}) {
+      for (const v1::Role role : {v1::READER, v1::ADMIN, v1::WORKER}) {
+        const absl::Status refused = Create(RequestFor("more", role, tenant)).status();
+        EXPECT_EQ(ReasonOf(refused), "NOT_ALLOWED") << tenant << role;
+        EXPECT_THAT(std::string(refused.message()), HasSubstr("an admin of the fleet"));
+      }
+    }
+    v1::CreateTokenRequest models = RequestFor("more", v1::WRITER);
+    models.set_puts_models(true);
+    EXPECT_EQ(ReasonOf(Create(models).status()), "NOT_ALLOWED");
+  }
+  token_ = "admin";
+  v1::CreateTokenRequest models = RequestFor("trusted", v1::OPERATOR, "vision");
+  models.set_puts_models(true);
+  EXPECT_TRUE(Create(models).ok()) << "the mark is the fleet's to give";
+}
+
+TEST_F(AccessServiceTest, AnAdminOfATenantListsAndRevokesTokensOfThatTenant) {
+  ASSERT_TRUE(Create(RequestFor("own", v1::READER, "vision")).ok());
+  const std::string other = Create(RequestFor("other", v1::READER, "speech"))->id(), none = TokenId(Sha256Hex("none"));
+  ASSERT_TRUE(Create(RequestFor("join", v1::WORKER)).ok());
+  token_ = "theirs";
+  const auto list = List(1);
+  ASSERT_TRUE(list.ok()) << list.status();
+  ASSERT_EQ(list->tokens_size(), 1);
+  EXPECT_EQ(list->tokens(0).id(), TokenId(Sha256Hex("own")));
+  EXPECT_EQ(list->next_page_token(), "") << "tokens of others make no page";
+  const absl::Status theirs = Revoke(other), nobodys = Revoke(none);
+  EXPECT_EQ(ReasonOf(theirs), "TOKEN_NOT_FOUND");
+  EXPECT_EQ(absl::StrReplaceAll(theirs.message(), {{other, none}}), nobodys.message());
+  EXPECT_EQ(ReasonOf(Revoke(TokenId(Sha256Hex("join")))), "TOKEN_NOT_FOUND") << "its workers serve all tenants";
+  EXPECT_TRUE(Revoke(list->tokens(0).id()).ok());
+  EXPECT_TRUE(absl::IsUnauthenticated(ListJobsWith("own")));
+  EXPECT_TRUE(ListJobsWith("other").ok());
+}
+
+TEST_F(AccessServiceTest, AnAdminOfATenantReadsTheAuditLinesOfThatTenant) {
+  ASSERT_TRUE(Create(RequestFor("other", v1::READER, "speech")).ok());
+  token_ = "theirs";
+  ASSERT_TRUE(Create(RequestFor("own", v1::READER)).ok());
+  const auto theirs = ListAudit();
+  ASSERT_TRUE(theirs.ok()) << theirs.status();
+  EXPECT_THAT(theirs->lines(), ElementsAre(HasSubstr(TokenId(Sha256Hex("own")))));
+  token_ = "admin";
+  EXPECT_THAT(ListAudit()->lines(), testing::SizeIs(2));
+}
+
+// An admin of a tenant chooses the SHA-256, and ids name callers in the audit log.
+TEST_F(AccessServiceTest, NoTokenGetsTheIdOfAnother) {
+  ASSERT_TRUE(Create(RequestFor("other", v1::READER, "speech")).ok());
+  token_ = "theirs";
+  for (const char* token : {"admin", "other"}) {
+    v1::CreateTokenRequest request = RequestFor(token, v1::READER);
+    request.set_sha256(TokenId(Sha256Hex(token)) + std::string(52, '0'));
+    EXPECT_EQ(ReasonOf(Create(request).status()), "TOKEN_EXISTS") << token;
+    request.set_sha256(TokenId(Sha256Hex(token)));
+    EXPECT_TRUE(absl::IsInvalidArgument(Create(request).status())) << "an id is no SHA-256";
+  }
+}
+
 // A call of Backup and what it holds.
 class BackupTest : public AccessServiceTest {
  protected:
@@ -206,16 +284,20 @@ TEST_F(BackupTest, AServerThatShutsDownEndsTheCall) {
   EXPECT_EQ(reader->Finish().error_message(), "the server shuts down");
 }
 
-TEST_F(BackupTest, OnlyAdminsMay) {
-  token_ = "user";
-  EXPECT_EQ(ReasonOf(Read("x", false).status()), "NOT_ALLOWED");
-  grpc::ClientContext context;
-  SetDeadline(&context);
-  SendToken(&context);
-  const auto reader = access_->Backup(&context, v1::BackupRequest());
-  v1::BackupCopy copy;
-  EXPECT_FALSE(reader->Read(&copy));
-  EXPECT_EQ(ReasonOf(FromGrpc(reader->Finish())), "NOT_ALLOWED");
+TEST_F(BackupTest, OnlyAdminsOfTheFleetMay) {
+  for (const char* token : {"user", "theirs"}) {
+    token_ = token;
+    EXPECT_EQ(ReasonOf(Read("x", false).status()), "NOT_ALLOWED") << token;
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    SendToken(&context);
+    const auto reader = access_->Backup(&context, v1::BackupRequest());
+    v1::BackupCopy copy;
+    EXPECT_FALSE(reader->Read(&copy)) << token;
+    const absl::Status refused = FromGrpc(reader->Finish());
+    EXPECT_EQ(ReasonOf(refused), "NOT_ALLOWED") << token;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("an admin of the fleet"));
+  }
 }
 
 class OpenAccessTest : public AccessServiceTest {

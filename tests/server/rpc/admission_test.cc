@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_replace.h"
 #include "core/domain/tenant.h"
 #include "tests/server/rpc/one_worker.h"
 #include "tests/support/fake_clock.h"
@@ -19,9 +20,23 @@ class AdmissionTest : public OneWorker {
   AdmissionTest()
       : OneWorker({{"vision", "vision"},
                    {"speech", "speech"},
+                   {"operator", "default", Role::kOperator},
+                   {"vision-operator", "vision", Role::kOperator},
+                   {"speech-operator", "speech", Role::kOperator},
                    {"join", kEveryTenant, Role::kWorker},
                    {"other join", "vision", Role::kWorker}}) {
     incarnation_ = own_.incarnation;
+  }
+
+  void Add(const AccessToken& token) {
+    Waited<absl::StatusOr<AccessToken>> added;
+    coordinator_.tokens().Add(token, added.Take());
+    ASSERT_TRUE(added.Get()->ok()) << added.Get()->status();
+  }
+  void Revoke(const AccessToken& token) {
+    Waited<absl::StatusOr<bool>> revoked;
+    coordinator_.tokens().Revoke(TokenId(token.sha256), std::nullopt, revoked.Take());
+    ASSERT_TRUE(revoked.Get()->ok()) << revoked.Get()->status();
   }
 
   // A process that asks to join.
@@ -204,9 +219,7 @@ TEST_F(AdmissionTest, ATokenLetsInAsManyWorkersAsItSaysAndItsRevocationEndsThem)
                           .role = Role::kWorker,
                           .expires_at = clock_.Wall() + absl::Hours(1),
                           .max_uses = 2};
-  Waited<absl::StatusOr<AccessToken>> added;
-  coordinator_.tokens().Add(token, added.Take());
-  ASSERT_TRUE(added.Get()->ok()) << added.Get()->status();
+  Add(token);
   Process second{"w2"}, third{"w3"};
   ASSERT_TRUE(Join(&own_, "two uses").ok());
   own_.proof.clear();
@@ -214,10 +227,31 @@ TEST_F(AdmissionTest, ATokenLetsInAsManyWorkersAsItSaysAndItsRevocationEndsThem)
   ASSERT_TRUE(Join(&second, "two uses").ok());
   EXPECT_EQ(ReasonOf(Join(&third, "two uses")), "TOKEN_USED_UP");
   EXPECT_TRUE(SynchronizeAs(own_).ok());
-  Waited<absl::StatusOr<bool>> revoked;
-  coordinator_.tokens().Revoke(TokenId(token.sha256), revoked.Take());
-  ASSERT_TRUE(revoked.Get()->ok());
+  Revoke(token);
   EXPECT_TRUE(absl::IsUnauthenticated(SynchronizeAs(own_)));
+}
+
+// An admin of a tenant chooses the SHA-256 of a new token, and so its id.
+TEST_F(AdmissionTest, ATokenThatGetsTheIdOfARevokedOneLetsItsWorkersInOnlyForTheSameTenant) {
+  const absl::Time expires = clock_.Wall() + absl::Hours(1);
+  const AccessToken all{
+      .sha256 = Sha256Hex("all"), .tenant = kEveryTenant, .role = Role::kWorker, .expires_at = expires};
+  AccessToken same_id{.sha256 = TokenId(all.sha256) + std::string(52, '0'), .tenant = "vision", .expires_at = expires};
+  Add(all);
+  ASSERT_TRUE(Join(&own_, "all").ok());
+  ASSERT_TRUE(SynchronizeAs(own_).ok());
+  Revoke(all);
+  for (const auto& [role, tenant] :
+       {std::pair(Role::kWorker, "vision"), {Role::kAdmin, "vision"}, {Role::kAdmin, "default"}}) {
+    same_id.role = role;
+    same_id.tenant = tenant;
+    Add(same_id);
+    EXPECT_TRUE(absl::IsUnauthenticated(SynchronizeAs(own_))) << EnumName(role) << tenant;
+    EXPECT_TRUE(absl::IsUnauthenticated(Join(&own_, "none"))) << "nor is its certificate renewed";
+    Revoke(same_id);
+  }
+  Add(all);
+  EXPECT_TRUE(SynchronizeAs(own_).ok());
 }
 
 TEST_F(AdmissionTest, ATokenAloneDoesNotWork) {
@@ -242,6 +276,32 @@ TEST_F(AdmissionTest, AWorkerThatJoinedForOneTenantIsListedToNoOther) {
   };
   EXPECT_THAT(listed("vision"), testing::UnorderedElementsAre("w1", "w2"));
   EXPECT_THAT(listed("speech"), testing::ElementsAre("w2"));
+}
+
+TEST_F(AdmissionTest, AnOperatorOfATenantDrainsTheWorkersThatJoinedForThatTenantAlone) {
+  Process shared{"w2"};
+  ASSERT_TRUE(Join(&own_, "other join").ok());
+  ASSERT_TRUE(SynchronizeAs(own_).ok());
+  ASSERT_TRUE(Join(&shared, "join").ok());
+  ASSERT_TRUE(SynchronizeAs(shared).ok());
+  const auto drain = [&](const std::string& token, const std::string& worker) {
+    SpeakAs(token);
+    v1::DrainWorkerRequest request;
+    request.set_worker(worker);
+    return Call(*jobs_, &v1::JobService::Stub::DrainWorker, request).status();
+  };
+  for (const auto& [token, worker] :
+       {std::pair("speech-operator", "w1"), {"speech-operator", "w2"}, {"vision-operator", "w2"}}) {
+    const absl::Status others = drain(token, worker), none = drain(token, "w9");
+    EXPECT_EQ(ReasonOf(others), "WORKER_NOT_FOUND") << token << worker;
+    EXPECT_EQ(absl::StrReplaceAll(others.message(), {{worker, "w9"}}), none.message());
+  }
+  SpeakAs("operator");
+  const auto list = Call(*jobs_, &v1::JobService::Stub::ListWorkers, v1::ListWorkersRequest());
+  ASSERT_TRUE(list.ok()) << list.status();
+  for (const v1::Worker& worker : list->workers()) EXPECT_FALSE(worker.draining()) << worker.id();
+  EXPECT_TRUE(drain("vision-operator", "w1").ok());
+  EXPECT_TRUE(drain("operator", "w2").ok());
 }
 
 // One worker process, and an authority whose clock the test moves.

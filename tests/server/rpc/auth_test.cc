@@ -1,5 +1,7 @@
 #include "server/rpc/auth.h"
 
+#include <spdlog/spdlog.h>
+
 #include <map>
 #include <string>
 #include <vector>
@@ -9,10 +11,12 @@
 #include "chainfleet/v1/jobs.pb.h"
 #include "chainfleet/v1/predict.pb.h"
 #include "chainfleet/v1/worker.pb.h"
+#include "core/base/log.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/descriptor.h"
 #include "gtest/gtest.h"
 #include "inference/grpc_service.pb.h"
+#include "server/rpc/identity_tokens.h"
 #include "tests/server/rpc/given_tokens.h"
 #include "tests/support/fake_clock.h"
 
@@ -38,11 +42,11 @@ TEST(ParseTokens, ATokenHasATenantAndRights) {
   EXPECT_EQ(tokens.size(), 3u);
   EXPECT_EQ(At(tokens, kOne).id, Sha256Hex(kOne).substr(0, 12));
   EXPECT_EQ(At(tokens, kOne).tenant, "default");
-  EXPECT_EQ(At(tokens, kOne).rights, RightsOf(Role::kWriter));
+  EXPECT_EQ(At(tokens, kOne).rights, RightsOf(Role::kWriter, kDefaultTenant));
   EXPECT_EQ(At(tokens, kTwo).tenant, "vision");
-  EXPECT_EQ(At(tokens, kTwo).rights, RightsOf(Role::kOperator));
+  EXPECT_EQ(At(tokens, kTwo).rights, RightsOf(Role::kOperator, "vision"));
   EXPECT_EQ(At(tokens, kThree).tenant, "speech");
-  EXPECT_EQ(At(tokens, kThree).rights, RightsOf(Role::kWriter) | kPutModels);
+  EXPECT_EQ(At(tokens, kThree).rights, RightsOf(Role::kWriter, "speech") | kPutModels);
 }
 
 TEST(ParseTokens, ALineHasAtMostOneRole) {
@@ -50,13 +54,21 @@ TEST(ParseTokens, ALineHasAtMostOneRole) {
       *ParseTokens(Lines({kOne, Line(kTwo, "vision predictor"), Line(kThree, "models reader speech")}));
   EXPECT_EQ(At(tokens, kTwo).rights, kPredict);
   EXPECT_EQ(At(tokens, kTwo).tenant, "vision");
-  EXPECT_EQ(At(tokens, kThree).rights, RightsOf(Role::kReader) | kPutModels);
+  EXPECT_EQ(At(tokens, kThree).rights, RightsOf(Role::kReader, "speech") | kPutModels);
   EXPECT_EQ(At(tokens, kThree).tenant, "speech");
   EXPECT_TRUE(absl::IsInvalidArgument(ParseTokens(Line(kOne, "reader operator")).status()));
   for (const Role role : {Role::kPredictor, Role::kWriter, Role::kOperator}) {
     const TokenTable alone = *ParseTokens(Lines({Line(kOne, EnumName(role)), Line(kTwo, "worker")}));
-    EXPECT_EQ(At(alone, kOne).rights, RightsOf(role)) << EnumName(role) << ": alone, and no admin for that";
+    EXPECT_EQ(At(alone, kOne).rights, RightsOf(role, kDefaultTenant))
+        << EnumName(role) << ": alone, and no admin for that";
   }
+}
+
+TEST(ParseTokens, ALoneTokenOfAFileThatHadOthersIsNoAdmins) {
+  EXPECT_TRUE(ParseTokens(kOne).value().begin()->second.may(kAdminister));
+  const TokenTable left = ParseTokens(kOne, std::nullopt, /*has_issuer=*/false, /*lone_is_admin=*/false).value();
+  EXPECT_FALSE(left.begin()->second.may(kAdminister));
+  EXPECT_EQ(NumCallers(left), 1);
 }
 
 TEST(ParseTokens, AWorkersTokenIsMarkedOrStandsApart) {
@@ -64,8 +76,22 @@ TEST(ParseTokens, AWorkersTokenIsMarkedOrStandsApart) {
     ASSERT_TRUE(tokens.ok()) << tokens.status();
     EXPECT_EQ(At(*tokens, kTwo).rights, kJoin);
     EXPECT_EQ(At(*tokens, kTwo).tenant, kEveryTenant);
-    EXPECT_EQ(At(*tokens, kOne).rights, RightsOf(Role::kAdmin)) << "the only caller is its own admin";
+    EXPECT_EQ(At(*tokens, kOne).rights, RightsOf(Role::kAdmin, kDefaultTenant)) << "the only caller is its own admin";
   }
+}
+
+TEST(ParseTokens, OperatorsAndAdminsAreTheFleetsOnlyInTheTenantDefault) {
+  const TokenTable tokens = *ParseTokens(
+      Lines({Line(kOne, "default operator"), Line(kTwo, "vision admin"), Line(kThree, "vision operator models")}));
+  EXPECT_TRUE(At(tokens, kOne).may(kFleet | kOperate | kPutModels));
+  EXPECT_EQ(At(tokens, kOne).only_tenant(), std::nullopt);
+  EXPECT_TRUE(At(tokens, kTwo).may(kAdminister | kOperate));
+  EXPECT_FALSE(At(tokens, kTwo).may(kFleet) || At(tokens, kTwo).may(kPutModels));
+  EXPECT_EQ(At(tokens, kTwo).only_tenant(), "vision");
+  EXPECT_TRUE(At(tokens, kThree).may(kPutModels)) << "by the word";
+  EXPECT_FALSE(At(tokens, kThree).may(kFleet));
+  const TokenTable alone = *ParseTokens(Line(kOne, "vision models"));
+  EXPECT_EQ(At(alone, kOne).rights, RightsOf(Role::kAdmin, "vision") | kPutModels);
 }
 
 TEST(ParseTokens, AWorkersTokenMayHaveATenant) {
@@ -96,8 +122,8 @@ TEST(ParseTokens, RefusesTokensOfFewerThan128Bits) {
 }
 
 TEST(ParseTokens, NamesTheWrongLineAndNoToken) {
-  for (const std::string& wrong : {Line(kTwo, "vision extra"), Line(kTwo, "Vision!"), Line(kOne, "vision"),
-                                   Line(kTwo, "worker models"), Line(kTwo, "worker operator")}) {
+  for (const std::string& wrong : {Line(kTwo, "vision extra"), Line(kTwo, "Vision!"), Line(kThree, kTwo),
+                                   Line(kOne, "vision"), Line(kTwo, "worker models"), Line(kTwo, "worker operator")}) {
     const absl::Status status = ParseTokens(Lines({kOne, wrong})).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << wrong;
     EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("line 2"), Not(HasSubstr(kOne)), Not(HasSubstr(kTwo))));
@@ -128,6 +154,8 @@ class AuthorizeTest : public testing::Test {
                                      {"modeller", "speech", Role::kWriter, kPutModels},
                                      {"operator", "default", Role::kOperator},
                                      {"admin", "default", Role::kAdmin},
+                                     {"vision-operator", "vision", Role::kOperator},
+                                     {"vision-admin", "vision", Role::kAdmin},
                                      {"worker", kEveryTenant, Role::kWorker}}),
                             &none_, nullptr, &clock_};
 };
@@ -164,6 +192,21 @@ TEST_F(AuthorizeTest, EachRoleMayCallTheMethodsOfTheRolesBelow) {
         EXPECT_EQ(caller.ok(), may) << role << " " << method;
         EXPECT_EQ(ReasonOf(caller.status()), may ? "" : "NOT_ALLOWED") << role << " " << method;
       }
+    }
+  }
+}
+
+TEST_F(AuthorizeTest, AnAdminOfATenantMayCallAllButWhatConcernsTheFleet) {
+  for (const char* service : {"chainfleet.v1.AccessService", "chainfleet.v1.JobService", "chainfleet.v1.PredictService",
+                              "chainfleet.v1.WorkerService", "inference.GRPCInferenceService"}) {
+    for (const std::string& method : MethodsOf(service)) {
+      EXPECT_EQ(With("vision-operator", method).ok(), With("operator", method).ok()) << method;
+      const bool is_of_all = method.ends_with("/Backup") || method.ends_with("/ReadObject");
+      const absl::Status theirs = With("vision-admin", method).status();
+      EXPECT_EQ(theirs.ok(), !is_of_all && With("admin", method).ok()) << method;
+      if (!is_of_all) continue;
+      EXPECT_EQ(ReasonOf(theirs), "NOT_ALLOWED") << method;
+      EXPECT_THAT(std::string(theirs.message()), HasSubstr("an admin of the fleet"));
     }
   }
 }
@@ -214,12 +257,125 @@ TEST(Authenticator, KnowsStoredTokensUntilTheyExpire) {
   };
   EXPECT_EQ(with("reads")->tenant, "vision");
   EXPECT_EQ(with("reads")->id, Sha256Hex("reads").substr(0, 12));
-  EXPECT_EQ(with("reads")->rights, RightsOf(Role::kReader));
-  EXPECT_EQ(with("models")->rights, RightsOf(Role::kWriter) | kPutModels);
+  EXPECT_EQ(with("reads")->rights, RightsOf(Role::kReader, "vision"));
+  EXPECT_EQ(with("models")->rights, RightsOf(Role::kWriter, "speech") | kPutModels);
   EXPECT_TRUE(absl::IsUnauthenticated(with(Sha256Hex("reads")).status())) << "the digest is no token";
   clock.Advance(absl::Hours(1));
   EXPECT_TRUE(absl::IsUnauthenticated(with("reads").status()));
   EXPECT_TRUE(with("models").ok());
+}
+
+TEST(Authenticator, KnowsThatAnotherTokenHasAnId) {
+  const FakeClock clock;
+  const std::string fixed = Sha256Hex("fixed"), made = Sha256Hex("made");
+  StoredState state;
+  state.tokens = {{.sha256 = made, .tenant = "vision"}};
+  const AccessTokens stored(nullptr, nullptr, state);
+  const Authenticator auth(TableOf({{"fixed", "default"}}), &stored, nullptr, &clock);
+  for (const std::string& known : {fixed, made}) {
+    EXPECT_FALSE(auth.HasOtherOfId(known)) << "the same token";
+    for (const char digit : {'0', 'f'}) EXPECT_TRUE(auth.HasOtherOfId(TokenId(known) + std::string(52, digit)));
+  }
+  EXPECT_FALSE(auth.HasOtherOfId(Sha256Hex("new")));
+}
+
+class ChangingTokens : public testing::Test {
+ protected:
+  absl::Status With(const std::string& token) {
+    const std::string value = "Bearer " + token;
+    return auth_.Authorize("/chainfleet.v1.JobService/GetJob", {{"authorization", value}}).status();
+  }
+
+  FakeClock clock_;
+  const AccessTokens none_{nullptr, nullptr, StoredState()};
+  std::optional<std::string> lines_ = Line(kOne, "admin");
+  const Authenticator auth_{*Reread<TokenTable>::Open("tokens", [this] { return ParseTokens(lines_); }), &none_,
+                            nullptr, &clock_};
+};
+
+TEST_F(ChangingTokens, AreKnownAndRefusedAfterTheChange) {
+  EXPECT_TRUE(absl::IsUnauthenticated(With(kTwo)));
+  lines_ = Lines({Line(kTwo, "admin"), Line(kThree, "reader")});
+  EXPECT_TRUE(With(kTwo).ok());
+  EXPECT_TRUE(With(kThree).ok());
+  EXPECT_TRUE(absl::IsUnauthenticated(With(kOne)));
+  EXPECT_TRUE(absl::IsUnauthenticated(auth_.CheckStillKnown({TokenId(Sha256Hex(kOne))})));
+}
+
+TEST_F(ChangingTokens, StayWhileTheFileIsWrongAndNeverOpenTheServer) {
+  for (const std::optional<std::string>& wrong :
+       {std::optional<std::string>(""), std::optional<std::string>(Line(kTwo, "two words more")),
+        std::optional<std::string>(), std::optional<std::string>("weak")}) {
+    lines_ = wrong;
+    EXPECT_TRUE(With(kOne).ok());
+    EXPECT_TRUE(absl::IsUnauthenticated(With(kTwo)));
+    EXPECT_TRUE(absl::IsUnauthenticated(With("")));
+    EXPECT_TRUE(auth_.wants_tokens());
+  }
+}
+
+TEST(Authenticator, WorkersStayWhileTheirTokenLetsInThoseOfTheirTenant) {
+  const FakeClock clock;
+  const AccessTokens none(nullptr, nullptr, StoredState());
+  std::string words = "worker";
+  const auto read = [&] { return ParseTokens(Lines({Line(kOne, "admin"), Line(kTwo, words)})); };
+  const Authenticator auth(*Reread<TokenTable>::Open("tokens", read), &none, nullptr, &clock);
+  const auto stays = [&](const std::string& tenant) {
+    return auth.CheckStillKnown({TokenId(Sha256Hex(kTwo)), tenant, kWork | kJoin}).ok();
+  };
+  EXPECT_TRUE(stays(kEveryTenant));
+  words = "vision worker";
+  EXPECT_FALSE(stays(kEveryTenant));
+  EXPECT_TRUE(stays("vision"));
+  for (const char* others : {"speech worker", "vision admin", "vision"}) {
+    words = others;
+    EXPECT_FALSE(stays("vision")) << others;
+  }
+}
+
+class FleetAdminWarning : public testing::Test {
+ protected:
+  FleetAdminWarning() { InitLog("auth_test", "info"); }
+  ~FleetAdminWarning() override { spdlog::set_default_logger(before_); }
+
+  bool IsGiven(const std::string& given, const std::vector<AccessToken>& made = {},
+               const std::string& rule = "") const {
+    StoredState state;
+    state.tokens = made;
+    const AccessTokens stored(nullptr, nullptr, state);
+    IdentityOptions options;
+    if (!rule.empty()) options.rules = {ParseIdentityRule(rule).value()};
+    const IdentityTokens identities(options, nullptr, &clock_, nullptr);
+    const TokenTable table = given.empty() ? TokenTable() : ParseTokens(given).value();
+    testing::internal::CaptureStderr();
+    Authenticator(table, &stored, nullptr, &clock_, rule.empty() ? nullptr : &identities).WarnWithoutFleetAdmin();
+    return !testing::internal::GetCapturedStderr().empty();
+  }
+
+  FakeClock clock_;
+
+ private:
+  const std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
+};
+
+TEST_F(FleetAdminWarning, IsGivenIfNoTokenAndNoRuleMakesAnAdminOfTheFleet) {
+  const AccessToken fleets = {
+      .tenant = "default", .role = Role::kAdmin, .expires_at = clock_.Wall() + absl::Seconds(1)};
+  AccessToken theirs = fleets, operators = fleets;
+  theirs.sha256 = Sha256Hex("theirs");
+  theirs.tenant = "vision";
+  operators.role = Role::kOperator;
+  EXPECT_FALSE(IsGiven("")) << "everyone may do everything";
+  EXPECT_FALSE(IsGiven(kOne));
+  for (const std::string& given :
+       {Line(kOne, "vision"), Line(kOne, "vision admin"), Line(kOne, "operator"), Lines({kOne, kTwo})}) {
+    EXPECT_TRUE(IsGiven(given)) << given;
+    EXPECT_TRUE(IsGiven(given, {theirs, operators}, "role=owner -> {org} admin")) << given;
+    EXPECT_FALSE(IsGiven(given, {fleets})) << given;
+    EXPECT_FALSE(IsGiven(given, {}, "role=owner -> admin")) << given;
+  }
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_TRUE(IsGiven(Line(kOne, "operator"), {fleets})) << "it has expired";
 }
 
 // An ending server returns UNAVAILABLE, so that clients of every kind repeat the call at the next server.

@@ -19,7 +19,7 @@ using GivenTokens = std::vector<GivenToken>;
 inline TokenTable TableOf(const GivenTokens& given) {
   TokenTable table;
   for (const GivenToken& one : given) {
-    table[Sha256Hex(one.token)] = {TokenId(Sha256Hex(one.token)), one.tenant, RightsOf(one.role) | one.more};
+    table[Sha256Hex(one.token)] = {TokenId(Sha256Hex(one.token)), one.tenant, RightsOf(one.role, one.tenant) | one.more};
   }
   return table;
 }

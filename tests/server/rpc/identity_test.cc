@@ -27,6 +27,7 @@ class IdentityTest : public OneWorker {
       : OneWorker({{"vision", "vision"},
                    {"speech", "speech"},
                    {"operator", "default", Role::kOperator},
+                   {"speech-operator", "speech", Role::kOperator},
                    {"worker", kEveryTenant, Role::kWorker, kWork}}) {}
 
   // A chain of vision's, leased to worker w1 in its incarnation "life".
@@ -181,7 +182,9 @@ TEST_F(IdentityTest, OtherTenantsCannotDeleteADataSet) {
   share.add_tenants("speech");
   token_ = "vision";
   ASSERT_TRUE(Call(*jobs_, &v1::JobService::Stub::ShareDataset, share).ok());
-  EXPECT_EQ(ReasonOf(DeleteDataset("speech", "vision/digits")), "NOT_OWNER");
+  for (const char* token : {"speech", "speech-operator"}) {
+    EXPECT_EQ(ReasonOf(DeleteDataset(token, "vision/digits")), "NOT_OWNER") << token;
+  }
   EXPECT_TRUE(DeleteDataset("vision").ok());
   PutDigitsOf("vision", shard);
   EXPECT_EQ(ReasonOf(DeleteDataset("operator")), "DATASET_NOT_FOUND") << "the operator's tenant has none";

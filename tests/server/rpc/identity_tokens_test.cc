@@ -27,10 +27,11 @@ TEST(ParseIdentityRule, HasTheWordsOfALineOfTokens) {
   EXPECT_EQ(rule.claim, "groups");
   EXPECT_EQ(rule.value, "ML Team=1");
   EXPECT_EQ(rule.principal.tenant, "vision");
-  EXPECT_EQ(rule.principal.rights, RightsOf(Role::kOperator));
+  EXPECT_EQ(rule.principal.rights, RightsOf(Role::kOperator, "vision"));
   const IdentityRule by_claim = ParseIdentityRule("sub=ada -> models {org.name}").value();
   EXPECT_EQ(by_claim.tenant_claim, "org.name");
-  EXPECT_EQ(by_claim.principal.rights, RightsOf(Role::kWriter) | kPutModels);
+  EXPECT_EQ(by_claim.principal.rights, RightsOf(Role::kWriter, "vision") | kPutModels);
+  EXPECT_FALSE(ParseIdentityRule("sub=ada -> {org} admin")->principal.may(kFleet)) << "a claim names no fleet";
   for (const char* bad :
        {"", "groups=ml", "groups -> vision", "=ml -> vision", "groups= -> vision", "a=b -> c -> d", "a=b -> Vision!",
         "a=b -> vision speech", "a=b -> {org} vision", "a=b -> {}", "a=b -> worker", "a=b -> reader writer"}) {
@@ -58,17 +59,18 @@ class IdentityTokensTest : public testing::Test {
   const IssuerKey first_{"ES256", "first"}, second_{"EdDSA", "second"};
   absl::StatusOr<std::string> published_ = first_.Jwks();
   int reads_ = 0;
-  IdentityTokens tokens_{{.issuer = kIssuer,
-                          .audience = "fleet",
-                          .keys = "keys.json",
-                          .rules = Rules({"groups=ops -> default admin", "groups=ml -> vision writer",
-                                          "groups=shop -> vision predictor", "role=reader -> {org} reader"})},
-                         [this](const std::string&) {
-                           ++reads_;
-                           return published_;
-                         },
-                         &clock_,
-                         &executor_};
+  IdentityTokens tokens_{
+      {.issuer = kIssuer,
+       .audience = "fleet",
+       .keys = "keys.json",
+       .rules = Rules({"groups=ops -> default admin", "groups=ml -> vision writer", "groups=shop -> vision predictor",
+                       "role=reader -> {org} reader", "role=owner -> {org} admin"})},
+      [this](const std::string&) {
+        ++reads_;
+        return published_;
+      },
+      &clock_,
+      &executor_};
   const AccessTokens none_{nullptr, nullptr, StoredState()};
   const Authenticator auth_{TableOf({{"token", "speech"}}), &none_, nullptr, &clock_, &tokens_};
 };
@@ -78,10 +80,11 @@ TEST_F(IdentityTokensTest, TheFirstRuleThatMatchesDecides) {
     const char *claims, *tenant;
     unsigned rights;
   };
-  for (const Case& given : {Case{R"(,"groups":["ml","ops"])", "default", RightsOf(Role::kAdmin)},
-                            {R"(,"groups":"ml")", "vision", RightsOf(Role::kWriter)},
-                            {R"(,"groups":["none","shop"])", "vision", RightsOf(Role::kPredictor)},
-                            {R"(,"role":"reader","org":"speech")", "speech", RightsOf(Role::kReader)}}) {
+  for (const Case& given : {Case{R"(,"groups":["ml","ops"])", "default", RightsOf(Role::kAdmin, "default")},
+                            {R"(,"groups":"ml")", "vision", RightsOf(Role::kWriter, "vision")},
+                            {R"(,"groups":["none","shop"])", "vision", RightsOf(Role::kPredictor, "vision")},
+                            {R"(,"role":"owner","org":"vision")", "vision", RightsOf(Role::kAdmin, "vision")},
+                            {R"(,"role":"reader","org":"speech")", "speech", RightsOf(Role::kReader, "speech")}}) {
     const auto caller = tokens_.Find(first_.Token(Claims(given.claims)));
     ASSERT_TRUE(caller.ok()) << caller.status();
     EXPECT_EQ(caller->id, "oidc:ada");
@@ -90,7 +93,7 @@ TEST_F(IdentityTokensTest, TheFirstRuleThatMatchesDecides) {
   }
   for (const char* unmatched : {"", R"(,"groups":[])", R"(,"groups":"mlx")", R"(,"role":"reader")",
                                 R"(,"role":"reader","org":["speech","vision"])", R"(,"role":"reader","org":"*")",
-                                R"(,"role":"reader","org":"../x")"}) {
+                                R"(,"role":"reader","org":"../x")", R"(,"role":"owner","org":"default")"}) {
     const absl::Status refused = Authorize(first_.Token(Claims(unmatched))).status();
     EXPECT_EQ(ReasonOf(refused), "NOT_ALLOWED") << unmatched;
     EXPECT_EQ(RefusedSubject(refused), "oidc:ada") << unmatched;

@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/tls/authority.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -268,28 +265,6 @@ TEST_F(FleetGaugesTest, OnlyWorkersThatServeMetricsAreTargets) {
   ASSERT_EQ(targets.size(), 1u);
   EXPECT_EQ(targets[0].address, "h2:7410");
   EXPECT_EQ(targets[0].labels, (Labels{{"worker", "w2"}}));
-}
-
-TEST(CertificateExpiry, IsTheTimeInTheFileAndAbsentWithoutTls) {
-  std::string folder = testing::TempDir() + "/expiry-XXXXXX";
-  folder = mkdtemp(folder.data());
-  const auto until = [](int64_t seconds) {
-    return Validity{absl::FromUnixSeconds(1'700'000'000), absl::FromUnixSeconds(seconds)};
-  };
-  ASSERT_TRUE(InitAuthority(folder, until(2'100'000'000)).ok());
-  const TlsFiles files{folder + "/server.crt", folder + "/server.key", ""};
-  EXPECT_THAT(CertificateExpiry(files).samples, IsEmpty()) << "a file that is missing";
-  ASSERT_TRUE(IssueCertificate(folder, "server", {"127.0.0.1"}, until(2'000'000'000)).ok());
-  const GaugeFamily family = CertificateExpiry(files);
-  EXPECT_EQ(family.name, "chainfleet_tls_certificate_expiry_timestamp_seconds");
-  ASSERT_EQ(family.samples.size(), 1u);
-  EXPECT_THAT(family.samples[0].labels, IsEmpty());
-  EXPECT_EQ(family.samples[0].value, 2e9);
-  ASSERT_TRUE(RenewCertificate(folder, "server", until(2'050'000'000)).ok());
-  ASSERT_EQ(CertificateExpiry(files).samples.size(), 1u);
-  EXPECT_EQ(CertificateExpiry(files).samples[0].value, 2.05e9) << "renewed";
-  EXPECT_THAT(CertificateExpiry({}).samples, IsEmpty());
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "core/base/limits.h"
 #include "core/wire/grpc_status.h"
 #include "core/wire/worker_wire.h"
@@ -180,12 +182,42 @@ TEST_F(CoordinatorClientTest, JoinsAgainWhereItsCertificateIsNotKnownAndEndsWher
   EXPECT_TRUE(absl::IsUnauthenticated(Synchronize(&client, "w0").status()));
 }
 
+TEST_F(CoordinatorClientTest, OnlyARefusedJoinEndsAWorkerWithoutACertificate) {
+  WorkerCredentials credentials("secret", "w0", &clock_);
+  EXPECT_TRUE(credentials.Forget(/*joins=*/false)) << "an earlier refusal took the certificate";
+  EXPECT_FALSE(credentials.Forget(/*joins=*/true));
+  credentials.ServerIsOlder();
+  EXPECT_FALSE(credentials.Forget(/*joins=*/false)) << "the token was refused";
+}
+
+TEST_F(CoordinatorClientTest, ReadsItsTokenAgainWhenItJoins) {
+  std::string token = "stale";
+  const auto read = [&token]() -> absl::StatusOr<std::string> { return std::exchange(token, "secret"); };
+  WorkerCredentials credentials(*Reread<std::string>::Open("token", read), "w0", &clock_);
+  CoordinatorClient client({.address = server_.address(), .credentials = &credentials});
+  const auto reply = Synchronize(&client, "w0");
+  EXPECT_TRUE(reply.ok()) << reply.status();
+}
+
 TEST_F(CoordinatorClientTest, SendsItsTokenToAServerThatKnowsNoJoin) {
   service_.knows_join_ = false;
   EXPECT_TRUE(Synchronize(&client_, "w0").ok());
   EXPECT_TRUE(Synchronize(&client_, "w0").ok());
   EXPECT_EQ(service_.token_, "Bearer secret");
   EXPECT_EQ(service_.joins_, 1);
+}
+
+// A file that hangs must not stop the calls that need no token.
+TEST_F(CoordinatorClientTest, ReadsItsTokenWhileOtherThreadsUseItsCredentials) {
+  WorkerCredentials* shared = nullptr;
+  const auto read = [&shared]() -> absl::StatusOr<std::string> {
+    if (shared != nullptr) std::thread([&shared] { shared->joined(); }).join();
+    return "secret";
+  };
+  WorkerCredentials credentials(*Reread<std::string>::Open("token", read), "w0", &clock_);
+  shared = &credentials;
+  CoordinatorClient client({.address = server_.address(), .credentials = &credentials});
+  EXPECT_TRUE(Synchronize(&client, "w0").ok());
 }
 
 TEST_F(CoordinatorClientTest, SignsTheDrawsThatItCommits) {

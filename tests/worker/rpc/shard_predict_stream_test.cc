@@ -87,7 +87,7 @@ class ShardPredictStreamTest : public ::testing::Test {
   FakeCoordinator coordinator_{&pool_};
   CountingObserver observer_;
   ObjectFetcher fetcher_{&coordinator_, &pool_, RngKey{1}};
-  InputCache inputs_{&fetcher_, &pool_, {&pool_, [](const std::string&) { return absl::OkStatus(); }}};
+  InputCache inputs_{&fetcher_, &pool_, {&pool_, [](const auto&) { return absl::OkStatus(); }}};
   DrawCache draws_{&fetcher_, &pool_};
   ShardServer shards_{
       [](auto, auto) -> absl::StatusOr<std::unique_ptr<Predictor>> { return std::make_unique<WidePredictor>(); },

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/store/draw_codec/segment_codec.h"
+#include "core/store/draw_codec/sha256.h"
 #include "tests/support/fake_coordinator.h"
 #include "tests/support/worker_fixture.h"
 #include "worker/numerics/tensors/torch_errors.h"
@@ -421,6 +422,35 @@ TEST_F(ChainBatchRunnerTest, HandsAChainBackWithItsResumePointWhenAsked) {
   EXPECT_EQ(server_.chains[chain_].progress.resume_point->step, server_.chains[chain_].progress.step);
   ExpectPath(0, server_.chains[chain_].progress.step);
   EXPECT_EQ(server_.chains[ChainId("job-a", 1)].state, ChainState::kLeased);
+}
+
+// The state that the bytes hold is of another step than their record says.
+TEST_F(ChainBatchRunnerTest, AChainWhoseResumePointHoldsAnotherStepWaitsForTheStore) {
+  script_.total_steps = 1000;
+  Start(Plan(2));
+  Run(absl::Seconds(3));
+  server_.grants_enabled = false;
+  server_.stop_orders[chain_] = StopOrder::How::kHandBack;
+  Run(absl::Seconds(8));
+  FakeCoordinator::Chain& chain = server_.chains[chain_];
+  ASSERT_EQ(chain.state, ChainState::kPending);
+  const ResumePoint committed = *chain.progress.resume_point;
+  chain.progress.resume_point->inline_bytes = "1";
+  chain.progress.resume_point->sha256 = Sha256Hex("1");
+  server_.released.clear();
+  server_.grants_enabled = true;
+  Run(absl::Minutes(1));
+  ASSERT_THAT(server_.released, Not(IsEmpty()));
+  for (const ReleasedChain& released : server_.released) {
+    EXPECT_EQ(released.why, ReleasedChain::Why::kStore);
+    EXPECT_THAT(released.reason, HasSubstr("the resume point of job-a/0 holds the state after step 1, "));
+  }
+  EXPECT_EQ(chain.progress.step, committed.step);
+  EXPECT_EQ(script_.rows_of_steps.back(), 1u) << "the other chain goes on";
+  chain.progress.resume_point = committed;
+  Run(absl::Minutes(1));
+  EXPECT_GT(chain.progress.step, committed.step);
+  for (int32_t i = 0; i < 2; ++i) ExpectPath(i, server_.chains[ChainId("job-a", i)].progress.step);
 }
 
 TEST_F(ChainBatchRunnerTest, ADrainCommitsEverythingAndEnds) {

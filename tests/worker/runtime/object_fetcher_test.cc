@@ -1,5 +1,6 @@
 #include "worker/runtime/object_fetcher.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -113,7 +114,7 @@ TEST_F(ObjectFetcherTest, TargetsOfBothSortsCountAgainstTheMemoryOfDataSets) {
     Dataset dataset{.input_type = InputType::kFloat32, .input_shape = {1}, .num_rows = 2, .targets = targets};
     dataset.shards = {{0, 2, {"shard", static_cast<int64_t>(shard.size()), Sha256Hex(shard)}}};
     for (const int64_t room : {15, 16}) {
-      InputCache cache(&fetcher, &executor_, {&executor_, [](const std::string&) { return absl::OkStatus(); }}, room);
+      InputCache cache(&fetcher, &executor_, {&executor_, [](const auto&) { return absl::OkStatus(); }}, room);
       int loads = 0;
       const auto get = [&] {
         cache.GetDataset(dataset, [&](const auto& resident) { loads += resident.ok(); });
@@ -137,7 +138,7 @@ TEST_F(ObjectFetcherTest, ReadsANetworkOnceForAllWithAndWithoutADisk) {
   for (const DiskCache& disk : {DiskCache{}, DiskCache{RealFileSystem(), folder}}) {
     ObjectFetcher fetcher(&server_, &executor_, RngKey{1}, disk);
     EXPECT_EQ(fetcher.PathOnDisk(ref), "");
-    InputCache cache(&fetcher, &executor_, {&executor_, [](const std::string&) { return absl::OkStatus(); }});
+    InputCache cache(&fetcher, &executor_, {&executor_, [](const auto&) { return absl::OkStatus(); }});
     server_.blobs[ref.name] = file;
     std::vector<std::shared_ptr<const ModelFile>> got;
     for (int i = 0; i < 2; ++i) {
@@ -158,7 +159,7 @@ TEST_F(ObjectFetcherTest, ReadsANetworkOnceForAllWithAndWithoutADisk) {
 // A chain that goes on needs its file only if its draws are in there.
 TEST_F(ObjectFetcherTest, LoadsTheFileOfAChainThatGoesOnIfItHoldsItsDraws) {
   ObjectFetcher fetcher(&server_, &executor_, RngKey{1});
-  InputCache inputs(&fetcher, &executor_, {&executor_, [](const std::string&) { return absl::OkStatus(); }});
+  InputCache inputs(&fetcher, &executor_, {&executor_, [](const auto&) { return absl::OkStatus(); }});
   ChainLoader loader(&fetcher, &inputs, &executor_);
   for (const bool holds : {true, false}) {
     auto plan = std::make_shared<JobPlan>();
@@ -168,6 +169,7 @@ TEST_F(ObjectFetcherTest, LoadsTheFileOfAChainThatGoesOnIfItHoldsItsDraws) {
     LeasedChain chain;
     chain.grant.chain = {"job-a", 3};
     chain.grant.plan = plan;
+    chain.grant.progress.step = 1;
     chain.grant.progress.resume_point = ResumePoint{.step = 1, .inline_bytes = "state", .sha256 = Sha256Hex("state")};
     EXPECT_EQ(HoldsDraws(chain.grant), holds);
     absl::StatusOr<LoadedChain> loaded = absl::UnknownError("not called");
@@ -178,6 +180,43 @@ TEST_F(ObjectFetcherTest, LoadsTheFileOfAChainThatGoesOnIfItHoldsItsDraws) {
     ASSERT_EQ(loaded->weights != nullptr, holds);
     EXPECT_TRUE(!holds || *loaded->weights == bytes_);
   }
+}
+
+TEST_F(ObjectFetcherTest, LoadsNoResumePointThatIsNotTheOneOfTheChainsStep) {
+  ObjectFetcher fetcher(&server_, &executor_, RngKey{1});
+  InputCache inputs(&fetcher, &executor_, {&executor_, [](const auto&) { return absl::OkStatus(); }});
+  ChainLoader loader(&fetcher, &inputs, &executor_);
+  LeasedChain chain;
+  chain.grant.chain = {"job-a", 3};
+  chain.grant.plan = std::make_shared<JobPlan>();
+  chain.grant.progress.step = 20;
+  std::optional<ResumePoint>& point = chain.grant.progress.resume_point;
+  const auto load = [&] {
+    absl::StatusOr<LoadedChain> loaded = absl::UnknownError("not called");
+    loader.Load(chain, [&](auto result) { loaded = std::move(result); });
+    executor_.RunFor(absl::Minutes(1));
+    return loaded;
+  };
+  const auto expect_loss = [&](const std::string& what) {
+    const absl::Status status = load().status();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_THAT(status.message(), ::testing::HasSubstr("chain job-a/3: the resume point " + what));
+  };
+  expect_loss("is missing, the chain is at step 20");
+  const ResumePoint older{.step = 10, .inline_bytes = "state", .sha256 = Sha256Hex("state")};
+  point = older;
+  expect_loss("is of step 10, the chain is at step 20");
+  point = ResumePoint{.step = 20, .inline_bytes = "state", .sha256 = Sha256Hex("other state")};
+  expect_loss("does not match its digest");
+  point = ResumePoint{.step = 20, .object = ref_, .sha256 = Sha256Hex("other bytes")};
+  expect_loss("does not match its digest");
+  point->sha256 = ref_.sha256;
+  EXPECT_EQ(load()->resume_point, bytes_);
+  chain.grant.progress.step = 0;
+  point = older;
+  expect_loss("is of step 10, the chain is at step 0");
+  point.reset();
+  EXPECT_EQ(load()->resume_point, std::nullopt) << "a chain before its first commit has none";
 }
 
 }  // namespace

@@ -79,6 +79,7 @@ class RecordedBatch final : public ChainBatch {
     map_->Record("RemoveChain", [&] { batch_->RemoveChain(index); });
   }
   std::vector<int32_t> chains() const override { return batch_->chains(); }
+  int64_t StepsDone(int32_t index) const override { return batch_->StepsDone(index); }
   absl::StatusOr<std::vector<RowReport>> Step() override {
     return map_->Record("Step", [&] { return batch_->Step(); });
   }

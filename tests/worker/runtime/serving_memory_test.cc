@@ -63,7 +63,7 @@ class ServingMemory : public ::testing::Test {
   FakeCoordinator server_{&executor_};
   CountingObserver observer_;
   ObjectFetcher fetcher_{&server_, &executor_, RngKey{1}};
-  InputCache inputs_{&fetcher_, &executor_, {&executor_, [](const std::string&) { return absl::OkStatus(); }}};
+  InputCache inputs_{&fetcher_, &executor_, {&executor_, [](const auto&) { return absl::OkStatus(); }}};
   DrawCache draws_{&fetcher_, &executor_, /*capacity_bytes=*/8 << 10};
   ShardServer shards_{[](auto plan, auto module) { return Predictor::Create(plan, "cpu", module); },
                       &draws_,

@@ -126,7 +126,7 @@ class ShardServerTest : public ::testing::Test {
   FakeCoordinator server_{&executor_};
   CountingObserver observer_;
   ObjectFetcher fetcher_{&server_, &executor_, RngKey{1}};
-  InputCache inputs_{&fetcher_, &executor_, {&executor_, [](const std::string&) { return absl::OkStatus(); }}};
+  InputCache inputs_{&fetcher_, &executor_, {&executor_, [](const auto&) { return absl::OkStatus(); }}};
   DrawCache draws_{&fetcher_, &executor_};
   ShardServer shards_{[this](auto, auto) -> absl::StatusOr<std::unique_ptr<Predictor>> {
                         return std::make_unique<FakePredictor>(&clock_);

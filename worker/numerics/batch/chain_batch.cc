@@ -157,6 +157,8 @@ class KernelBatch final : public ChainBatch {
     return indices;
   }
 
+  int64_t StepsDone(int32_t index) const override { return rows_[RowOf(index)].step; }
+
   absl::StatusOr<std::vector<RowReport>> Step() override {
     std::vector<ChainStep> chains;
     bool any_active = false, any_due = false;
@@ -342,9 +344,7 @@ class KernelBatch final : public ChainBatch {
       rows_[r].draw_due = rows_[r].trace_due = false;
       if (!chains[r].active) continue;
       const StepInfo& seen = *rows_[r].seen;
-      RowReport report;
-      report.chain = rows_[r].chain;
-      report.step = rows_[r].step;
+      RowReport report{.chain = rows_[r].chain, .step = rows_[r].step};
       report.stats.energy = seen.energy;
       report.stats.step_size = seen.step_size.value_or(chains[r].step_size);
       report.stats.temperature = chains[r].temperature;

@@ -56,6 +56,8 @@ class ChainBatch {
                                 const std::string* weights = nullptr) = 0;
   virtual void RemoveChain(int32_t index) = 0;
   virtual std::vector<int32_t> chains() const = 0;
+  // Returns the steps that the chain has done: those of its resume point, and its steps in this batch.
+  virtual int64_t StepsDone(int32_t index) const = 0;
 
   // Steps every row that is not done. RESOURCE_EXHAUSTED: memory ran out and no row has moved; the batch may be split.
   // INTERNAL: the batch is unusable. LibTorch's exceptions are converted here.

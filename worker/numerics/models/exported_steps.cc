@@ -245,10 +245,10 @@ ExportedNode WithoutFusion(ExportedNode node) {
 using See = ExportedSteps::See;
 
 // Calls the operators of one pass in its mode, and counts the random numbers that they have used.
-class Pass {
+class ProgramPass {
  public:
   // `several`, if set, has all chains.
-  Pass(const ForwardMode& mode, const See& see, const VmapScope* several = nullptr)
+  ProgramPass(const ForwardMode& mode, const See& see, const VmapScope* several = nullptr)
       : mode_(mode), see_(see), chains_(several == nullptr ? 1 : several->chains()), several_(several) {}
 
   void Call(const Step& step, Values* stack) {
@@ -336,8 +336,8 @@ struct ExportedPlan {
   std::span<const Step> StepsFor(const VmapScope* several) const;
   void FindUses(const ExportedProgram& program);
   void FindReaders(const ExportedProgram& program);
-  void Run(std::span<const Step> some, Pass pass, Values* values) const;
-  void Run(const Step& step, Pass* pass, Values* values) const;
+  void Run(std::span<const Step> some, ProgramPass pass, Values* values) const;
+  void Run(const Step& step, ProgramPass* pass, Values* values) const;
 };
 
 std::span<const Step> ExportedPlan::StepsFor(const VmapScope* several) const {
@@ -367,7 +367,7 @@ void ExportedPlan::FindUses(const ExportedProgram& program) {
   for (size_t i = 0; i < of_chains.size(); ++i) of_chains[i].last_uses = steps[i].last_uses;
 }
 
-void ExportedPlan::Run(const Step& step, Pass* pass, Values* values) const {
+void ExportedPlan::Run(const Step& step, ProgramPass* pass, Values* values) const {
   Values stack;
   for (const Argument& argument : step.arguments) {
     stack.push_back(argument.of_values ? Resolve(*argument.of_values, *argument.type, device, *values)
@@ -427,7 +427,7 @@ void ExportedPlan::FindReaders(const ExportedProgram& program) {
   }
 }
 
-void ExportedPlan::Run(std::span<const Step> some, Pass pass, Values* values) const {
+void ExportedPlan::Run(std::span<const Step> some, ProgramPass pass, Values* values) const {
   values->resize(num_values);
   for (const Step& step : some) {
     try {
@@ -441,7 +441,7 @@ void ExportedPlan::Run(std::span<const Step> some, Pass pass, Values* values) co
 
 at::Tensor ExportedSteps::Run(const std::vector<at::Tensor>& values, const ForwardMode& mode, const See& see) const {
   Values all(values.begin(), values.end());
-  plan_->Run(plan_->steps, Pass(mode, see), &all);
+  plan_->Run(plan_->steps, ProgramPass(mode, see), &all);
   return all[plan_->result.id].toTensor();
 }
 
@@ -450,7 +450,7 @@ at::Tensor ExportedSteps::RunTogether(int64_t chains, const std::vector<at::Tens
   const VmapScope scope(chains);
   Values wrapped;
   for (size_t i = 0; i < values.size(); ++i) wrapped.push_back(of_chains[i] ? scope.Wrapped(values[i]) : values[i]);
-  plan_->Run(plan_->StepsFor(&scope), Pass(mode, nullptr, &scope), &wrapped);
+  plan_->Run(plan_->StepsFor(&scope), ProgramPass(mode, nullptr, &scope), &wrapped);
   return scope.Unwrapped(wrapped[plan_->result.id].toTensor());
 }
 
@@ -485,7 +485,7 @@ ExportedCut ExportedSteps::CutBefore(const std::vector<size_t>& sampled) const {
 CutValues ExportedSteps::RunBefore(const ExportedCut& cut, const std::vector<at::Tensor>& values,
                                    const See& see) const {
   Values all(values.begin(), values.end());
-  plan_->Run(std::span(plan_->steps).first(cut.steps), Pass({}, see), &all);
+  plan_->Run(std::span(plan_->steps).first(cut.steps), ProgramPass({}, see), &all);
   CutValues at_cut;
   for (const int32_t id : cut.tensors) at_cut.tensors.push_back(all[id].toTensor());
   for (const int32_t id : cut.sizes) at_cut.sizes.push_back(all[id].toInt());
@@ -499,7 +499,7 @@ at::Tensor ExportedSteps::RunAfter(const ExportedCut& cut, const std::vector<at:
   all.resize(plan_->num_values);
   for (size_t i = 0; i < cut.tensors.size(); ++i) all[cut.tensors[i]] = at_cut.tensors[i];
   for (size_t i = 0; i < cut.sizes.size(); ++i) all[cut.sizes[i]] = at_cut.sizes[i];
-  plan_->Run(plan_->StepsFor(several).subspan(cut.steps), Pass(mode, see, several), &all);
+  plan_->Run(plan_->StepsFor(several).subspan(cut.steps), ProgramPass(mode, see, several), &all);
   return all[plan_->result.id].toTensor();
 }
 

@@ -9,7 +9,7 @@
 namespace chainfleet {
 namespace {
 
-int64_t SizeOf(const std::shared_ptr<const std::string>& bytes) { return static_cast<int64_t>(bytes->size()); }
+int64_t SizeOf(const ScriptFile& script) { return std::ssize(*script.bytes); }
 
 int64_t SizeOf(const ExportedModel& exported) {
   int64_t bytes = 0;
@@ -41,7 +41,7 @@ absl::StatusOr<std::shared_ptr<const ModelFile>> ReadExportedModel(const ByteSou
 
 absl::StatusOr<std::shared_ptr<const ModelFile>> ReadModelFile(std::shared_ptr<const std::string> bytes) {
   if (IsExportedProgram(*bytes)) return ReadExportedModel(*bytes);
-  return std::make_shared<const ModelFile>(ModelFile{std::move(bytes)});
+  return std::make_shared<const ModelFile>(ModelFile{ScriptFile{std::move(bytes), nullptr}});
 }
 
 }  // namespace chainfleet

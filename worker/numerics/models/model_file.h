@@ -14,15 +14,22 @@
 
 namespace chainfleet {
 
+class ModuleProcesses;
+
 // The parts of a .pt2 file that a worker needs.
 struct ExportedModel {
   ExportedProgram program;
   std::vector<at::Tensor> tensors;  // the program's tensors, on the CPU; never written
 };
 
+// A TorchScript file.
+struct ScriptFile {
+  std::shared_ptr<const std::string> bytes;
+  std::shared_ptr<ModuleProcesses> processes;  // which run it; null: this process does, as in tests
+};
+
 struct ModelFile {
-  // The bytes of a TorchScript file, or a .pt2 file.
-  std::variant<std::shared_ptr<const std::string>, ExportedModel> content;
+  std::variant<ScriptFile, ExportedModel> content;
 
   int64_t size_bytes() const;
 };
@@ -31,7 +38,7 @@ struct ModelFile {
 // and ReadExportedTensors. Throws LibTorch's exceptions if memory is short.
 absl::StatusOr<std::shared_ptr<const ModelFile>> ReadExportedModel(const ByteSource& source);
 
-// The same for a file in memory, which may be TorchScript.
+// The same for a file in memory, which may be TorchScript that this process runs.
 absl::StatusOr<std::shared_ptr<const ModelFile>> ReadModelFile(std::shared_ptr<const std::string> bytes);
 
 }  // namespace chainfleet

@@ -60,16 +60,18 @@ class Unoptimised {
   const bool before_;
 };
 
-at::Tensor Run(Copy* copy, const at::Tensor& x) {
+at::Tensor Run(torch::jit::Module* module, const at::Tensor& x) {
   const Unoptimised scope;
-  return copy->module.forward({x}).toTensor();
+  return module->forward({x}).toTensor();
 }
 
 }  // namespace
 
 // Free copies; another copy is made when all are in use.
-struct ScriptedNetwork::Copies {
-  Copies(const torch::jit::Module& loaded) : original(loaded) {}
+struct ScriptModule::Copies {
+  explicit Copies(const torch::jit::Module& loaded) : original(loaded), parameters(ParametersOf(loaded)) {
+    for (const at::Tensor& value : parameters.values) shapes.push_back(value.sizes().vec());
+  }
 
   std::unique_ptr<Copy> Take() {
     MutexLock lock(&mutex);
@@ -89,44 +91,57 @@ struct ScriptedNetwork::Copies {
   }
 
   const torch::jit::Module original;
+  const Parameters parameters;
+  std::vector<std::vector<int64_t>> shapes;
   Mutex mutex;
   std::vector<std::unique_ptr<Copy>> free CHAINFLEET_GUARDED_BY(mutex);
 };
 
-ScriptedNetwork::ScriptedNetwork(NetworkShape shape, std::unique_ptr<Copies> copies)
-    : StoredNetwork(std::move(shape)), copies_(std::move(copies)) {}
+ScriptModule::ScriptModule(std::unique_ptr<Copies> copies) : copies_(std::move(copies)) {}
 
-ScriptedNetwork::~ScriptedNetwork() = default;
+ScriptModule::~ScriptModule() = default;
+
+absl::StatusOr<std::unique_ptr<ScriptModule>> ScriptModule::Load(const std::string& bytes, at::Device device) {
+  CHAINFLEET_ASSIGN_OR_RETURN(torch::jit::Module module, LoadScript(bytes, device));
+  if (!module.find_method("forward")) return InvalidFields({{kScriptPath, "the module has no method forward(x)"}});
+  module.eval();
+  return std::unique_ptr<ScriptModule>(new ScriptModule(std::make_unique<Copies>(module)));
+}
+
+absl::StatusOr<NetworkShape> ScriptModule::Describe(const StoredNetworkUse& use) const {
+  const Parameters& parameters = copies_->parameters;
+  CHAINFLEET_ASSIGN_OR_RETURN(NetworkShape shape, ShapeOfStored(parameters.names, parameters.values, use));
+  torch::jit::Module trial = copies_->original.deepcopy();
+  std::vector<at::Tensor> buffers;
+  for (const at::Tensor& buffer : trial.buffers()) buffers.push_back(buffer);
+  const auto forward = [&](const at::Tensor& x) { return Run(&trial, x); };
+  CHAINFLEET_RETURN_IF_ERROR(TryForward(forward, buffers, use));
+  return shape;
+}
+
+const std::vector<std::vector<int64_t>>& ScriptModule::shapes() const { return copies_->shapes; }
+
+at::Tensor ScriptModule::Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const {
+  std::unique_ptr<Copy> copy = copies_->Take();
+  for (Slot& slot : copy->slots) slot.owner.setattr(slot.name, parameters[slot.parameter].squeeze(0));
+  at::Tensor logits = Run(&copy->module, x.squeeze(0)).unsqueeze(0);
+  copies_->Return(std::move(copy));
+  return logits;
+}
 
 absl::StatusOr<std::shared_ptr<const StoredNetwork>> ScriptedNetwork::Load(const std::string& bytes,
                                                                            const std::vector<int64_t>& input_shape,
                                                                            int64_t num_outputs, at::Device device,
                                                                            const std::vector<ParameterShape>& more) {
-  const StoredNetworkUse use{kScriptPath, input_shape, num_outputs, device, more};
-  CHAINFLEET_ASSIGN_OR_RETURN(torch::jit::Module module, LoadScript(bytes, device));
-  if (!module.find_method("forward")) return use.Refused("the module has no method forward(x)");
-  module.eval();
-  const Parameters parameters = ParametersOf(module);
-  CHAINFLEET_ASSIGN_OR_RETURN(NetworkShape shape, ShapeOfStored(parameters.names, parameters.values, use));
-  auto copies = std::make_unique<Copies>(module);
-  std::unique_ptr<Copy> trial = copies->Take();
-  std::vector<at::Tensor> buffers;
-  for (const at::Tensor& buffer : trial->module.buffers()) buffers.push_back(buffer);
-  const auto forward = [&](const at::Tensor& x) { return Run(trial.get(), x); };
-  CHAINFLEET_RETURN_IF_ERROR(TryForward(forward, buffers, use));
-  copies->Return(std::move(trial));
-  return std::shared_ptr<const StoredNetwork>(new ScriptedNetwork(std::move(shape), std::move(copies)));
+  CHAINFLEET_ASSIGN_OR_RETURN(auto module, ScriptModule::Load(bytes, device));
+  CHAINFLEET_ASSIGN_OR_RETURN(NetworkShape shape,
+                              module->Describe({kScriptPath, input_shape, num_outputs, device, more}));
+  return std::shared_ptr<const StoredNetwork>(new ScriptedNetwork(std::move(shape), std::move(module)));
 }
-
-absl::Status CheckScript(const std::string& bytes) { return LoadScript(bytes, at::kCPU).status(); }
 
 at::Tensor ScriptedNetwork::Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x,
                                    const ForwardMode&) const {
-  std::unique_ptr<Copy> copy = copies_->Take();
-  for (Slot& slot : copy->slots) slot.owner.setattr(slot.name, parameters[slot.parameter].squeeze(0));
-  at::Tensor logits = Run(copy.get(), x.squeeze(0)).unsqueeze(0);
-  copies_->Return(std::move(copy));
-  return logits;
+  return module_->Logits(parameters, x);
 }
 
 }  // namespace chainfleet

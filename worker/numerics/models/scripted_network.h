@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/status.h"
@@ -12,30 +13,48 @@
 
 namespace chainfleet {
 
-// Concurrent threads use separate copies of the module. Running it executes its author's code.
+// A loaded module. Concurrent threads use separate copies of it. Running it executes its author's code. Thread-safe.
+class ScriptModule {
+ public:
+  // INVALID_ARGUMENT with a violation at model.torchscript: errors of LoadScript; the module has no method forward.
+  static absl::StatusOr<std::unique_ptr<ScriptModule>> Load(const std::string& bytes, at::Device device);
+  ~ScriptModule();
+
+  // The network for inputs [n, input_shape...]. Names are those of the module's named_parameters(). `more` parameters,
+  // which no output depends on, come last. INVALID_ARGUMENT: errors of ShapeOfStored and TryForward.
+  absl::StatusOr<NetworkShape> Describe(const StoredNetworkUse& use) const;
+
+  // The shapes of the module's parameters.
+  const std::vector<std::vector<int64_t>>& shapes() const;
+
+  // As StoredNetwork::Logits. Takes more parameters than the module has.
+  at::Tensor Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x) const;
+
+ private:
+  struct Copies;
+
+  explicit ScriptModule(std::unique_ptr<Copies> copies);
+
+  const std::unique_ptr<Copies> copies_;
+};
+
+// A module as a network in this process. ConfinedNetwork runs it in a separate one.
 class ScriptedNetwork final : public StoredNetwork {
  public:
-  // Loads the bytes of a .pt file, for inputs [n, input_shape...]. Names are those of the module's named_parameters().
-  // `more` parameters, which no output depends on, come last. INVALID_ARGUMENT with a violation at model.torchscript:
-  // the file does not load; errors of ShapeOfStored and TryForward.
+  // Errors of ScriptModule::Load and Describe.
   static absl::StatusOr<std::shared_ptr<const StoredNetwork>> Load(const std::string& bytes,
                                                                    const std::vector<int64_t>& input_shape,
                                                                    int64_t num_outputs, at::Device device,
                                                                    const std::vector<ParameterShape>& more = {});
-  ~ScriptedNetwork() override;
 
   at::Tensor Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x,
                     const ForwardMode& mode) const override;
 
  private:
-  struct Copies;
+  ScriptedNetwork(NetworkShape shape, std::unique_ptr<ScriptModule> module)
+      : StoredNetwork(std::move(shape)), module_(std::move(module)) {}
 
-  ScriptedNetwork(NetworkShape shape, std::unique_ptr<Copies> copies);
-
-  const std::unique_ptr<Copies> copies_;
+  const std::unique_ptr<const ScriptModule> module_;
 };
-
-// The checks of Load that do not run the module: whether the file loads, and which operators it uses.
-absl::Status CheckScript(const std::string& bytes);
 
 }  // namespace chainfleet

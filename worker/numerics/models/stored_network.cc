@@ -13,9 +13,11 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "worker/numerics/models/confined_network.h"
 #include "worker/numerics/models/eager_network.h"
 #include "worker/numerics/models/exported_network.h"
 #include "worker/numerics/models/model_file.h"
+#include "worker/numerics/models/script_loading.h"
 #include "worker/numerics/models/scripted_network.h"
 
 namespace chainfleet {
@@ -152,8 +154,10 @@ absl::StatusOr<std::shared_ptr<const StoredNetwork>> StoredNetworkOf(const Model
   const std::vector<ParameterShape> more = ParametersOf(LikelihoodOf(model));
   if (exported != nullptr)
     return ExportedNetwork::Load(*exported, network.input_shape, network.num_outputs, device, more, model.sample);
-  return ScriptedNetwork::Load(*std::get<std::shared_ptr<const std::string>>(module->content), network.input_shape,
-                               network.num_outputs, device, more);
+  const auto& [bytes, processes] = std::get<ScriptFile>(module->content);
+  if (processes == nullptr)
+    return ScriptedNetwork::Load(*bytes, network.input_shape, network.num_outputs, device, more);
+  return ConfinedNetwork::Load(processes, bytes, {kScriptPath, network.input_shape, network.num_outputs, device, more});
 }
 
 }  // namespace chainfleet

@@ -72,7 +72,7 @@ std::vector<at::Tensor> TensorsOfDraw(const std::vector<ParameterShape>& tensors
 
 // The network of a stored model, from its file, with the parameters of its likelihood; null for other models. `network`
 // gives inputs and outputs. INVALID_ARGUMENT: the model is a stored one but `module` is null or of another format; also
-// the errors of ScriptedNetwork::Load and ExportedNetwork::Load.
+// the errors of ScriptedNetwork::Load, ConfinedNetwork::Load and ExportedNetwork::Load.
 absl::StatusOr<std::shared_ptr<const StoredNetwork>> StoredNetworkOf(const ModelSpec& model, const ModelFile* module,
                                                                      const NetworkShape& network, at::Device device);
 

@@ -54,14 +54,16 @@ class Chunk(_message.Message):
     def __init__(self, data: _Optional[bytes] = ...) -> None: ...
 
 class CreateJobRequest(_message.Message):
-    __slots__ = ["request_id", "spec", "validate_only"]
+    __slots__ = ["only_chain", "request_id", "spec", "validate_only"]
+    ONLY_CHAIN_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     SPEC_FIELD_NUMBER: _ClassVar[int]
     VALIDATE_ONLY_FIELD_NUMBER: _ClassVar[int]
+    only_chain: int
     request_id: str
     spec: _job_spec_pb2.JobSpec
     validate_only: bool
-    def __init__(self, spec: _Optional[_Union[_job_spec_pb2.JobSpec, _Mapping]] = ..., request_id: _Optional[str] = ..., validate_only: bool = ...) -> None: ...
+    def __init__(self, spec: _Optional[_Union[_job_spec_pb2.JobSpec, _Mapping]] = ..., request_id: _Optional[str] = ..., validate_only: bool = ..., only_chain: _Optional[int] = ...) -> None: ...
 
 class CreateSnapshotRequest(_message.Message):
     __slots__ = ["job"]
@@ -619,6 +621,44 @@ class Traces(_message.Message):
     quantities: _containers.RepeatedScalarFieldContainer[str]
     quantity: str
     def __init__(self, quantity: _Optional[str] = ..., chains: _Optional[_Iterable[_Union[Traces.Chain, _Mapping]]] = ..., quantities: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Verification(_message.Message):
+    __slots__ = ["chains", "job", "replays"]
+    class Chain(_message.Message):
+        __slots__ = ["chain", "deleted_segments", "draws", "last_digest", "segments", "unsigned_segments", "workers"]
+        CHAIN_FIELD_NUMBER: _ClassVar[int]
+        DELETED_SEGMENTS_FIELD_NUMBER: _ClassVar[int]
+        DRAWS_FIELD_NUMBER: _ClassVar[int]
+        LAST_DIGEST_FIELD_NUMBER: _ClassVar[int]
+        SEGMENTS_FIELD_NUMBER: _ClassVar[int]
+        UNSIGNED_SEGMENTS_FIELD_NUMBER: _ClassVar[int]
+        WORKERS_FIELD_NUMBER: _ClassVar[int]
+        chain: int
+        deleted_segments: int
+        draws: int
+        last_digest: str
+        segments: int
+        unsigned_segments: int
+        workers: _containers.RepeatedScalarFieldContainer[str]
+        def __init__(self, chain: _Optional[int] = ..., draws: _Optional[int] = ..., segments: _Optional[int] = ..., deleted_segments: _Optional[int] = ..., unsigned_segments: _Optional[int] = ..., workers: _Optional[_Iterable[str]] = ..., last_digest: _Optional[str] = ...) -> None: ...
+    class Replay(_message.Message):
+        __slots__ = ["chain", "draws", "first_draw", "last_draw"]
+        CHAIN_FIELD_NUMBER: _ClassVar[int]
+        DRAWS_FIELD_NUMBER: _ClassVar[int]
+        FIRST_DRAW_FIELD_NUMBER: _ClassVar[int]
+        LAST_DRAW_FIELD_NUMBER: _ClassVar[int]
+        chain: int
+        draws: int
+        first_draw: int
+        last_draw: int
+        def __init__(self, chain: _Optional[int] = ..., first_draw: _Optional[int] = ..., last_draw: _Optional[int] = ..., draws: _Optional[int] = ...) -> None: ...
+    CHAINS_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    REPLAYS_FIELD_NUMBER: _ClassVar[int]
+    chains: _containers.RepeatedCompositeFieldContainer[Verification.Chain]
+    job: str
+    replays: _containers.RepeatedCompositeFieldContainer[Verification.Replay]
+    def __init__(self, job: _Optional[str] = ..., chains: _Optional[_Iterable[_Union[Verification.Chain, _Mapping]]] = ..., replays: _Optional[_Iterable[_Union[Verification.Replay, _Mapping]]] = ...) -> None: ...
 
 class WatchJobRequest(_message.Message):
     __slots__ = ["min_interval_seconds", "name"]

@@ -102,7 +102,9 @@ TEST_P(ChainBatchTest, ResumesByteForByteAfterAnyInterruption) {
     ASSERT_TRUE(after->AddChain(0, std::nullopt).ok());  // other chains, another row
     Advance(*after, 2);
     ASSERT_TRUE(after->AddChain(3, before->SaveResumePoint(3)).ok());
+    EXPECT_EQ(after->StepsDone(3), cut);
     Advance(*after, 30 - cut);
+    EXPECT_EQ(after->StepsDone(3), 30);
     EXPECT_EQ(after->SaveResumePoint(3), whole->SaveResumePoint(3)) << cut;
     EXPECT_TRUE(SameBytes(after->TakeDraw(3), whole->TakeDraw(3))) << cut;
   }

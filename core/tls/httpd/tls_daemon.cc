@@ -1,4 +1,4 @@
-#include "server/http/tls_daemon.h"
+#include "core/tls/httpd/tls_daemon.h"
 
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>

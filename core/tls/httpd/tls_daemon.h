@@ -1,4 +1,4 @@
-// TLS for the HTTP port, by GnuTLS below libmicrohttpd.
+// TLS of an HTTP daemon, by GnuTLS below libmicrohttpd.
 #pragma once
 
 #include <microhttpd.h>

@@ -1,4 +1,4 @@
-// Connections of the HTTP port, counted for each host.
+// Connections to a port, counted for each host.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@ namespace chainfleet {
 // at a time.
 class HostConnections {
  public:
-  explicit HostConnections(unsigned most) : most_(most) {}
+  explicit HostConnections(int most) : most_(most) {}
 
   // `peer` is a PeerName.
   bool HasRoom(const std::string& peer) const;
@@ -18,8 +18,8 @@ class HostConnections {
   void Remove(const std::string& peer);  // once for each Add
 
  private:
-  const unsigned most_;
-  std::map<std::string, unsigned> open_;  // by host; no zeros
+  const int most_;
+  std::map<std::string, int> open_;  // by host; no zeros
 };
 
 }  // namespace chainfleet

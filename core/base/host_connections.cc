@@ -1,4 +1,4 @@
-#include "server/http/host_connections.h"
+#include "core/base/host_connections.h"
 
 #include "core/base/peer_name.h"
 

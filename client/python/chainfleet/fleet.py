@@ -52,7 +52,7 @@ def connect(
 
     Raises InvalidArgument for a file that cannot be read, NotFound for an unknown context, FailedPrecondition if the
     context's command for the token fails, Unavailable if no server answers within 10 s, Unauthenticated,
-    VersionMismatch for another release's server.
+    VersionMismatch for a server that is more than one minor version older or newer.
     """
     files = TlsFiles(ca_file, cert_file, key_file)
     addresses, found_token, tls = find_server(address, token, context, files)
@@ -64,7 +64,7 @@ def connect(
     except ChainfleetError:
         fleet.close()
         raise
-    if info.version.split(".")[:2] != __version__.split(".")[:2]:
+    if not _fits(info.version, __version__):
         fleet.close()
         raise class_of("FAILED_PRECONDITION", "VERSION_MISMATCH")(
             f"the server is chainfleet {info.version}, this package is {__version__}",
@@ -72,6 +72,11 @@ def connect(
             hint=f"install the package of the server's release: chainfleet=={info.version}",
         )
     return fleet
+
+
+def _fits(server: str, own: str) -> bool:
+    (major, minor), (own_major, own_minor) = ([int(part) for part in v.split(".")[:2]] for v in (server, own))
+    return major == own_major and abs(minor - own_minor) <= 1
 
 
 class Fleet(Resources):

@@ -282,6 +282,8 @@ class Versions(Served):
             with self.assertRaisesRegex(cf.reasons.VersionMismatch, f"server is chainfleet 9.9.9, this package is {cf.__version__}") as caught:
                 cf.connect(server.address)
             self.assertEqual((caught.exception.reason, "9.9.9" in caught.exception.hint), ("VERSION_MISMATCH", True))
+        fits = {version: cf.fleet._fits(version, "1.3.0") for version in ("1.2.9", "1.3.1", "1.4.0", "1.1.0", "1.5.0", "2.3.0", "0.3.0")}
+        self.assertEqual([version for version, fit in fits.items() if fit], ["1.2.9", "1.3.1", "1.4.0"])
 
     def test_a_call_that_the_server_does_not_know_is_a_mismatch_too(self):
         with self.assertRaises(cf.reasons.VersionMismatch) as caught:

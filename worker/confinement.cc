@@ -2,6 +2,7 @@
 
 #include <seccomp.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <fstream>
 #include <memory>
 #include <system_error>
 
@@ -26,18 +28,21 @@ void Limit(int resource, rlim_t most) {
 // Other calls fail with EPERM: none opens, connects, starts, traces or signals anything. Memory may become executable,
 // because oneDNN writes its kernels while the module runs.
 int FilterSystemCalls() {
-  constexpr const char* kCalls[] = {"brk",           "clock_getres",
-                                    "clock_gettime", "clock_nanosleep",
-                                    "exit",          "exit_group",
-                                    "futex",         "getcpu",
-                                    "getpid",        "getrandom",
-                                    "gettid",        "gettimeofday",
-                                    "madvise",       "mmap",
-                                    "mprotect",      "mremap",
-                                    "munmap",        "restart_syscall",
-                                    "rt_sigaction",  "rt_sigprocmask",
-                                    "rt_sigreturn",  "sched_getaffinity",
+  constexpr const char* kCalls[] = {"brk",          "clock_getres",   "clock_gettime", "clock_nanosleep",
+                                    "exit",         "exit_group",     "futex",         "getcpu",
+                                    "getpid",       "getrandom",      "gettid",        "gettimeofday",
+                                    "mprotect",     "mremap",         "munmap",        "restart_syscall",
+                                    "rt_sigaction", "rt_sigprocmask", "rt_sigreturn",  "sched_getaffinity",
                                     "sched_yield"};
+  const struct {
+    const char* name;
+    scmp_arg_cmp condition;
+  } kConditional[] = {
+      {"read", {0, SCMP_CMP_EQ, STDIN_FILENO, 0}},
+      {"write", {0, SCMP_CMP_EQ, STDIN_FILENO, 0}},
+      {"tgkill", {0, SCMP_CMP_EQ, static_cast<scmp_datum_t>(getpid()), 0}},  // abort() signals its own thread
+      {"mmap", {3, SCMP_CMP_MASKED_EQ, MAP_SHARED | MAP_GROWSDOWN, 0}},      // which RLIMIT_DATA does not count
+      {"madvise", {2, SCMP_CMP_LT, 100, 0}}};                                // the others harm other processes
   const std::unique_ptr<void, void (*)(void*)> filter(seccomp_init(SCMP_ACT_ERRNO(EPERM)), seccomp_release);
   if (filter == nullptr) return -ENOMEM;
   // Threads that LibTorch has started, too.
@@ -46,20 +51,20 @@ int FilterSystemCalls() {
     const int call = seccomp_syscall_resolve_name(name);
     if (const int error = seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, call, 0); error != 0) return error;
   }
-  for (const int call : {SCMP_SYS(read), SCMP_SYS(write)}) {
-    const int error = seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, call, 1, SCMP_A0(SCMP_CMP_EQ, STDIN_FILENO));
+  for (const auto& [name, condition] : kConditional) {
+    const int call = seccomp_syscall_resolve_name(name);
+    const int error = seccomp_rule_add_array(filter.get(), SCMP_ACT_ALLOW, call, 1, &condition);
     if (error != 0) return error;
   }
-  // abort() sends a signal to its own thread.
-  const int error = seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
-                                     SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(getpid())));
-  return error != 0 ? error : seccomp_load(filter.get());
+  return seccomp_load(filter.get());
 }
 
 }  // namespace
 
 absl::Status Confine() {
   SetTimeSlice(absl::Milliseconds(100));  // as the worker's thread that computes
+  // If memory is short, the kernel ends this process and not the worker.
+  std::ofstream("/proc/self/oom_score_adj") << 1000;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   ForbidCoreDumps();

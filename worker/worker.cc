@@ -33,7 +33,7 @@ constexpr int kIdleModules = 16;  // such processes that wait for work, besides 
 // Modules run in processes of this program.
 ModuleUse MakeModuleUse(int threads, Executor* checks, Executor* starter) {
   const auto processes = std::make_shared<ModuleProcesses>("/proc/self/exe", threads + kIdleModules, starter);
-  return {checks, [processes](const auto& file) { return processes->Take(file).status(); }, processes};
+  return {checks, [processes](const auto& file) { return processes->Take(ModuleProcesses::OwnName(file)).status(); }, processes};
 }
 
 std::string DeviceKind(const WorkerOptions& options) { return options.device == "cpu" ? "cpu" : "cuda"; }

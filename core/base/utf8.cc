@@ -35,6 +35,16 @@ std::string_view WholeCharacters(std::string_view text, size_t bytes) {
   return text.substr(0, bytes);
 }
 
+std::string ValidUtf8(std::string_view text) {
+  std::string valid;
+  while (!text.empty()) {
+    const auto [code, bytes] = FirstCharacter(text);
+    valid += code == kNoCharacter && bytes == 1 ? "\xef\xbf\xbd" : text.substr(0, bytes);
+    text.remove_prefix(bytes);
+  }
+  return valid;
+}
+
 size_t CountCharacters(std::string_view text) {
   return static_cast<size_t>(std::ranges::count_if(text, BeginsCharacter));
 }

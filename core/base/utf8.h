@@ -22,6 +22,9 @@ inline bool BeginsCharacter(char byte) { return (static_cast<unsigned char>(byte
 // Returns the first characters of `text` that are whole within `bytes` bytes: all of it if it is no longer.
 std::string_view WholeCharacters(std::string_view text, size_t bytes);
 
+// Returns `text` with U+FFFD in place of each byte that is no part of a character.
+std::string ValidUtf8(std::string_view text);
+
 size_t CountCharacters(std::string_view text);
 
 // Replaces the middle of `text` by "..." if it has more than `characters`, so that it has as many.

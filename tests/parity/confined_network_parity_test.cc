@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "core/base/thread_pool.h"
+#include "core/base/utf8.h"
 #include "tests/support/model_files.h"
 #include "tests/support/network_chains.h"
 #include "tests/support/network_fixture.h"
@@ -178,6 +179,37 @@ TEST_F(ConfinedNetworkTest, ThrowsWhatTheModuleThrows) {
       },
       ::testing::ThrowsMessage<std::exception>(HasSubstr("too bright")));
   EXPECT_EQ((*confined)->Logits(parameters, SomeInputs()).size(1), kRows) << "the process goes on";
+}
+
+// The server refuses calls with other bytes, and so would end the worker's session.
+TEST_F(ConfinedNetworkTest, ErrorsOfAModuleAreUtf8) {
+  const auto confined = Confined(
+      ScriptedMlp({784, 10}, "assert bool(x.sum() < 1000.0), \"too bright\" + chr(200)\n  return self.logits(x)"));
+  ASSERT_TRUE(confined.ok()) << confined.status();
+  const Tensors parameters = SomeParameters((*confined)->shape(), false);
+  try {
+    (*confined)->Logits(parameters, at::ones({1, kRows, 1, 28, 28}));
+    ADD_FAILURE() << "the module raises";
+  } catch (const std::exception& error) {
+    EXPECT_THAT(error.what(), HasSubstr("too bright"));
+    EXPECT_EQ(ValidUtf8(error.what()), error.what());
+  }
+}
+
+// A module may keep what it was given in its attributes.
+TEST_F(ConfinedNetworkTest, AProcessServesOneNetworkAndEndsWithIt) {
+  const auto file = std::make_shared<const std::string>(ScriptedMlp({784, 10}));
+  const StoredNetworkUse use{kScriptPath, {1, 28, 28}, 10, at::kCPU, {}};
+  auto one = *ConfinedNetwork::Load(processes_, file, use);
+  EXPECT_EQ(Children().size(), 1u);
+  auto other = *ConfinedNetwork::Load(processes_, file, use);
+  EXPECT_EQ(Children().size(), 2u);
+  one->Logits(SomeParameters(one->shape(), false), SomeInputs());
+  EXPECT_EQ(Children().size(), 2u) << "each has its own";
+  one = nullptr;
+  EXPECT_EQ(Children().size(), 1u);
+  other = nullptr;
+  EXPECT_EQ(Children().size(), 0u);
 }
 
 TEST_F(ConfinedNetworkTest, RefusesWhatIsRefusedInThisProcess) {

@@ -145,6 +145,18 @@ std::string RefusalOf(const std::string& file) {
 
 TEST(ScriptedNetwork, TakesAModuleWhoseForwardGivesLogits) { EXPECT_EQ(RefusalOf(ScriptedMlp({4, 5, 3})), ""); }
 
+// Names are keys of checkpoints and draws.
+TEST(StoredNetwork, RefusesNamesThatMeanTwoParametersOrNoText) {
+  StoredNetworkUse use{"model.torchscript", {4}, 3, at::kCPU, {}};
+  use.more = {{.name = "likelihood.log_variance", .shape = {3}}};
+  const at::Tensor two = at::ones({2});
+  EXPECT_TRUE(ShapeOfStored({"w", "v"}, {two, two}, use).ok());
+  for (const std::vector<std::string>& names :
+       std::vector<std::vector<std::string>>{{"w", "w"}, {"w", "likelihood.log_variance"}, {"w", "\xc8"}}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(ShapeOfStored(names, {two, two}, use).status())) << names.back();
+  }
+}
+
 TEST(ScriptedNetwork, RefusesFilesThatDoNotLoad) {
   const std::string whole = ScriptedMlp({4, 5, 3});
   EXPECT_THAT(RefusalOf(whole.substr(0, whole.size() / 2)), HasSubstr("does not load"));

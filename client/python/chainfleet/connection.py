@@ -155,7 +155,7 @@ class Connection:
         """
         end = _after(timeout) if timeout is not None else float("inf")
         last_heard, patience, wait = time.monotonic(), self.timeout, 0.05
-        metadata = self._metadata()
+        metadata, may_renew = self._metadata(), True
         while True:
             address, channel = self._channel()
             made = channel.unary_stream(_path(method), type(request).SerializeToString, reply.FromString)
@@ -175,9 +175,9 @@ class Connection:
                 call.cancel()  # type: ignore[no-untyped-call]
             now = time.monotonic()
             if heard:  # the server was there until now: a stream is silent while nothing changes
-                last_heard = now
-            if isinstance(error, Unauthenticated) and (renewed := self._renewed(metadata)) != metadata:
-                metadata = renewed
+                last_heard, may_renew = now, True
+            if isinstance(error, Unauthenticated) and may_renew and (renewed := self._renewed(metadata)) != metadata:
+                metadata, may_renew = renewed, False
                 continue
             if now >= end or not isinstance(error, (Unavailable, DeadlineExceeded)) or now - last_heard >= patience:
                 raise error
@@ -224,7 +224,7 @@ class Connection:
     def _repeat(self, attempt: _Attempt[ResultT], timeout: float, patience: float) -> ResultT:
         """The result within `timeout` seconds. Gives up after an outage of `patience` seconds."""
         end = give_up = _after(timeout)
-        metadata, wait = self._metadata(), 0.05
+        metadata, may_renew, wait = self._metadata(), True, 0.05
         outage: Unavailable | None = None
         while True:
             begun = time.monotonic()
@@ -236,8 +236,8 @@ class Connection:
                 failure = self._failure(error, address)
             if isinstance(failure, DeadlineExceeded) and outage and left < 5:
                 raise outage  # the last attempt had no time left
-            if isinstance(failure, Unauthenticated) and (renewed := self._renewed(metadata)) != metadata:
-                metadata = renewed
+            if isinstance(failure, Unauthenticated) and may_renew and (renewed := self._renewed(metadata)) != metadata:
+                metadata, may_renew = renewed, False
                 continue
             if not isinstance(failure, Unavailable):
                 raise failure from outage

@@ -56,9 +56,12 @@ def connect(
     """
     files = TlsFiles(ca_file, cert_file, key_file)
     addresses, found_token, tls = find_server(address, token, context, files)
-    fleet = Fleet(
-        Connection(addresses, found_token, timeout, tls, lambda: find_server(address, token, context, files)[1])
-    )
+
+    def find_token() -> str:
+        now, new_token, _ = find_server(address, token, context, files)
+        return new_token if now == addresses else ""  # the current context may be another server's now
+
+    fleet = Fleet(Connection(addresses, found_token, timeout, tls, find_token))
     try:
         info = fleet.info(min(timeout, _CONNECT_TIMEOUT))
     except ChainfleetError:

@@ -14,5 +14,11 @@ TEST(Cropped, KeepsBothEndsAndCutsNoCharacter) {
   EXPECT_EQ(Cropped("", 0), "");
 }
 
+TEST(ValidUtf8, ReplacesBytesThatAreNoPartOfACharacter) {
+  EXPECT_EQ(ValidUtf8("Über \xef\xbf\xbd"), "Über \xef\xbf\xbd");
+  EXPECT_EQ(ValidUtf8("a\xc8z\xe2\x82"), "a\xef\xbf\xbdz\xef\xbf\xbd\xef\xbf\xbd");
+  EXPECT_EQ(ValidUtf8(""), "");
+}
+
 }  // namespace
 }  // namespace chainfleet

@@ -70,6 +70,7 @@ class ModulePass final : public torch::autograd::Node {
 absl::StatusOr<std::shared_ptr<const StoredNetwork>> ConfinedNetwork::Load(std::shared_ptr<ModuleProcesses> processes,
                                                                            ModuleProcesses::File file,
                                                                            const StoredNetworkUse& use) {
+  file = ModuleProcesses::OwnName(file);
   CHAINFLEET_ASSIGN_OR_RETURN(const ModuleProcesses::Lease process, processes->Take(file));
   ModuleWriter message(process->memory());
   message.Add(static_cast<int64_t>(ModuleCall::kDescribe));
@@ -88,6 +89,11 @@ absl::StatusOr<std::shared_ptr<const StoredNetwork>> ConfinedNetwork::Load(std::
   CHAINFLEET_ASSIGN_OR_RETURN(NetworkShape shape, ShapeOfStored(names, values, use));
   return std::shared_ptr<const StoredNetwork>(
       new ConfinedNetwork(std::move(shape), names.size(), std::move(processes), std::move(file)));
+}
+
+ConfinedNetwork::~ConfinedNetwork() {
+  file_.reset();
+  processes_->EndUnused();
 }
 
 at::Tensor ConfinedNetwork::Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x,

@@ -20,6 +20,7 @@ class ConfinedNetwork final : public StoredNetwork {
   static absl::StatusOr<std::shared_ptr<const StoredNetwork>> Load(std::shared_ptr<ModuleProcesses> processes,
                                                                    ModuleProcesses::File file,
                                                                    const StoredNetworkUse& use);
+  ~ConfinedNetwork() override;
 
   at::Tensor Logits(const std::vector<at::Tensor>& parameters, const at::Tensor& x,
                     const ForwardMode& mode) const override;
@@ -34,7 +35,7 @@ class ConfinedNetwork final : public StoredNetwork {
 
   const size_t num_parameters_;  // excludes those of the likelihood, which follow
   const std::shared_ptr<ModuleProcesses> processes_;
-  const ModuleProcesses::File file_;
+  ModuleProcesses::File file_;  // names the processes of this network
 };
 
 }  // namespace chainfleet

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <future>
+#include <iterator>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -19,12 +20,13 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/clock.h"
 #include "core/base/environment.h"
+#include "core/base/utf8.h"
 #include "worker/numerics/models/script_loading.h"
 
 namespace chainfleet {
 namespace {
 
-constexpr absl::Duration kLoadTime = absl::Minutes(1);
+constexpr absl::Duration kLoadTime = absl::Minutes(1), kLongestPoll = absl::Minutes(1);
 constexpr size_t kMostText = 16 << 10;
 
 absl::Status CannotStart(const char* what, int error) {
@@ -135,10 +137,10 @@ absl::Status ModuleProcess::WaitForAnswer(absl::Duration limit) {
     if (left <= absl::ZeroDuration()) {
       kill(pid_, SIGKILL);
       Reap();
-      return RefusedModule(absl::StrCat("the file is not checked within ", absl::FormatDuration(limit)));
+      return RefusedModule(absl::StrCat("the module does not answer within ", absl::FormatDuration(limit)));
     }
     pollfd ready = {socket_, POLLIN, 0};
-    if (poll(&ready, 1, static_cast<int>(absl::ToInt64Milliseconds(std::min(left, kLoadTime))) + 1) <= 0) continue;
+    if (poll(&ready, 1, static_cast<int>(absl::ToInt64Milliseconds(std::min(left, kLongestPoll))) + 1) <= 0) continue;
     const ssize_t got = recv(socket_, &byte, 1, 0);
     if (got == 1) return absl::OkStatus();
     if (got == 0 || errno != EINTR) return RefusedModule(Reap());
@@ -150,25 +152,40 @@ absl::StatusOr<ModuleReader> ModuleProcess::Call(absl::Duration limit) {
   ModuleReader answer(*memory_);
   const auto kind = static_cast<ModuleAnswer>(answer.Number());
   if (kind == ModuleAnswer::kDone) return answer;
-  const std::string text = answer.Text(kMostText);
+  const std::string text = ValidUtf8(answer.Text(kMostText));  // messages to the server are
   TORCH_CHECK(kind == ModuleAnswer::kRefused, text);
   return RefusedModule(text);
 }
 
 void ModuleProcesses::Return::operator()(ModuleProcess* process) const {
-  std::unique_ptr<ModuleProcess> returned(process), surplus;
-  if (!returned->alive()) return;
+  std::unique_ptr<ModuleProcess> returned(process);
+  std::list<Idle> surplus;  // ends after the lock
+  if (!returned->alive() || file.expired()) return;
   MutexLock lock(&processes->mutex_);
   processes->idle_.push_front({std::move(returned), file});
   if (processes->idle_.size() <= processes->most_idle_) return;
-  surplus = std::move(processes->idle_.back().process);
-  processes->idle_.pop_back();
+  surplus.splice(surplus.begin(), processes->idle_, std::prev(processes->idle_.end()));
+}
+
+ModuleProcesses::File ModuleProcesses::OwnName(const File& file) {
+  const auto owner = std::make_shared<const File>(file);
+  return {owner, file.get()};
+}
+
+void ModuleProcesses::EndUnused() {
+  std::list<Idle> unused;  // ends after the lock
+  MutexLock lock(&mutex_);
+  for (auto idle = idle_.begin(); idle != idle_.end();) {
+    const auto next = std::next(idle);
+    if (idle->file.expired()) unused.splice(unused.begin(), idle_, idle);
+    idle = next;
+  }
 }
 
 std::unique_ptr<ModuleProcess> ModuleProcesses::TakeIdle(const File& file) {
   MutexLock lock(&mutex_);
   for (auto idle = idle_.begin(); idle != idle_.end(); ++idle) {
-    if (idle->file.lock() != file) continue;
+    if (idle->file.owner_before(file) || file.owner_before(idle->file)) continue;
     std::unique_ptr<ModuleProcess> process = std::move(idle->process);
     idle_.erase(idle);
     return process;

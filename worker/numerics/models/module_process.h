@@ -21,6 +21,8 @@ inline constexpr char kServeModule[] = "--serve-module";
 // A process and the memory that it shares with this one. Not thread-safe.
 class ModuleProcess {
  public:
+  static constexpr absl::Duration kPassTime = absl::Minutes(5);  // a module may never end
+
   // Starts `program`, without the token and other descriptors of this process. The process ends with the calling
   // thread. RESOURCE_EXHAUSTED: it cannot be started.
   static absl::StatusOr<std::unique_ptr<ModuleProcess>> Start(const std::string& program);
@@ -35,7 +37,7 @@ class ModuleProcess {
   // Sends the message in the memory and waits for the answer. INVALID_ARGUMENT with a violation at model.torchscript:
   // the process refuses the module, ends, or takes longer than `limit`, which kills it. Throws c10::Error with the
   // message of an exception there.
-  absl::StatusOr<ModuleReader> Call(absl::Duration limit = absl::InfiniteDuration());
+  absl::StatusOr<ModuleReader> Call(absl::Duration limit = kPassTime);
 
  private:
   ModuleProcess(pid_t pid, int socket, std::unique_ptr<ModuleMemory> memory)
@@ -54,6 +56,10 @@ class ModuleProcesses : public std::enable_shared_from_this<ModuleProcesses> {
  public:
   using File = std::shared_ptr<const std::string>;
 
+  // The same bytes under another owner. A module may keep what it was given, so users of one tenant must not get a
+  // process that another has used: each takes processes by a File of its own.
+  static File OwnName(const File& file);
+
   // Gives a process back: it waits for the next user unless it has ended.
   struct Return {
     std::shared_ptr<ModuleProcesses> processes;
@@ -67,10 +73,14 @@ class ModuleProcesses : public std::enable_shared_from_this<ModuleProcesses> {
   ModuleProcesses(std::string program, size_t most_idle, Executor* starter)
       : program_(std::move(program)), most_idle_(most_idle), starter_(starter) {}
 
-  // A process that has loaded `file`. Takes about a second if none is idle, at most a minute. INVALID_ARGUMENT:
-  // ScriptModule::Load refuses the file, or the process ends or takes too long. RESOURCE_EXHAUSTED: no process can be
-  // started. Throws c10::Error if the process has an exception. Not for the thread of `starter`.
+  // A process that has loaded `file`, and was used only by those who share its ownership. Takes about a second if none
+  // is idle, at most a minute. INVALID_ARGUMENT: ScriptModule::Load refuses the file, or the process ends or takes too
+  // long. RESOURCE_EXHAUSTED: no process can be started. Throws c10::Error if the process has an exception. Not for the
+  // thread of `starter`.
   absl::StatusOr<Lease> Take(const File& file);
+
+  // Ends the idle processes whose File has no owner any more.
+  void EndUnused();
 
  private:
   struct Idle {

@@ -8,11 +8,13 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <set>
 #include <string_view>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "core/base/utf8.h"
 #include "worker/numerics/models/confined_network.h"
 #include "worker/numerics/models/eager_network.h"
 #include "worker/numerics/models/exported_network.h"
@@ -93,6 +95,12 @@ absl::StatusOr<NetworkShape> ShapeOfStored(const std::vector<std::string>& names
   for (ParameterShape parameter : use.more) {
     parameter.offset += size;
     network.parameters.push_back(std::move(parameter));
+  }
+  std::set<std::string> known;
+  for (const ParameterShape& parameter : network.parameters) {
+    if (parameter.name != ValidUtf8(parameter.name)) return use.Refused("has a parameter whose name is not UTF-8");
+    if (known.insert(parameter.name).second) continue;
+    return use.Refused(absl::StrCat("has two parameters ", parameter.name, ", or one and the likelihood the other"));
   }
   return network;
 }

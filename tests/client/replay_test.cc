@@ -1,14 +1,12 @@
 #include "client/cli/verbs/replay.h"
 
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "chainfleet/v1/jobs.grpc.pb.h"
 #include "gmock/gmock.h"
-#include "grpcpp/server.h"
-#include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
+#include "tests/support/loopback_server.h"
 
 namespace chainfleet {
 namespace {
@@ -88,18 +86,11 @@ class FakeJobs final : public v1::JobService::Service {
 class ReplayByServerTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
-    builder.RegisterService(&service_);
-    server_ = builder.BuildAndStart();
-    ASSERT_NE(server_, nullptr);
     job_ = LongJob();
     job_.set_id("long-aaaaaa");
     service_.copy.set_id("replay-bbbbbb");
     for (int i = 0; i < 4; ++i) AddChain(v1::CANCELLED, 0);
   }
-  void TearDown() override { server_->Shutdown(); }
-
   void AddChain(v1::ChainState state, int64_t num_draws) {
     v1::Chain& chain = *service_.copy.add_chains();
     chain.mutable_id()->set_index(service_.copy.chains_size() - 1);
@@ -110,14 +101,13 @@ class ReplayByServerTest : public ::testing::Test {
   absl::Status ReplayDraws(const DrawDigests& digests) {
     Invocation run;
     ClientOptions options;
-    options.addresses = {"127.0.0.1:" + std::to_string(port_)};
+    options.addresses = {server_.address()};
     Client client(options, &run.clock, [](absl::Duration) {});
     return Replay(run, &client, job_, digests);
   }
 
-  int port_ = 0;
   FakeJobs service_;
-  std::unique_ptr<grpc::Server> server_;
+  LoopbackServer server_{&service_};
   v1::Job job_;
 };
 

@@ -12,10 +12,9 @@
 
 namespace chainfleet {
 
-// `address`: "127.0.0.1:PORT"; `headers`: lines that end in CR LF. Returns the whole HTTP response, "" if no server
-// answers.
-inline std::string Scrape(const std::string& address, const std::string& path = "/metrics",
-                          const std::string& headers = "") {
+// Returns a socket that is connected to `address`, "127.0.0.1:PORT", and waits 10 seconds for bytes; -1 if no server
+// listens there.
+inline int Dial(const std::string& address) {
   const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in target{};
   target.sin_family = AF_INET;
@@ -23,10 +22,20 @@ inline std::string Scrape(const std::string& address, const std::string& path = 
   target.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   const timeval limit{10, 0};
   ::setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  if (::connect(descriptor, reinterpret_cast<const sockaddr*>(&target), sizeof target) == 0) return descriptor;
+  ::close(descriptor);
+  return -1;
+}
+
+// `address`: as for Dial; `headers`: lines that end in CR LF. Returns the whole HTTP response, "" if no server
+// answers.
+inline std::string Scrape(const std::string& address, const std::string& path = "/metrics",
+                          const std::string& headers = "") {
+  const int descriptor = Dial(address);
   std::string response;
   const std::string request =
       "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + headers + "\r\n";
-  if (::connect(descriptor, reinterpret_cast<const sockaddr*>(&target), sizeof target) == 0 &&
+  if (descriptor >= 0 &&
       ::send(descriptor, request.data(), request.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(request.size())) {
     char buffer[4096];
     for (ssize_t got; (got = ::recv(descriptor, buffer, sizeof buffer, 0)) > 0;)

@@ -1,16 +1,13 @@
 // Reads a page on a port of this host by TLS, as Prometheus does with `scheme: https`.
 #pragma once
 
-#include <arpa/inet.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <cstdint>
-#include <cstdlib>
 #include <string>
+
+#include "tests/support/scrape.h"
 
 namespace chainfleet {
 
@@ -19,18 +16,12 @@ struct SecuredReply {
   std::string text;         // whole HTTP response
 };
 
-// `address`: "127.0.0.1:PORT"; `authority`: the file of the authority that must have signed the server's certificate.
+// `address`: as for Dial; `authority`: the file of the authority that must have signed the server's certificate.
 // When the certificate expires does not matter.
 inline SecuredReply ScrapeByTls(const std::string& address, const std::string& authority,
                                 const std::string& path = "/metrics") {
   SecuredReply reply;
-  const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in target{};
-  target.sin_family = AF_INET;
-  target.sin_port = htons(static_cast<uint16_t>(std::atoi(address.substr(address.rfind(':') + 1).c_str())));
-  target.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const timeval limit{10, 0};
-  ::setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  const int descriptor = Dial(address);
   gnutls_certificate_credentials_t trusted;
   gnutls_certificate_allocate_credentials(&trusted);
   gnutls_certificate_set_x509_trust_file(trusted, authority.c_str(), GNUTLS_X509_FMT_PEM);
@@ -40,8 +31,7 @@ inline SecuredReply ScrapeByTls(const std::string& address, const std::string& a
   gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, trusted);
   gnutls_session_set_verify_cert(session, "127.0.0.1", GNUTLS_VERIFY_DISABLE_TIME_CHECKS);
   gnutls_transport_set_int(session, descriptor);
-  if (::connect(descriptor, reinterpret_cast<const sockaddr*>(&target), sizeof target) == 0 &&
-      gnutls_handshake(session) == GNUTLS_E_SUCCESS) {
+  if (descriptor >= 0 && gnutls_handshake(session) == GNUTLS_E_SUCCESS) {
     unsigned count = 0;
     const gnutls_datum_t* const chain = gnutls_certificate_get_peers(session, &count);
     reply.certificate.assign(reinterpret_cast<const char*>(chain->data), chain->size);

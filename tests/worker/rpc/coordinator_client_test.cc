@@ -8,7 +8,7 @@
 #include "core/wire/grpc_status.h"
 #include "core/wire/worker_wire.h"
 #include "tests/support/fake_clock.h"
-#include "tests/worker/rpc/loopback_server.h"
+#include "tests/support/loopback_server.h"
 
 namespace chainfleet {
 namespace {

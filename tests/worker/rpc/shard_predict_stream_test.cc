@@ -9,8 +9,8 @@
 #include "core/wire/predict_wire.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_coordinator.h"
+#include "tests/support/loopback_server.h"
 #include "tests/support/worker_fixture.h"
-#include "tests/worker/rpc/loopback_server.h"
 
 namespace chainfleet {
 namespace {

@@ -35,6 +35,17 @@ class ChainBatchRunnerTest : public ::testing::Test {
   const ChainId chain_{"job-a", 0};
 
   std::shared_ptr<JobPlan> Plan(int32_t chains) { return std::make_shared<JobPlan>(*AnalyticPlan("job-a", chains)); }
+
+  // Starts two chains. The first one is handed back after some steps, and nobody gets it.
+  void HandOneChainBack() {
+    script_.total_steps = 1000;
+    Start(Plan(2));
+    Run(absl::Seconds(3));
+    server_.grants_enabled = false;
+    server_.stop_orders[chain_] = StopOrder::How::kHandBack;
+    Run(absl::Seconds(8));
+  }
+
   void Start(const std::shared_ptr<const JobPlan>& plan) {
     server_.AddChains(plan, plan->spec.chains);
     worker_->session.Start();
@@ -412,12 +423,7 @@ TEST_F(ChainBatchRunnerTest, ADivergedPausedRowDoesNotContinue) {
 }
 
 TEST_F(ChainBatchRunnerTest, HandsAChainBackWithItsResumePointWhenAsked) {
-  script_.total_steps = 1000;
-  Start(Plan(2));
-  Run(absl::Seconds(3));
-  server_.grants_enabled = false;
-  server_.stop_orders[chain_] = StopOrder::How::kHandBack;
-  Run(absl::Seconds(8));
+  HandOneChainBack();
   EXPECT_EQ(server_.chains[chain_].state, ChainState::kPending);
   EXPECT_EQ(server_.chains[chain_].progress.resume_point->step, server_.chains[chain_].progress.step);
   ExpectPath(0, server_.chains[chain_].progress.step);
@@ -426,12 +432,7 @@ TEST_F(ChainBatchRunnerTest, HandsAChainBackWithItsResumePointWhenAsked) {
 
 // The state that the bytes hold is of another step than their record says.
 TEST_F(ChainBatchRunnerTest, AChainWhoseResumePointHoldsAnotherStepWaitsForTheStore) {
-  script_.total_steps = 1000;
-  Start(Plan(2));
-  Run(absl::Seconds(3));
-  server_.grants_enabled = false;
-  server_.stop_orders[chain_] = StopOrder::How::kHandBack;
-  Run(absl::Seconds(8));
+  HandOneChainBack();
   FakeCoordinator::Chain& chain = server_.chains[chain_];
   ASSERT_EQ(chain.state, ChainState::kPending);
   const ResumePoint committed = *chain.progress.resume_point;

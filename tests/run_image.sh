@@ -18,4 +18,5 @@ build images
 container=$(build from --pull-never chainfleet)
 build copy --quiet "$container" tests/deploy/try_job.sh /usr/bin/
 build run "$container" /usr/bin/try_job.sh
+build run "$container" dpkg-query -W -f '${Package}\n' | python3 -B tests/deploy/image_packages.py
 build run "$container" id

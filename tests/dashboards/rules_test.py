@@ -98,6 +98,20 @@ class ScrapeConfig(unittest.TestCase):
         self.assertEqual((list(sent), others), (["type", "credentials_file"], [sent, sent]))
         self.assertEqual(sent["type"], "Bearer", "without it Prometheus 2.42 asks for the list with the bare token")
 
+    def test_the_command_for_tls_has_servers_workers_and_the_list_checked_by_one_authority(self):
+        command, = re.findall(r"`(sed -i '[^`]*tls_config[^`]*)`", deployed.read("docs", "guides", "dashboards.md"))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "deploy", "prometheus")
+            shutil.copytree(deployed.PROMETHEUS, path)
+            subprocess.run(["bash", "-c", command], cwd=folder, check=True)
+            done = promtool("check", "config", os.path.join(path, "prometheus.yml"))
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            with open(os.path.join(path, "prometheus.yml")) as f:
+                server, workers = deployed.yaml.safe_load(f)["scrape_configs"]
+        listed, = workers["http_sd_configs"]
+        self.assertEqual((server["scheme"], workers["scheme"], listed["url"].partition(":")[0]), ("https",) * 3)
+        self.assertEqual({place["tls_config"]["ca_file"] for place in (server, workers, listed)}, {"/etc/chainfleet/ca.crt"})
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

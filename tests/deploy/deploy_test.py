@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -12,7 +13,9 @@ import unittest
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 BIN = os.environ["CHAINFLEET_BIN"]
 DEPS = os.environ.get("CHAINFLEET_DEPS") or os.path.expanduser("~/.cache/chainfleet")
-sys.path[:0] = [os.path.join(ROOT, "tests", "support"), os.path.join(DEPS, "kubernetes-validate-1.35.0")]
+sys.path[:0] = [os.path.join(ROOT, "tests", "support"), os.path.join(ROOT, "deploy"), os.path.join(DEPS, "kubernetes-validate-1.35.0")]
+import image_packages  # noqa: E402
+
 KUBERNETES_VERSIONS = ("1.28.0", "1.35.0")  # the oldest and the newest that the manifests are for
 HIDDEN = {"ProtectHome": ("/home/", "/root/", "/run/user/"), "PrivateTmp": ("/tmp/", "/var/tmp/")}  # by settings of a unit
 STAND_INS = r"""
@@ -72,6 +75,18 @@ class Manifests:
 
     def containers(self):
         return [container for pod in self.pods() for container in pod["spec"]["containers"]]
+
+    def pod(self, part):
+        return next(pod for pod in self.pods() if pod["metadata"]["labels"]["app.kubernetes.io/component"] == part)
+
+    def mounted(self, part):
+        """Names of the secrets that the pods of "server" or "worker" get as files, by the name of the volume."""
+        return {volume["name"]: volume["secret"]["secretName"] for volume in self.pod(part)["spec"]["volumes"] if "secret" in volume}
+
+    def variables(self, part):
+        """Names of the secrets whose keys are variables of these pods."""
+        container, = self.pod(part)["spec"]["containers"]
+        return [source["secretRef"]["name"] for source in container["envFrom"]]
 
     def flag(self, container, name):
         return next(a.split("=", 1)[1] for a in container["args"] if a.startswith(name + "="))
@@ -136,13 +151,13 @@ class Kubernetes(unittest.TestCase):
         kept = self.manifests.get("Secret", "chainfleet-server")["stringData"].items() & secrets[0].items()
         self.assertEqual(kept, set(), "the guide leaves nothing of the example")
         self.assertEqual(secrets[0]["CHAINFLEET_WORKER_TOKEN"], secrets[1]["CHAINFLEET_WORKER_TOKEN"])
-        tokens = secrets[0] | found["secret", "chainfleet-metrics"]["stringData"]
-        for name in ("CHAINFLEET_TOKEN", "CHAINFLEET_WORKER_TOKEN", "CHAINFLEET_METRICS_TOKEN"):
-            self.assertRegex(tokens[name], "^[0-9a-f]{32}$")
-        self.assertNotIn(tokens["CHAINFLEET_METRICS_TOKEN"], secrets[0].values())
+        tokens = [value for key, document in found.items() if key[0] == "secret"
+                  for name, value in document["stringData"].items() if name.endswith("_TOKEN")]
+        self.assertEqual((len(tokens), len(set(tokens))), (5, 4), "the worker's token is in two secrets, and no other")
+        for token in tokens:
+            self.assertRegex(token, "^[0-9a-f]{32}$")
         made = re.findall(r"create secret generic (\S+)", calls)
-        volumes = [volume["secret"]["secretName"] for pod in self.manifests.pods() for volume in pod["spec"]["volumes"] if "secret" in volume]
-        self.assertEqual(set(volumes), set(made))
+        self.assertEqual({*self.manifests.mounted("server").values(), *self.manifests.mounted("worker").values()}, set(made))
         found |= {("secret", name): None for name in made}
         named = re.findall(r"\b(statefulset|deployment|secret|hpa) (?:generic )?([a-z-]+)", calls)
         self.assertGreater(len(named), 7)
@@ -152,22 +167,29 @@ class Kubernetes(unittest.TestCase):
         self.assertEqual([path for path in re.findall(r"deploy/\S+", calls) if not os.path.exists(os.path.join(ROOT, path))], [])
 
     def test_prometheus_takes_the_scrape_jobs_of_the_guide(self):
-        """They keep the pods of the manifests, at their metrics port, and send the token that the pods have."""
+        """They keep the pods of the manifests, at their metrics port, send the token that the pods have, and expect a name that the
+        pods' certificate has."""
         import yaml
         text, = blocks("kubernetes", "yaml")
         with tempfile.NamedTemporaryFile("w", suffix=".yml") as file:
             # Debian's Prometheus is built without the search for pods.
-            jobs = re.sub("(?<=credentials_file: )[^}]+", file.name, text)
+            jobs = re.sub("(?<=_file: )[^,}]+", file.name, text)
             jobs = jobs.replace("kubernetes_sd_configs: [{role: pod}]", "static_configs: [{targets: ['pod:1']}]")
             file.write("scrape_configs:\n" + jobs)
             file.flush()
             said("promtool", "check", "config", file.name)
         kept = [rule["regex"] for job in yaml.safe_load(text) for rule in job["relabel_configs"] if rule.get("action") == "keep"]
-        secret = self.manifests.get("Secret", "chainfleet-metrics")
-        [token] = {job["authorization"]["credentials_file"] for job in yaml.safe_load(text)}
-        self.assertEqual(token.split("/")[-2:], [secret["metadata"]["name"], *secret["stringData"]])
-        for container in self.manifests.containers():
-            self.assertIn({"secretRef": {"name": "chainfleet-metrics"}}, container["envFrom"])
+        typed = "".join(blocks("kubernetes", "sh"))
+        issued = {name: re.findall(r"--host (\S+)", hosts) for name, hosts in re.findall(r"^chainfleet pki issue (\S+) (.*)$", typed, re.M)}
+        certificates = dict(re.findall(r"create secret generic (\S+) --from-file tls\.crt=pki/(\S+)\.crt --from-file tls\.key=pki/\2\.key ", typed))
+        for job, part in zip(yaml.safe_load(text), ("server", "worker"), strict=True):
+            secret, key = job["authorization"]["credentials_file"].split("/")[-2:]
+            self.assertIn(secret, self.manifests.variables(part))
+            self.assertEqual([key], list(self.manifests.get("Secret", secret)["stringData"]), "Prometheus gets nothing but the token")
+            self.assertEqual(job["scheme"], "https")
+            self.assertIn(job["tls_config"]["server_name"], issued[certificates[self.manifests.mounted(part)["tls"]]])
+            configmap, file = job["tls_config"]["ca_file"].split("/")[-2:]
+            self.assertIn(f"create configmap {configmap} --namespace monitoring --from-file pki/{file}\n", typed)
         labels = [pod["metadata"]["labels"] for pod in self.manifests.pods()]
         self.assertEqual(sorted(kept), sorted([";".join(pod.values()) for pod in labels] + ["metrics"] * len(labels)))
 
@@ -191,6 +213,26 @@ class Kubernetes(unittest.TestCase):
             for probe in (value for key, value in container.items() if key.endswith("Probe")):
                 for way in ("tcpSocket", "httpGet"):
                     self.assertIn(probe.get(way, {"port": "metrics"})["port"], named)
+
+    def test_certificates_and_keys_are_in_mounted_secrets(self):
+        for part, flags in (("server", ("--tls", "--metrics-tls")), ("worker", ("--metrics-tls",))):
+            container, = self.manifests.pod(part)["spec"]["containers"]
+            folder, = [mount["mountPath"] for mount in container["volumeMounts"] if mount["name"] == "tls"]
+            for flag in flags:
+                for kind, file in (("cert", "tls.crt"), ("key", "tls.key")):
+                    self.assertEqual(self.manifests.flag(container, f"{flag}-{kind}"), f"{folder}/{file}")
+        self.assertIn({"name": "CHAINFLEET_CA_FILE", "value": f"{folder}/ca.crt"}, self.worker["env"])
+
+    def test_pods_see_only_the_secrets_of_their_role(self):
+        seen = {part: {*self.manifests.variables(part), *self.manifests.mounted(part).values()} for part in ("server", "worker")}
+        self.assertEqual(seen, {"server": {"chainfleet-server", "chainfleet-metrics", "chainfleet-tls", "chainfleet-authority"},
+                                "worker": {"chainfleet-worker", "chainfleet-worker-metrics", "chainfleet-worker-tls"}})
+        self.assertEqual(set(self.manifests.get("Secret", "chainfleet-worker")["stringData"]), {"CHAINFLEET_WORKER_TOKEN"})
+        for pod in self.manifests.pods():
+            container, = pod["spec"]["containers"]
+            self.assertNotIn("initContainers", pod["spec"])
+            self.assertNotIn("secretKeyRef", json.dumps([container, pod["spec"]["volumes"]]))
+            self.assertNotIn("projected", json.dumps(pod["spec"]["volumes"]))
 
     def test_the_node_of_a_leader_can_be_drained(self):
         """A standby must count as ready: of two coordinators the budget lets one go only if both are."""
@@ -220,8 +262,7 @@ class Kubernetes(unittest.TestCase):
         for name in ("server", "worker"):
             with open(os.path.join(BIN, f"chainfleet-{name}"), "rb") as f:
                 program = f.read()
-            own, shared = (self.manifests.get("Secret", f"chainfleet-{part}")["stringData"] for part in (name, "metrics"))
-            for variable in [*own, *shared]:
+            for variable in (key for secret in self.manifests.variables(name) for key in self.manifests.get("Secret", secret)["stringData"]):
                 self.assertIn(variable.encode(), program, f"chainfleet-{name} never reads {variable}")
 
     def test_pods_have_no_rights_that_they_do_not_need(self):
@@ -259,8 +300,13 @@ class Kubernetes(unittest.TestCase):
         for name, pod in zip(("server", "worker"), self.manifests.pods(), strict=True):
             policy = self.manifests.get("NetworkPolicy", f"chainfleet-{name}")["spec"]
             self.assertEqual(policy["podSelector"]["matchLabels"], pod["metadata"]["labels"])
-            let_in = {port["port"] for rule in policy["ingress"] for port in rule["ports"]}
-            self.assertEqual(let_in, {port["name"] for port in pod["spec"]["containers"][0]["ports"]})
+            let_in = {port["port"]: rule["from"] for rule in policy["ingress"] for port in rule["ports"]}
+            self.assertEqual(set(let_in), {port["name"] for port in pod["spec"]["containers"][0]["ports"]})
+            reader, = let_in["metrics"]  # pods with the first label in namespaces with the second
+            for selector in ("podSelector", "namespaceSelector"):
+                (label, value), = reader[selector]["matchLabels"].items()
+                self.assertIn(f"`{label}={value}`", read("docs", "guides", "kubernetes.md"))
+            self.assertIn(f"\nkubectl label namespace monitoring {label}={value}\n", read("docs", "guides", "kubernetes.md"))
         to_servers, = [rule for rule in policy["egress"] if "to" in rule]
         self.assertEqual(to_servers["to"][0]["podSelector"]["matchLabels"], self.servers["template"]["metadata"]["labels"])
 
@@ -275,22 +321,36 @@ class Kubernetes(unittest.TestCase):
         self.assertIn(rule["seriesQuery"], METRIC.findall(rule["metricsQuery"]))
         self.assertEqual(external["target"]["averageValue"], self.manifests.flag(self.worker, "--chain-slots"))
 
-    def test_metrics_and_probes_are_served_by_a_real_fleet(self):
-        import fleet as fleets
+    def test_metrics_and_probes_are_served_by_a_real_server(self):
+        """Kubernetes checks no certificate and has none, also where callers need one. Prometheus checks it."""
+        import started_fleet
         import urllib.request
-        fleet = fleets.Fleet(workers=1)
+        fleet = started_fleet.StartedFleet()
         self.addCleanup(fleet.close)
-        fleet.up()
-        with urllib.request.urlopen(f"http://{fleet.metrics_address}/metrics", timeout=10) as reply:
-            scrape = reply.read().decode()
+        fleet.pki("init")
+        fleet.pki("issue", "server", "--host", "127.0.0.1")
+        authority, certificate, key = (fleet.path("pki", name) for name in ("ca.crt", "server.crt", "server.key"))
+        fleet.environment |= {"CHAINFLEET_CA_FILE": authority, "CHAINFLEET_CERT_FILE": certificate, "CHAINFLEET_KEY_FILE": key}
+        fleet.start_server(0, "--tls-cert", certificate, "--tls-key", key, "--tls-client-ca", authority,
+                           "--metrics-tls-cert", certificate, "--metrics-tls-key", key)
+        fleet.wait_until_served()
+
+        def get(path, context):
+            with urllib.request.urlopen(f"https://{fleet.metrics_addresses[0]}{path}", timeout=20, context=context) as reply:
+                return reply.status, reply.read().decode()
+
+        scrape = get("/metrics", ssl.create_default_context(cafile=authority))[1]
         for rule in self.manifests.rules:
             for name in METRIC.findall(rule["metricsQuery"]):
                 self.assertTrue(f"| `{name}` | server |" in read("docs", "reference", "metrics.md"), f"{name} is not the server's in docs/reference/metrics.md")
             for series in re.findall(r"chainfleet_[a-z_]+(?:{[^}]*})?", rule["metricsQuery"]):
                 self.assertTrue(f"\n{series} " in scrape, f"the server does not serve {series}")
-        self.assertEqual(self.worker["livenessProbe"]["httpGet"], {"path": "/healthz", "port": "metrics"})
-        with urllib.request.urlopen(f"http://{fleet.metrics_address}/healthz", timeout=10) as reply:
-            self.assertEqual(reply.status, 200)
+        probe = self.server["livenessProbe"]["httpGet"]
+        self.assertEqual(probe, {"path": "/healthz", "port": "metrics", "scheme": "HTTPS"})
+        self.assertEqual(self.worker["livenessProbe"]["httpGet"], probe)
+        unchecked = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        unchecked.check_hostname, unchecked.verify_mode = False, ssl.CERT_NONE
+        self.assertEqual(get(probe["path"], unchecked)[0], 200)
 
 
 class Systemd(unittest.TestCase):
@@ -408,6 +468,38 @@ class Docker(unittest.TestCase):
         script, folder = re.search(r"^#   (deploy/\S+\.sh)\n#   docker build .* (\S+)$", text, re.M).groups()
         self.assertTrue(os.access(os.path.join(ROOT, script), os.X_OK), script)
         self.assertIn(f"default FOLDER: {folder}\n", read(script))
+
+    def last_stage(self):
+        """The lines of the Dockerfile that the image is made by, continued ones joined."""
+        return re.split(r"^FROM ", read("deploy", "docker", "Dockerfile").replace("\\\n", " "), flags=re.M)[-1]
+
+    def test_its_packages_have_no_compiler_headers_or_build_tools(self):
+        """Those that the Dockerfile names, those of the programs' libraries, and all that these depend on."""
+        import sbom
+        stage = self.last_stage()
+        self.assertTrue(stage.startswith("debian:12-slim\n"), stage)
+        self.assertEqual(re.findall(r"^(?:COPY|ADD)\b.*", stage, re.M), [], "files that no package owns")
+        words, = re.findall(r"\bapt-get install ([^&;|]*)", stage)  # the only command that installs
+        self.assertEqual(len(re.findall(r"(?<=\s)(?:install|pip|curl|wget|dpkg)(?=\s)", stage)), 1)
+        self.assertIn("--no-install-recommends", words.split())
+        named = {word for word in words.split() if not word.startswith("-")}
+        self.assertIn("/packages/*.deb", named)
+        # Debian's tool finds what the packages depend on by the libraries of the programs, and nothing is added.
+        self.assertNotRegex(read("deploy", "deb", "cpack.cmake"), "DEBIAN_PACKAGE_(PRE_)?(DEPENDS|RECOMMENDS)")
+        programs = [os.path.join(BIN, name) for name in ("chainfleet", "chainfleet-server", "chainfleet-worker")]
+        needed = sbom.packages_of(programs) | named - {"/packages/*.deb"}
+        without = [f"--no-{kind}" for kind in ("recommends", "suggests", "conflicts", "breaks", "replaces", "enhances")]
+        found = re.findall(r"^\w\S*", said("apt-cache", "depends", "--recurse", "--installed", *without, *sorted(needed)), re.M)
+        self.assertLess({*needed, "libc6", "libseccomp2"}, set(found))
+        self.assertEqual(image_packages.only_for_builds(found), [])
+
+    def test_packages_that_only_builds_need_are_noticed(self):
+        needless = ["binutils-common", "clang-14", "cmake", "g++", "gcc-12", "git", "libc6-dev", "libprotobuf-dev", "make", "python3"]
+        self.assertEqual(image_packages.only_for_builds([*needless, "gcc-12-base", "libgcc-s1", "libprotoc32", "ca-certificates"]), needless)
+
+    def test_its_programs_do_not_run_as_root(self):
+        *_, user = re.findall(r"^USER (\S+)$", self.last_stage(), re.M)
+        self.assertRegex(user, r"^[1-9]\d*$", "Kubernetes tells by a number that it is not root")
 
     def test_its_user_is_that_of_the_pods(self):
         user, = set(re.findall(r"(?:^USER |--uid )(\d+)", read("deploy", "docker", "Dockerfile"), re.M))

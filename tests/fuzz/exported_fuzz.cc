@@ -1,8 +1,9 @@
-// libFuzzer target: arbitrary .pt2 files.
+// libFuzzer target: arbitrary files of models, .pt2 and TorchScript.
 //
 // The first byte says what the rest is: 0 the archive; else one of its members, while the others are those of a small
 // network: 1 the model, 2 the list of weights, 3 the nodes of the graph alone. A mutated archive seldom has correct
-// CRCs. For accepted files, checks that values and members exist, so that a worker need not.
+// CRCs. For accepted .pt2 files, checks that values and members exist, so that a worker need not. Only an archive is
+// also checked as TorchScript.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -13,6 +14,7 @@
 
 #include "core/formats/exported_operators.h"
 #include "core/formats/exported_program.h"
+#include "core/formats/torch_script.h"
 #include "core/formats/zip.h"
 #include "tests/support/exported_tensors.h"
 
@@ -131,6 +133,12 @@ void CheckAccepted(const std::string& bytes, const ExportedProgram& program) {
   }
 }
 
+void CheckScript(const std::string& bytes) {
+  const absl::Status checked = chainfleet::CheckTorchScript(bytes);
+  Require(checked.ok() || absl::IsInvalidArgument(checked) || absl::IsResourceExhausted(checked),
+          "a refusal is INVALID_ARGUMENT or RESOURCE_EXHAUSTED");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -138,6 +146,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string content(reinterpret_cast<const char*>(data) + 1, size - 1);
   const uint8_t part = data[0] & 3;
   const std::string bytes = part == 0 ? content : ArchiveOf(part, content);
+  if (part == 0) CheckScript(bytes);
   (void)chainfleet::IsExportedProgram(bytes);
   const auto program = chainfleet::ReadExportedProgram(bytes);
   if (program.ok()) {

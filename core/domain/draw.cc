@@ -21,6 +21,10 @@ absl::StatusOr<DrawKind> DrawKindFromString(const std::string& text) {
   return absl::InvalidArgumentError(absl::StrCat("unknown kind \"", text, "\": use theta or theta_a"));
 }
 
+std::string SignedText(const ResumePoint& point) {
+  return absl::StrCat("chainfleet resume point\n", point.proof->name, "\n", point.step, "\n", point.proof->last_digest);
+}
+
 absl::Status CheckResumePoint(int64_t step, const std::optional<ResumePoint>& point, const DigestHex& sha256) {
   const auto wrong = [&](const std::string& what) {
     return absl::DataLossError(absl::StrCat("the resume point ", what, ", the chain is at step ", step,

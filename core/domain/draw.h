@@ -121,21 +121,43 @@ struct SegmentRecord {
   }
 };
 
+// The signature of a resume point: its worker, and the draws that it follows.
+struct ResumeProof {
+  std::string name;         // name as an object, also if it is inline: store, chain, lease epoch and digest
+  DigestHex last_digest;    // newest segment of the chain then; empty: the server did not know it when it signed
+  std::string signature;    // signature of SignedText, base64
+  std::string certificate;  // the worker's, base64; empty: the server signed for a worker that did not
+  absl::Time committed_at;
+  static void Fields(auto& self, auto&& visit) {
+    visit("name", self.name, Required());
+    visit("last_digest", self.last_digest, Required());
+    visit("signature", self.signature, Required());
+    visit("certificate", self.certificate, IfAny());
+    visit("committed_at", self.committed_at);
+  }
+  bool operator==(const ResumeProof&) const = default;
+};
+
 // The full state of a chain at `step`: inline when small (limits::kInlineResumePointBytes), else an object.
 // worker/numerics/batch/checkpoint_codec.h defines the bytes.
 struct ResumePoint {
   int64_t step = 0;
   std::string inline_bytes;
   std::optional<BlobRef> object;
-  DigestHex sha256;  // digest of the bytes, inline or object
+  DigestHex sha256;                       // digest of the bytes, inline or object
+  std::optional<ResumeProof> proof = {};  // none: committed before release 0.2
   static void Fields(auto& self, auto&& visit) {
     visit("step", self.step);
     visit("inline_bytes", self.inline_bytes);
     visit("object", self.object);
     visit("sha256", self.sha256);
+    visit("proof", self.proof);
   }
   bool operator==(const ResumePoint&) const = default;
 };
+
+// Returns the text that a worker signs when it commits a resume point that has a proof, but for its signature.
+std::string SignedText(const ResumePoint& point);
 
 // Checks that `point` is the resume point of a chain at the committed step `step` and has the digest `sha256`. Commits
 // write chain and resume point in one transaction, so a difference means that one of them was replaced alone. DATA_LOSS.

@@ -1,6 +1,5 @@
 #include "core/tls/authority.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <openssl/ec.h>
 #include <openssl/pem.h>
@@ -9,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <utility>
 
@@ -18,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/file_system.h"
 #include "core/base/ids.h"
+#include "core/base/peer_name.h"
 #include "core/tls/tls_files.h"
 
 namespace chainfleet {
@@ -60,9 +59,7 @@ absl::Status WriteKey(const std::string& path, EVP_PKEY* key) {
 absl::StatusOr<std::string> AlternativeNames(const std::vector<std::string>& hosts) {
   std::vector<std::string> entries;
   for (const std::string& host : hosts) {
-    std::array<unsigned char, sizeof(in6_addr)> address{};
-    const bool is_address = ::inet_pton(AF_INET, host.c_str(), address.data()) == 1 ||
-                            ::inet_pton(AF_INET6, host.c_str(), address.data()) == 1;
+    const bool is_address = ParseIp(host).has_value();
     const bool is_name = !host.empty() && std::ranges::all_of(host, [](char c) {
       return absl::ascii_isalnum(c) || c == '-' || c == '.' || c == '*' || c == '_';
     });

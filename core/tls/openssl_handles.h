@@ -19,5 +19,6 @@ struct FreeWith {
 using BioHandle = std::unique_ptr<BIO, FreeWith<BIO_free_all>>;
 using CertificateHandle = std::unique_ptr<X509, FreeWith<X509_free>>;
 using KeyHandle = std::unique_ptr<EVP_PKEY, FreeWith<EVP_PKEY_free>>;
+using DigestHandle = std::unique_ptr<EVP_MD_CTX, FreeWith<EVP_MD_CTX_free>>;
 
 }  // namespace chainfleet

@@ -1,5 +1,6 @@
 #include "core/tls/signing.h"
 
+#include <openssl/err.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
 
@@ -13,6 +14,8 @@ namespace {
 
 void SetTime(ASN1_TIME* field, absl::Time time) { ASN1_TIME_set(field, absl::ToTimeT(time)); }
 
+const unsigned char* RawBytes(const std::string& text) { return reinterpret_cast<const unsigned char*>(text.data()); }
+
 }  // namespace
 
 absl::StatusOr<Signer> OpenAuthority(const std::string& folder) {
@@ -22,7 +25,12 @@ absl::StatusOr<Signer> OpenAuthority(const std::string& folder) {
   }
   CHAINFLEET_RETURN_IF_ERROR(certificate.status());
   CHAINFLEET_ASSIGN_OR_RETURN(KeyHandle key, ReadKey(folder + "/ca.key"));
-  return Signer{*std::move(certificate), std::move(key)};
+  absl::StatusOr<std::vector<CertificateHandle>> trusted = ReadCertificates(folder + "/former.crt");
+  if (absl::IsNotFound(trusted.status())) trusted.emplace();
+  CHAINFLEET_RETURN_IF_ERROR(trusted.status());
+  X509_up_ref(certificate->get());
+  trusted->emplace(trusted->begin(), certificate->get());
+  return Signer{*std::move(certificate), std::move(key), *std::move(trusted)};
 }
 
 CertificateHandle Blank(const std::string& name, EVP_PKEY* key, const Validity& validity) {
@@ -54,6 +62,29 @@ bool Sign(X509* certificate, const Signer& authority) {
   X509_set_issuer_name(certificate, X509_get_subject_name(authority.certificate.get()));
   return AddExtension(certificate, authority.certificate.get(), NID_authority_key_identifier, "keyid:always") &&
          X509_sign(certificate, authority.key.get(), EVP_sha256()) > 0;
+}
+
+std::string SignText(const Signer& authority, const std::string& text) {
+  const DigestHandle digest(EVP_MD_CTX_new());
+  size_t size = 0;
+  if (EVP_DigestSignInit(digest.get(), nullptr, EVP_sha256(), nullptr, authority.key.get()) != 1 ||
+      EVP_DigestSign(digest.get(), nullptr, &size, RawBytes(text), text.size()) != 1) {
+    return "";
+  }
+  std::string signature(size, '\0');  // as long as it may be
+  auto* const bytes = reinterpret_cast<unsigned char*>(signature.data());
+  if (EVP_DigestSign(digest.get(), bytes, &size, RawBytes(text), text.size()) != 1) return "";
+  signature.resize(size);
+  return signature;
+}
+
+bool HasSigned(const X509& authority, const std::string& text, const std::string& signature) {
+  const DigestHandle digest(EVP_MD_CTX_new());
+  const bool has_signed =
+      EVP_DigestVerifyInit(digest.get(), nullptr, EVP_sha256(), nullptr, X509_get0_pubkey(&authority)) == 1 &&
+      EVP_DigestVerify(digest.get(), RawBytes(signature), signature.size(), RawBytes(text), text.size()) == 1;
+  ERR_clear_error();
+  return has_signed;
 }
 
 }  // namespace chainfleet

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/base/status.h"
 #include "core/tls/openssl_handles.h"
@@ -13,9 +14,10 @@ namespace chainfleet {
 struct Signer {
   CertificateHandle certificate;
   KeyHandle key;
+  std::vector<CertificateHandle> trusted = {};  // this authority and earlier ones, whose signatures still count
 };
 
-// Reads ca.crt and ca.key of `folder`. NOT_FOUND: the folder has no authority.
+// Reads ca.crt, ca.key and, if it is there, former.crt of `folder`. NOT_FOUND: the folder has no authority.
 absl::StatusOr<Signer> OpenAuthority(const std::string& folder);
 
 // Returns a certificate without extensions and signature.
@@ -26,5 +28,11 @@ bool AddExtension(X509* certificate, X509* issuer, int nid, const std::string& v
 
 // Sets the issuer and signs. False: OpenSSL failed.
 bool Sign(X509* certificate, const Signer& authority);
+
+// Returns the authority's signature of a text. Empty: OpenSSL failed.
+std::string SignText(const Signer& authority, const std::string& text);
+
+// Returns true if the authority with this certificate signed the text.
+bool HasSigned(const X509& authority, const std::string& text, const std::string& signature);
 
 }  // namespace chainfleet

@@ -19,6 +19,8 @@ namespace chainfleet {
 namespace {
 
 constexpr char kScheme[] = "chainfleet:";  // URI in subjectAltName: chainfleet:WORKER/INCARNATION/TENANT/TOKEN
+// X.509's word for a key that signs the contents that its owner commits. Older readers do not look at it.
+constexpr char kUsageOfAll[] = "critical,digitalSignature,nonRepudiation";
 constexpr size_t kKeyBytes = crypto_sign_PUBLICKEYBYTES, kIncarnationBytes = 16;
 
 using NamesHandle = std::unique_ptr<GENERAL_NAMES, FreeWith<GENERAL_NAMES_free>>;
@@ -94,7 +96,8 @@ absl::StatusOr<std::string> WorkerCertificate::Issue(const Signer& authority, co
   const std::string uri =
       absl::StrCat("URI:", kScheme, claims.worker, "/", claims.incarnation, "/", claims.tenant, "/", claims.token);
   const bool made = AddExtension(own, nullptr, NID_basic_constraints, "critical,CA:FALSE") &&
-                    AddExtension(own, nullptr, NID_key_usage, "critical,digitalSignature") &&
+                    AddExtension(own, nullptr, NID_key_usage,
+                                 claims.signs_resume_points ? kUsageOfAll : "critical,digitalSignature") &&
                     AddExtension(own, nullptr, NID_subject_alt_name, uri);
   unsigned char* bytes = nullptr;
   const int size = made && chainfleet::Sign(own, authority) ? i2d_X509(own, &bytes) : 0;
@@ -121,7 +124,8 @@ absl::StatusOr<WorkerCertificate> WorkerCertificate::Read(const std::string& der
     return NoWorker("names no worker");
   }
   read.public_key_ = RawKey(key);
-  read.claims_ = {std::move(parts[0]), std::move(parts[1]), std::move(parts[2]), std::move(parts[3])};
+  read.claims_ = {std::move(parts[0]), std::move(parts[1]), std::move(parts[2]), std::move(parts[3]),
+                  (X509_get_key_usage(certificate.get()) & KU_NON_REPUDIATION) != 0};
   return read;
 }
 

@@ -13,9 +13,10 @@ namespace chainfleet {
 
 // The facts that the server vouches for. None of them has a "/".
 struct WorkerClaims {
-  std::string worker, incarnation;  // the process; its incarnation is IncarnationOf its key
-  std::string tenant;               // the only tenant whose chains it may hold; kEveryTenant: any
-  std::string token;                // id of the token by which it joined; empty on a server without tokens
+  std::string worker, incarnation;   // the process; its incarnation is IncarnationOf its key
+  std::string tenant;                // the only tenant whose chains it may hold; kEveryTenant: any
+  std::string token;                 // id of the token by which it joined; empty on a server without tokens
+  bool signs_resume_points = false;  // it signs all that it commits; workers of release 0.1 sign their draws only
   bool operator==(const WorkerClaims&) const = default;
 };
 

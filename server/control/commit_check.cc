@@ -7,13 +7,13 @@
 namespace chainfleet {
 namespace {
 
-absl::Status CheckObjectName(const ProgressCommit& commit, const std::string& field, const BlobRef& ref,
+absl::Status CheckObjectName(const ProgressCommit& commit, const std::string& field, const std::string& name,
                              const std::string& expected) {
   // Check both: the expected name is built from the worker's chain and digest, which may be arbitrary.
-  if (ref.name == expected && ParseChainObjectName(ref.name)) return absl::OkStatus();
+  if (name == expected && ParseChainObjectName(name)) return absl::OkStatus();
   return InvalidFields(
       {{absl::StrCat(field, ".name"),
-        absl::StrCat("\"", ref.name, "\" is not what chain ", ToString(commit.chain), " may commit at lease epoch ",
+        absl::StrCat("\"", name, "\" is not what chain ", ToString(commit.chain), " may commit at lease epoch ",
                      commit.lease_epoch, ": put it as \"", expected, "\", then commit that")}});
 }
 
@@ -22,13 +22,16 @@ absl::Status CheckObjectName(const ProgressCommit& commit, const std::string& fi
 absl::Status CheckObjectNames(const ProgressCommit& commit, const std::string& store_incarnation) {
   if (commit.segment) {
     CHAINFLEET_RETURN_IF_ERROR(CheckObjectName(
-        commit, "segment.object", commit.segment->object,
+        commit, "segment.object", commit.segment->object.name,
         SegmentObjectName(store_incarnation, commit.chain, commit.lease_epoch, commit.segment->digest)));
   }
   const ResumePoint& point = commit.resume_point;
-  if (!point.object) return absl::OkStatus();
-  return CheckObjectName(commit, "resume_point.object", *point.object,
-                         ResumeObjectName(store_incarnation, commit.chain, commit.lease_epoch, point.sha256));
+  const std::string expected = ResumeObjectName(store_incarnation, commit.chain, commit.lease_epoch, point.sha256);
+  if (point.object) {
+    CHAINFLEET_RETURN_IF_ERROR(CheckObjectName(commit, "resume_point.object", point.object->name, expected));
+  }
+  if (!point.proof) return absl::OkStatus();
+  return CheckObjectName(commit, "resume_point.proof", point.proof->name, expected);
 }
 
 absl::Status CheckContent(const ProgressCommit& commit, const std::string& store_incarnation) {

@@ -10,7 +10,8 @@
 namespace chainfleet {
 
 // Each object must have the name of the chain's segment or resume point in this store, at the commit's lease epoch,
-// with the commit's digest. INVALID_ARGUMENT / INVALID_FIELD. Pure, like CheckContent.
+// with the commit's digest. So must the proof of the resume point. INVALID_ARGUMENT / INVALID_FIELD. Pure, like
+// CheckContent.
 absl::Status CheckObjectNames(const ProgressCommit& commit, const std::string& store_incarnation);
 
 // Checks the names, and that a resume point is either inline or an object, with the digest of its bytes. DATA_LOSS /

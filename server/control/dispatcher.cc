@@ -158,20 +158,22 @@ void Dispatcher::Core::ArmTimer() {
   });
 }
 
-void Dispatcher::Core::Change(StateChange change, Then then) {
-  writer->Write(std::move(change), [impl = self, then = std::move(then)](const ApplyResult& result) {
+void Dispatcher::Core::Change(StateChange change, Then then, Look look) {
+  const auto done = [impl = self, then = std::move(then), look = std::move(look)](const ApplyResult& result) {
     const auto alive = impl.lock();
     if (alive == nullptr) return;
+    if (look) look(result);
     Entered core(alive.get());
     core->Absorb(result);
     then(*core, result);
-  });
+  };
+  writer->Write(std::move(change), done);
 }
 
-void Dispatcher::Core::ChangeChain(ChainEntry* chain, StateChange change, Then then) {
+void Dispatcher::Core::ChangeChain(ChainEntry* chain, StateChange change, Then then, Look look) {
   CHAINFLEET_CHECK(!chain->in_flight) << ToString(chain->row.id);
   chain->in_flight = true;
-  Change(std::move(change), [id = chain->row.id, then = std::move(then)](Core& core, const ApplyResult& result) {
+  const auto changed = [id = chain->row.id, then = std::move(then)](Core& core, const ApplyResult& result) {
     if (ChainEntry* entry = core.jobs.Find(id)) entry->in_flight = false;
     core.leases.LookAgain(id);
     then(core, result);
@@ -182,7 +184,8 @@ void Dispatcher::Core::ChangeChain(ChainEntry* chain, StateChange change, Then t
       if (queued->second.empty()) core.waiting.erase(queued);
       next();
     }
-  });
+  };
+  Change(std::move(change), changed, std::move(look));
 }
 
 void Dispatcher::Core::Absorb(const ApplyResult& result) {

@@ -56,6 +56,9 @@ struct DispatcherOptions {
   std::function<std::optional<int64_t>()> free_bytes;
   ControlObserver* observer = nullptr;  // outlives the dispatcher; null: no observer
   TraceTable* traces = nullptr;         // outlives the dispatcher; forgets chains that end as FAILED or DIVERGED
+  // Checks who committed the resume point of a chain that is granted, before the grant is sent; a chain that fails
+  // waits for the store. Runs without a lock: signatures take time. If unset, nothing is checked.
+  std::function<absl::Status(const std::string& tenant, const ApplyResult& granted)> check_resume_point = {};
   // Runs when a job has ended, before its watchers are told. Runs inside a call of the dispatcher, so the function must
   // not call the dispatcher.
   std::function<void(const JobView& job, KeepFindings keep)> on_job_end;

@@ -34,6 +34,7 @@ struct HeldCall {
 // The tables and shared functions. Only Entered gives access to them, with the lock held.
 struct Dispatcher::Core : SchedulingTables {
   using Then = std::function<void(Core&, const ApplyResult&)>;
+  using Look = std::function<void(const ApplyResult&)>;
 
   Core(const DispatcherParts& parts, StoredState state, const DispatcherOptions& options, EventLog* log);
 
@@ -54,10 +55,11 @@ struct Dispatcher::Core : SchedulingTables {
   void NoteCommit(const ChainRow& by, const absl::Status& status);
   void NoteSilentWorkers();
 
-  // Appends a change; `then` runs under the lock, after the tables have the rows of the result.
-  void Change(StateChange change, Then then);
+  // Appends a change; `then` runs under the lock, after the tables have the rows of the result. `look`, if set, runs
+  // before, without the lock.
+  void Change(StateChange change, Then then, Look look = nullptr);
   // Appends a change of a chain. REQUIRES: no change of the chain is in flight.
-  void ChangeChain(ChainEntry* chain, StateChange change, Then then);
+  void ChangeChain(ChainEntry* chain, StateChange change, Then then, Look look = nullptr);
   bool IsInFlight(const ChainId& id) {
     const ChainEntry* chain = jobs.Find(id);
     return chain != nullptr && chain->in_flight;
@@ -104,7 +106,8 @@ struct Dispatcher::Core : SchedulingTables {
   void PutLease(Lease lease);
   void RemoveLease(const ChainId& chain);
   void OnGrantRefused(Lease* lease, const absl::Status& why);
-  void OnGranted(const ChainId& chain, const ApplyResult& result);
+  // `trust`: the result of options.check_resume_point.
+  void OnGranted(const ChainId& chain, const ApplyResult& result, const absl::Status& trust);
   void RunPolicy();  // decides and applies the plan
 
   // Workers (dispatcher_workers.cc).

@@ -116,11 +116,15 @@ void Dispatcher::Core::GrantLease(ChainEntry* chain, int64_t epoch, const Worker
   lease.devices = worker.devices_per_slot();
   PutLease(std::move(lease));
   const bool is_new = epoch > chain->row.lease_epoch;
-  ChangeChain(chain, change::GrantLease{id, epoch, worker.id, worker.incarnation},
-              [id, is_new, since = chain->waits_since](Core& core, const ApplyResult& result) {
-                if (is_new && result.status.ok()) core.OnNewLease(result.chains.front(), core.now - since);
-                core.OnGranted(id, result);
-              });
+  const auto trust = std::make_shared<absl::Status>();
+  const auto look = [trust, tenant = job.row.tenant, check = options.check_resume_point](const ApplyResult& result) {
+    if (check && result.status.ok()) *trust = check(tenant, result);
+  };
+  const auto then = [id, is_new, trust, since = chain->waits_since](Core& core, const ApplyResult& result) {
+    if (is_new && result.status.ok()) core.OnNewLease(result.chains.front(), core.now - since);
+    core.OnGranted(id, result, *trust);
+  };
+  ChangeChain(chain, change::GrantLease{id, epoch, worker.id, worker.incarnation}, then, look);
 }
 
 void Dispatcher::Core::OnNewLease(const ChainRow& row, absl::Duration waited) {
@@ -149,7 +153,7 @@ void Dispatcher::Core::OnGrantRefused(Lease* lease, const absl::Status& why) {
   if (!full) leases.EndAt(lease, now, Ordered("its job was stopped before the grant was seen"));
 }
 
-void Dispatcher::Core::OnGranted(const ChainId& id, const ApplyResult& result) {
+void Dispatcher::Core::OnGranted(const ChainId& id, const ApplyResult& result, const absl::Status& trust) {
   Lease* lease = leases.Find(id);
   const JobEntry* job = jobs.Find(id.job);
   if (lease == nullptr || job == nullptr) return;
@@ -159,10 +163,12 @@ void Dispatcher::Core::OnGranted(const ChainId& id, const ApplyResult& result) {
   LeaseTable::Move(lease, regrant ? LeaseState::kHeld : LeaseState::kOffered);
   if (!regrant) {
     const ChainRow& row = result.chains.front();
-    const absl::Status intact = CheckResumePoint(row.step, result.resume_point, row.resume_sha256);
+    absl::Status intact = CheckResumePoint(row.step, result.resume_point, row.resume_sha256);
+    if (intact.ok()) intact = trust;
     if (!intact.ok()) return leases.EndAt(lease, now, WaitsForTheStore(intact));
-    const ChainProgress progress{row.step, row.num_draws, row.last_digest, result.resume_point};
-    lease->grant = std::make_shared<const Grant>(Grant{id, row.lease_epoch, job->row.plan, progress});
+    ChainProgress progress{row.step, row.num_draws, row.last_digest, result.resume_point};
+    if (progress.resume_point) progress.resume_point->proof.reset();  // a worker has no authority to check it by
+    lease->grant = std::make_shared<const Grant>(Grant{id, row.lease_epoch, job->row.plan, std::move(progress)});
   }
   leases.Extend(lease, LeaseEndsAfter(now));
   const WorkerEntry* worker = fleet.Find(lease->worker);

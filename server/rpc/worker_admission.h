@@ -10,6 +10,7 @@
 #include "core/base/clock.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"
+#include "core/store/state_store/state_change.h"
 #include "core/tls/worker_certificate.h"
 
 namespace chainfleet {
@@ -34,6 +35,17 @@ class WorkerAdmission {
   // Returns the certificate of the caller who sent this proof; null: the proof is damaged or old, or its certificate is
   // not valid now.
   std::shared_ptr<const WorkerCertificate> Verify(std::string_view proof) const;
+
+  // Keeps the signatures of a commit, with the worker's certificate; null: a caller who has not joined, whose
+  // signatures nobody can check, so none is kept. Signs the resume point for a worker that does not. PERMISSION_DENIED /
+  // BAD_SIGNATURE: the worker did not sign what it must.
+  absl::Status TakeSignatures(const WorkerCertificate* worker, const std::string& store_incarnation,
+                              ProgressCommit* commit) const;
+
+  // Checks who committed the resume point of a chain of `tenant` that is granted. DATA_LOSS: another one than a worker
+  // or a server of this fleet, or it was committed elsewhere on the chain's path. A resume point without a proof passes
+  // unless a worker that signs resume points committed the newest draws: an older release has committed it.
+  absl::Status CheckResumePoint(const std::string& tenant, const ApplyResult& granted) const;
 
   // The certificate of the authority, PEM.
   std::string AuthorityPem() const;

@@ -213,7 +213,10 @@ void SmallDraws(benchmark::State& state, bool joined, int chains) {
           Encoded(Content(grant.chain, index, parents[c], kDraws, 10, {DrawKind::kTheta}), 10, &segment));
       segment.object = {SegmentObjectName(loopback.store(), grant.chain, grant.lease_epoch, segment.digest),
                         static_cast<int64_t>(bytes->size()), Sha256Hex(*bytes)};
-      commit->resume_point = ResumePointAt(index + kDraws);
+      ResumePoint& point = commit->resume_point = ResumePointAt(index + kDraws);
+      point.proof.emplace();
+      point.proof->name = ResumeObjectName(loopback.store(), grant.chain, grant.lease_epoch, point.sha256);
+      point.proof->last_digest = segment.digest;
       parents[c] = segment.digest;
       loopback.client().PutBlob(grant.chain, grant.lease_epoch, segment.object, bytes,
                                 [&loopback, commit, &reply = replies[c]](const absl::StatusOr<bool>& put) {

@@ -126,6 +126,43 @@ class Identity(unittest.TestCase):
         self.assertIn("another authority", self.fleet.run("verify", job).stderr)
         self.assertEqual(self.fleet.run("verify", job, "--authority", authority).returncode, 0)
 
+    def test_a_chain_waits_while_its_resume_point_is_not_the_one_that_its_worker_signed(self):
+        def chains():
+            return self.fleet.json("describe", job)["chains"]
+
+        self.start_worker(0, self.join_token())
+        job = self.fleet.submit(fleets.walk(10**9, chains=1))
+        self.fleet.wait_for_draws(job, 10)
+        self.fleet.run("pause", job, check=True)
+        self.fleet.wait_until(0, lambda _: not chains()[0].get("worker"))
+        step = chains()[0]["step"]
+        self.assertRegex(self.fleet.run("verify", job, check=True).stdout, rf"step {step} by worker-0\n")
+        state = os.path.join(self.fleet.data(0), "state.db")
+        with sqlite3.connect(state) as database:
+            [proof] = database.execute("SELECT proof FROM resume_points").fetchone()
+        former = json.loads(proof)
+        for said, changed in (("sign", None),
+                              ("after other draws", {**former, "last_digest": "0" * 64}),
+                              ("not that of its worker", {**former, "signature": "A" * 86 + "=="})):
+            self.fleet.kill("server-0")
+            with sqlite3.connect(state) as database:
+                database.execute("UPDATE resume_points SET proof = ?", (changed and json.dumps(changed),))
+            self.serve()
+            refused = self.fleet.run("verify", job)
+            self.assertEqual(refused.returncode, 6, refused.stderr)
+            self.assertIn(f"chain {job}/0, resume point at step {step}: ", refused.stderr)
+            self.assertIn(said, refused.stderr)
+            self.fleet.run("resume", job, check=True)
+            self.fleet.wait_until(0, lambda _: re.search(f"not trusted: .*{said}", chains()[0].get("reason", "")))
+            self.assertEqual((chains()[0]["step"], chains()[0].get("attempts", 0)), (step, 0))
+            self.fleet.run("pause", job, check=True)
+        self.fleet.kill("server-0")
+        with sqlite3.connect(state) as database:
+            database.execute("UPDATE resume_points SET proof = ?", (proof,))
+        self.serve()
+        self.fleet.run("resume", job, check=True)
+        self.fleet.wait_until(0, lambda _: int(chains()[0]["step"]) > int(step))
+
     def test_draws_of_another_job_file_are_found_by_a_replay(self):
         self.start_worker(0, self.join_token())
         job = self.fleet.submit(fleets.walk() + "seed: 3\n")

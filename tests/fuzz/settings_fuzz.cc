@@ -38,6 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   app.allow_config_extras(CLI::config_extras_mode::error);
   try {
     app.parse(std::vector<std::string>{});
+    if (const absl::Status together = chainfleet::CheckSettingsAreTogether(path); !together.ok()) return 0;
   } catch (const CLI::ParseError& error) {
     if (chainfleet::WithLineOfSettings(path, error.what()).empty()) std::abort();
     return 0;

@@ -122,7 +122,8 @@ void CheckAdmit(const v1::JoinRequest& request) {
   CheckPlain(request.worker());
   const auto read = chainfleet::WorkerCertificate::Read(reply->certificate(), *Authority().certificate);
   Require(read.ok(), "a certificate that is issued can be read");
-  Require(read->claims() == chainfleet::WorkerClaims{request.worker(), request.incarnation(), "tenant", "token"},
+  Require(read->claims() == chainfleet::WorkerClaims{request.worker(), request.incarnation(), "tenant", "token",
+                                                     request.signs_resume_points()},
           "a certificate names the worker that asked for it");
 }
 

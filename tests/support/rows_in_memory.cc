@@ -8,15 +8,12 @@
 #include "core/domain/no_such.h"
 #include "core/store/state_store/apply_change.h"
 #include "core/store/state_store/apply_versions.h"
+#include "tests/support/memory_contents.h"
 
 namespace chainfleet {
 namespace {
 
-template <typename Map, typename Key>
-auto Find(const Map& map, const Key& key) -> std::optional<typename Map::mapped_type> {
-  const auto found = map.find(key);
-  return found == map.end() ? std::nullopt : std::optional(found->second);
-}
+using memory::Find;
 
 struct MemoryJob {
   JobRow row;
@@ -32,63 +29,49 @@ struct MemoryExpired {
 
 using SegmentKey = std::pair<ChainId, int64_t>;
 
-class MemoryTokens : public StateRows {
+// The draws and resume points that workers have committed.
+class MemoryPaths : public memory::Contents {
  public:
-  absl::StatusOr<std::optional<AccessToken>> FindToken(const std::string& sha256) override {
-    const auto found = tokens.find(sha256);
-    return found == tokens.end() ? std::nullopt : std::optional(found->second);
+  absl::StatusOr<std::optional<ResumePoint>> FindResumePoint(const ChainId& id) override {
+    return Find(resume_points, id);
   }
-  absl::StatusOr<int64_t> CountTokens(const std::optional<std::string>& tenant) override {
-    return std::ranges::count_if(tokens, [&](const auto& token) { return !tenant || token.second.tenant == *tenant; });
+  absl::StatusOr<std::optional<BlobRef>> FindResumeObject(const ChainId& id) override {
+    const auto found = resume_points.find(id);
+    return found == resume_points.end() ? std::nullopt : found->second.object;
   }
-  absl::Status InsertToken(const AccessToken& token) override {
-    tokens[token.sha256] = token;
+  absl::Status PutResumePoint(const ChainId& id, const ResumePoint& point) override {
+    resume_points[id] = point;
     return absl::OkStatus();
   }
-  absl::Status DeleteToken(const std::string& sha256) override {
-    tokens.erase(sha256);
+  absl::StatusOr<std::optional<SegmentRecord>> FindNewestSegment(const ChainId& id) override {
+    const auto after = segments.upper_bound({id, INT64_MAX});
+    const bool has_any = after != segments.begin() && std::prev(after)->first.first == id;
+    return has_any ? std::optional(std::prev(after)->second) : std::nullopt;
+  }
+  absl::StatusOr<std::optional<DigestHex>> FindDigest(const ChainId& id, int64_t first_index) override {
+    const auto record = Find(segments, SegmentKey(id, first_index));
+    return record ? std::optional(record->segment.digest) : std::nullopt;
+  }
+  absl::Status InsertSegment(const SegmentRecord& record) override {
+    segments[{record.chain, record.segment.first_index}] = record;
     return absl::OkStatus();
+  }
+  absl::StatusOr<bool> MarkCorrupt(const std::string& job, const std::string& object, bool corrupt) override {
+    bool found = false;
+    for (auto& [key, record] : segments) {
+      if (key.first.job != job || record.segment.object.name != object) continue;
+      record.corrupt = corrupt;
+      found = true;
+    }
+    return found;
   }
 
-  std::map<std::string, AccessToken> tokens;  // by SHA-256
-};
-
-class MemoryContents : public MemoryTokens {
- public:
-  absl::StatusOr<std::optional<Dataset>> FindDataset(const std::string& key) override { return Find(datasets, key); }
-  absl::Status InsertDataset(const Dataset& dataset) override {
-    datasets[ContentKey(dataset)] = dataset;
-    return absl::OkStatus();
-  }
-  absl::Status DeleteDataset(const std::string& key) override {
-    datasets.erase(key);
-    return absl::OkStatus();
-  }
-  absl::StatusOr<std::optional<StoredModel>> FindModel(const std::string& key) override { return Find(models, key); }
-  absl::StatusOr<bool> HasModel(const StoredModel& model) override {
-    const auto found = Find(models, ContentKey(model));
-    return found && found->object.name == model.object.name;
-  }
-  absl::Status InsertModel(const StoredModel& model) override {
-    models[ContentKey(model)] = model;
-    return absl::OkStatus();
-  }
-  absl::Status DeleteModel(const std::string& key) override {
-    models.erase(key);
-    return absl::OkStatus();
-  }
-  absl::StatusOr<bool> IsContent(const std::string& object) override {
-    const auto has = [&](const auto& item) { return item.object.name == object; };
-    return std::ranges::any_of(models, [&](const auto& entry) { return has(entry.second); }) ||
-           std::ranges::any_of(datasets, [&](const auto& e) { return std::ranges::any_of(e.second.shards, has); });
-  }
-
-  std::map<std::string, Dataset> datasets;
-  std::map<std::string, StoredModel> models;
+  std::map<ChainId, ResumePoint> resume_points;
+  std::map<SegmentKey, SegmentRecord> segments;
 };
 
 // Writes go straight to the tables: ApplyChange rejects before it writes, and memory never fails.
-class MemoryRows final : public MemoryContents {
+class MemoryRows final : public MemoryPaths {
  public:
   absl::StatusOr<std::optional<JobRow>> FindJob(const std::string& id) override {
     const auto found = jobs.find(id);
@@ -155,35 +138,6 @@ class MemoryRows final : public MemoryContents {
   absl::Status PutChain(const ChainRow& row) override {
     chains[row.id] = row;
     return absl::OkStatus();
-  }
-  absl::StatusOr<std::optional<ResumePoint>> FindResumePoint(const ChainId& id) override {
-    return Find(resume_points, id);
-  }
-  absl::StatusOr<std::optional<BlobRef>> FindResumeObject(const ChainId& id) override {
-    const auto found = resume_points.find(id);
-    return found == resume_points.end() ? std::nullopt : found->second.object;
-  }
-  absl::Status PutResumePoint(const ChainId& id, const ResumePoint& point) override {
-    resume_points[id] = point;
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<std::optional<DigestHex>> FindDigest(const ChainId& id, int64_t first_index) override {
-    const auto record = Find(segments, SegmentKey(id, first_index));
-    return record ? std::optional(record->segment.digest) : std::nullopt;
-  }
-  absl::Status InsertSegment(const SegmentRecord& record) override {
-    segments[{record.chain, record.segment.first_index}] = record;
-    return absl::OkStatus();
-  }
-  absl::StatusOr<bool> MarkCorrupt(const std::string& job, const std::string& object, bool corrupt) override {
-    bool found = false;
-    for (auto& [key, record] : segments) {
-      if (key.first.job != job || record.segment.object.name != object) continue;
-      record.corrupt = corrupt;
-      found = true;
-    }
-    return found;
   }
 
   absl::StatusOr<std::optional<std::string>> Tombstone(const ChainId& id, int64_t first_index) override {
@@ -355,8 +309,6 @@ class MemoryRows final : public MemoryContents {
 
   std::map<std::string, MemoryJob> jobs;
   std::map<ChainId, ChainRow> chains;
-  std::map<ChainId, ResumePoint> resume_points;
-  std::map<SegmentKey, SegmentRecord> segments;
   std::map<int64_t, MemoryExpired> expired;                      // by ticket
   std::map<std::pair<std::string, std::string>, Alias> aliases;  // by tenant and name
   std::set<std::string> garbage;
@@ -435,6 +387,17 @@ absl::StatusOr<std::vector<SegmentRecord>> RowsInMemoryStore::ListSegments(const
     if (!query.live_only || !i->second.deleted) records.push_back(i->second);
   }
   return records;
+}
+
+absl::StatusOr<std::vector<ResumeRow>> RowsInMemoryStore::ListResumePoints(const std::string& job) {
+  RowsInMemory::Tables& t = *database_->tables_;
+  MutexLock lock(&t.mutex);
+  std::vector<ResumeRow> rows;
+  for (const auto& [chain, point] : t.rows.resume_points) {
+    if (chain.job != job) continue;
+    rows.push_back({chain.index, t.rows.chains.at(chain).last_digest, point.step, point.sha256, point.proof});
+  }
+  return rows;
 }
 
 absl::StatusOr<SegmentRecord> RowsInMemoryStore::FindSegment(const std::string& job, const std::string& object) {

@@ -185,7 +185,10 @@ void CoordinatorClient::Synchronize(const SynchronizeRequest& request, absl::Dur
 void CoordinatorClient::CommitProgress(const ProgressCommit& commit, Done<CommitReply> done) {
   v1::CommitProgressRequest request = ToProto(commit);
   const WorkerCredentials* const credentials = options_.credentials;
-  if (credentials != nullptr && commit.segment) request.set_signature(credentials->Sign(*commit.segment));
+  if (credentials != nullptr && commit.segment) request.set_signature(credentials->Sign(SignedText(*commit.segment)));
+  if (credentials != nullptr && commit.resume_point.proof) {
+    request.mutable_resume_point()->mutable_proof()->set_signature(credentials->Sign(SignedText(commit.resume_point)));
+  }
   const auto read = [](const v1::CommitProgressReply& reply) { return CommitReply{reply.replayed()}; };
   (new Unary<v1::CommitProgressRequest, v1::CommitProgressReply, CommitReply>(this, std::move(request), read,
                                                                               std::move(done)))

@@ -15,8 +15,9 @@
 #include "client/cli/verbs/verbs.h"
 #include "client/cli/views/table.h"
 #include "client/lib/draw_reader.h"
+#include "core/store/commit_proof/commit_proof.h"
 #include "core/store/draw_codec/object_names.h"
-#include "core/tls/worker_certificate.h"
+#include "core/wire/field_wire.h"
 #include "core/wire/types_wire.h"
 
 namespace chainfleet {
@@ -35,42 +36,33 @@ absl::Status Forged(const v1::SegmentRecord& record, const std::string& what) {
                                           record.segment().first_index(), " by worker ", record.worker(), ": ", what));
 }
 
-absl::StatusOr<WorkerCertificate> ReadFromAny(const std::string& der,
-                                              const std::vector<CertificateHandle>& authorities) {
-  absl::StatusOr<WorkerCertificate> read = absl::UnauthenticatedError("there is no authority");
-  for (const CertificateHandle& authority : authorities) {
-    if (read = WorkerCertificate::Read(der, *authority); read.ok()) break;
-  }
-  return read;
-}
+// The signatures that count.
+struct Trust {
+  std::string tenant;  // the job's
+  std::vector<CertificateHandle> authorities;
+};
 
 // Checks that the worker which the record names has signed the segment, with a certificate of an authority that was
-// valid then.
-absl::Status CheckSignature(const v1::SegmentRecord& record, const std::vector<CertificateHandle>& authorities) {
+// valid then and for the job's tenant. Returns the certificate.
+absl::StatusOr<WorkerCertificate> CheckSignature(const v1::SegmentRecord& record, const Trust& trust) {
   const v1::Segment& segment = record.segment();
   const auto name = ParseChainObjectName(segment.object().name());
   if (!name || ToString(name->chain) != ToString(FromProto(record.chain())) || name->digest != segment.digest() ||
       name->lease_epoch != record.lease_epoch()) {
     return Forged(record, "its object has the name of another segment");
   }
-  std::string signature, der;
-  if (!absl::Base64Unescape(record.signature(), &signature) || !absl::Base64Unescape(record.certificate(), &der)) {
-    return Forged(record, "signature or certificate is not base64");
-  }
-  const absl::StatusOr<WorkerCertificate> certificate = ReadFromAny(der, authorities);
+  std::string signature;
+  if (!absl::Base64Unescape(record.signature(), &signature)) return Forged(record, "the signature is not base64");
+  absl::StatusOr<WorkerCertificate> certificate =
+      ReadCommitter(record.certificate(), FromProto(record.committed_at()), trust.tenant, trust.authorities);
   if (!certificate.ok()) return Forged(record, std::string(certificate.status().message()));
   if (certificate->claims().worker != record.worker()) {
     return Forged(record, absl::StrCat("it is signed by worker ", certificate->claims().worker));
   }
-  const absl::Time at = FromProto(record.committed_at());
-  if (at < certificate->validity().from || at > certificate->validity().until) {
-    return Forged(record, "it was committed when the certificate was not valid");
-  }
   Segment signed_segment;
   signed_segment.object.name = segment.object().name();
-  return certificate->HasSigned(SignedText(signed_segment), signature)
-             ? absl::OkStatus()
-             : Forged(record, "the signature is not that of its worker");
+  if (certificate->HasSigned(SignedText(signed_segment), signature)) return certificate;
+  return Forged(record, "the signature is not that of its worker");
 }
 
 absl::StatusOr<std::vector<CertificateHandle>> FindAuthorities(Client* client, const std::vector<std::string>& files) {
@@ -85,14 +77,21 @@ absl::StatusOr<std::vector<CertificateHandle>> FindAuthorities(Client* client, c
   return found;
 }
 
+std::string ResumeText(const v1::Verification::Chain& chain) {
+  if (chain.resume_step() == 0) return "";
+  const std::string step = absl::StrCat("step ", chain.resume_step());
+  if (chain.resume_by_server()) return step + ", signed by the server";
+  return chain.resume_worker().empty() ? step + ", not signed" : step + " by " + chain.resume_worker();
+}
+
 std::string FactsText(const v1::Verification& found) {
-  Table table({">CHAIN", ">DRAWS", ">SEGMENTS", ">DELETED", ">NOT SIGNED", "WORKERS", "=LAST DIGEST"});
+  Table table({">CHAIN", ">DRAWS", ">SEGMENTS", ">DELETED", ">NOT SIGNED", "WORKERS", "=LAST DIGEST", "RESUME POINT"});
   int64_t unknown = 0;
   for (const v1::Verification::Chain& chain : found.chains()) {
     unknown += chain.deleted_segments() + chain.unsigned_segments();
     table.AddRow({absl::StrCat(chain.chain()), absl::StrCat(chain.draws()), absl::StrCat(chain.segments()),
                   absl::StrCat(chain.deleted_segments()), absl::StrCat(chain.unsigned_segments()),
-                  absl::StrJoin(chain.workers(), " "), chain.last_digest().substr(0, 12)});
+                  absl::StrJoin(chain.workers(), " "), chain.last_digest().substr(0, 12), ResumeText(chain)});
   }
   return absl::StrCat(table.Render(),
                       "every segment has the digest that its worker signed, and follows the one before it",
@@ -137,27 +136,70 @@ absl::Status CheckHasDraws(const std::string& chain, const DrawRange& range,
                                                      ": `chainfleet get draws` lists them"));
 }
 
+// A chain of the records, as far as it is checked.
+struct CheckedChain {
+  v1::Verification::Chain* found = nullptr;
+  bool signs_resume_points = false;        // the worker that committed the newest draws
+  std::set<std::string> workers, digests;  // digests: of its segments
+};
+using CheckedChains = std::map<int32_t, CheckedChain>;  // by index
+
 // Checks the signature of each segment, and says what is signed.
-absl::Status CheckRecords(const std::vector<v1::SegmentRecord>& records,
-                          const std::vector<CertificateHandle>& authorities, bool allow_unsigned,
-                          v1::Verification* found) {
-  std::map<int32_t, std::set<std::string>> workers;
+absl::StatusOr<CheckedChains> CheckRecords(const std::vector<v1::SegmentRecord>& records, const Trust& trust,
+                                           bool allow_unsigned, v1::Verification* found) {
+  CheckedChains chains;
   for (const v1::SegmentRecord& record : records) {
     const int32_t index = record.chain().index();
-    if (!workers.contains(index)) found->add_chains()->set_chain(index);
-    v1::Verification::Chain& chain = *found->mutable_chains()->rbegin();
+    CheckedChain& checked = chains[index];
+    if (checked.found == nullptr) {
+      checked.found = found->add_chains();
+      checked.found->set_chain(index);
+    }
+    v1::Verification::Chain& chain = *checked.found;
     chain.set_segments(chain.segments() + 1);
     chain.set_draws(chain.draws() + record.segment().steps_size());
     chain.set_deleted_segments(chain.deleted_segments() + (record.deleted() ? 1 : 0));
     chain.set_last_digest(record.segment().digest());
-    if (workers[index].insert(record.worker()).second) chain.add_workers(record.worker());
+    checked.digests.insert(record.segment().digest());
+    if (checked.workers.insert(record.worker()).second) chain.add_workers(record.worker());
+    checked.signs_resume_points = false;
     if (!record.signature().empty()) {
-      CHAINFLEET_RETURN_IF_ERROR(CheckSignature(record, authorities));
+      CHAINFLEET_ASSIGN_OR_RETURN(const WorkerCertificate committer, CheckSignature(record, trust));
+      checked.signs_resume_points = committer.claims().signs_resume_points;
     } else if (allow_unsigned) {
       chain.set_unsigned_segments(chain.unsigned_segments() + 1);
     } else {
       return Forged(record, "it is not signed; --allow-unsigned accepts what workers of older releases committed");
     }
+  }
+  return chains;
+}
+
+// Checks who committed the newest resume point of each chain, and that it follows the draws that were the newest when
+// the server read both. A running chain may have newer draws by now.
+absl::Status CheckResumePoints(const std::string& job,
+                               const std::vector<v1::ListSegmentsResponse::ChainResume>& resumes, const Trust& trust,
+                               const CheckedChains& chains) {
+  for (const v1::ListSegmentsResponse::ChainResume& resume : resumes) {
+    const ChainId id{job, resume.chain()};
+    CHAINFLEET_ASSIGN_OR_RETURN(const auto point, Parsed<ResumePoint>(resume.resume_point()));
+    const auto forged = [&](const std::string& what) {
+      return absl::DataLossError(
+          absl::StrCat("chain ", ToString(id), ", resume point at step ", point.step, ": ", what));
+    };
+    const auto known = chains.find(id.index);
+    if (known == chains.end()) return forged("the chain has no draws");
+    const CheckedChain& checked = known->second;
+    checked.found->set_resume_step(point.step);
+    if (!point.proof) {
+      if (!checked.signs_resume_points) continue;
+      return forged("it is not signed, but the worker that committed the newest draws signs resume points");
+    }
+    if (!checked.digests.contains(resume.last_digest())) return forged("it follows unlisted draws");
+    const auto signer = CheckResumeProof(id, point, resume.last_digest(), trust.tenant, trust.authorities);
+    if (!signer.ok()) return forged(std::string(signer.status().message()));
+    checked.found->set_resume_worker(*signer);
+    checked.found->set_resume_by_server(signer->empty());
   }
   return absl::OkStatus();
 }
@@ -177,20 +219,25 @@ void AddReplays(const DrawDigests& digests, v1::Verification* found) {
 
 absl::Status Verify(Invocation* run, const VerifyOptions& options) {
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
-  CHAINFLEET_ASSIGN_OR_RETURN(const auto authorities, FindAuthorities(&client, options.authorities));
+  Trust trust;
+  CHAINFLEET_ASSIGN_OR_RETURN(trust.authorities, FindAuthorities(&client, options.authorities));
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job job, client.GetJob(options.job));
+  trust.tenant = job.tenant();
   v1::ListSegmentsRequest request;
   request.set_job(job.id());
+  request.set_resume_points(true);
   if (options.chain) {
     CHAINFLEET_RETURN_IF_ERROR(CheckHasChain(job, *options.chain));
     request.set_chain(*options.chain);
   }
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<v1::SegmentRecord> records, client.ListSegments(request));
+  std::vector<v1::ListSegmentsResponse::ChainResume> resumes;
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<v1::SegmentRecord> records, client.ListSegments(request, &resumes));
   const std::string whose = options.chain ? absl::StrCat("chain ", job.id(), "/", *options.chain) : "job " + job.id();
   if (options.draws) CHAINFLEET_RETURN_IF_ERROR(CheckHasDraws(whose, *options.draws, records));
   v1::Verification found;
   found.set_job(job.id());
-  CHAINFLEET_RETURN_IF_ERROR(CheckRecords(records, authorities, options.allow_unsigned, &found));
+  CHAINFLEET_ASSIGN_OR_RETURN(const CheckedChains chains, CheckRecords(records, trust, options.allow_unsigned, &found));
+  CHAINFLEET_RETURN_IF_ERROR(CheckResumePoints(job.id(), resumes, trust, chains));
   DrawDigests draws;
   CHAINFLEET_RETURN_IF_ERROR(ReadDraws(&client, records, [&](const CheckedSegment& segment) {
     if (options.replay) AddDigests(segment, options.draws.value_or(DrawRange()), &draws);
@@ -242,7 +289,7 @@ void AddVerify(CLI::App* program, Invocation* run) {
   const auto options = std::make_shared<VerifyOptions>();
   CLI::App* verify = AddVerb(
       program, run, "verify",
-      "Read all draws of a job and check that they are as the workers committed and signed them, from draw 0 on",
+      "Read a job's draws and check that they and its resume points are as the workers signed them, from draw 0 on",
       "  chainfleet verify moons\n"
       "  chainfleet verify moons --authority authority.crt    # kept from DATA/authority/ca.crt\n"
       "  chainfleet verify moons --replay                     # costs what the job cost\n"

@@ -35,7 +35,7 @@ class BadShardResult(ChainfleetError):
 
 
 class BadSignature(ChainfleetError):
-    """A commit of draws or a request to join is not signed by the key of the worker that sent it."""
+    """A commit's draws or resume point, or a request to join, is not signed by the key of the worker that sent it."""
 
     hint = "upgrade the worker; if it is of this release, another program sends in its name: revoke its token"
 

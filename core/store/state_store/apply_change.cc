@@ -57,11 +57,24 @@ absl::Status CheckPath(const ProgressCommit& commit, const ChainRow& row) {
     }
     if (segment.steps.back() > step) return Conflict(row.id, "the segment runs ahead of its resume point");
   }
+  const DigestHex& newest = commit.segment ? commit.segment->digest : row.last_digest;
+  const std::optional<ResumeProof>& proof = commit.resume_point.proof;
+  if (proof && !proof->last_digest.empty() && proof->last_digest != newest) {
+    return Conflict(row.id, "the resume point is signed to follow other draws");
+  }
   const bool ends_where_it_is =
       commit.ends_as && !commit.segment && step == row.step && commit.resume_point.sha256 == row.resume_sha256;
   if (step <= row.step && !ends_where_it_is) {
     return Conflict(row.id, absl::StrCat("step ", step, " is not above the committed step ", row.step));
   }
+  return absl::OkStatus();
+}
+
+// Reads the place from which the chain goes on.
+absl::Status ReadStart(const ChainId& chain, StateRows* rows, ApplyResult* result) {
+  CHAINFLEET_ASSIGN_OR_RETURN(result->resume_point, rows->FindResumePoint(chain));
+  if (result->resume_point && result->resume_point->proof) return absl::OkStatus();
+  CHAINFLEET_ASSIGN_OR_RETURN(result->newest_segment, rows->FindNewestSegment(chain));
   return absl::OkStatus();
 }
 
@@ -176,7 +189,7 @@ class Applier {
       if (c.lease_epoch > 1) CHAINFLEET_RETURN_IF_ERROR(rows_->QueueSweep(c.chain));  // for objects of older epochs
     }
     ApplyResult result;
-    CHAINFLEET_ASSIGN_OR_RETURN(result.resume_point, rows_->FindResumePoint(c.chain));
+    CHAINFLEET_RETURN_IF_ERROR(ReadStart(c.chain, rows_, &result));
     CHAINFLEET_RETURN_IF_ERROR(rows_->PutChain(*row));
     result.chains.push_back(*std::move(row));
     return result;

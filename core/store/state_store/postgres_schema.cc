@@ -126,7 +126,9 @@ INSERT INTO content_objects
   SELECT DISTINCT 'dataset ' || datasets.name, shard -> 'object' ->> 'name'
   FROM datasets, json_array_elements(datasets.body::json -> 'shards') AS shards (shard);
 INSERT INTO content_objects SELECT 'model ' || name, body::json -> 'object' ->> 'name' FROM models;
-)sql"};
+)sql",
+    // The signature of the resume point; NULL: a release before 0.2 committed it.
+    "ALTER TABLE resume_points ADD COLUMN proof TEXT;"};
 
 // 0 if there are no tables yet.
 absl::StatusOr<int64_t> SchemaVersion(PostgresConnection* connection) {

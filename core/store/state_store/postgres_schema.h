@@ -9,7 +9,7 @@
 
 namespace chainfleet {
 
-inline constexpr int kPostgresSchemaVersion = 15;
+inline constexpr int kPostgresSchemaVersion = 16;
 
 // Returns the version of the tables, 0 if there are none. Runs in a write transaction of `connection` and takes a lock,
 // so that coordinators that start together take turns. FAILED_PRECONDITION / SCHEMA_TOO_NEW, with both versions: a

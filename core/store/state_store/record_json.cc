@@ -141,6 +141,8 @@ void ReadRecord(const Json& j, SegmentRecord* record) { SegmentRecord::StoredFie
 
 Json RecordOf(const BlobRef& ref) { return ToJson(ref); }
 void ReadRecord(const Json& j, BlobRef* ref) { FromJson(j, ref); }
+Json RecordOf(const ResumeProof& proof) { return ToJson(proof); }
+void ReadRecord(const Json& j, ResumeProof* proof) { FromJson(j, proof); }
 Json RecordOf(const DrawsOfChain& counts) { return counts; }
 void ReadRecord(const Json& j, DrawsOfChain* counts) { FromJson(j, counts); }
 Json RecordOf(const StoppedPoints& points) { return points; }
@@ -173,6 +175,7 @@ CHAINFLEET_RECORD(Dataset)
 CHAINFLEET_RECORD(StoredModel)
 CHAINFLEET_RECORD(SegmentRecord)
 CHAINFLEET_RECORD(BlobRef)
+CHAINFLEET_RECORD(ResumeProof)
 CHAINFLEET_RECORD(DrawsOfChain)
 CHAINFLEET_RECORD(StoppedPoints)
 #undef CHAINFLEET_RECORD

@@ -21,8 +21,8 @@ using StoppedPoints = std::map<int32_t, std::string>;  // JobRow::stopped
 // leaves out chain, corrupt and deleted, which are columns.
 template <typename T>
 concept IsRecord = std::same_as<T, JobPlan> || std::same_as<T, Dataset> || std::same_as<T, StoredModel> ||
-    std::same_as<T, SegmentRecord> || std::same_as<T, BlobRef> || std::same_as<T, DrawsOfChain> ||
-    std::same_as<T, StoppedPoints>;
+    std::same_as<T, SegmentRecord> || std::same_as<T, BlobRef> || std::same_as<T, ResumeProof> ||
+    std::same_as<T, DrawsOfChain> || std::same_as<T, StoppedPoints>;
 
 template <IsRecord T>
 std::string EncodeRecord(const T& value);

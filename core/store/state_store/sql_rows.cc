@@ -133,7 +133,7 @@ absl::Status SqlRows::PutChain(const ChainRow& row) {
 
 absl::StatusOr<std::optional<ResumePoint>> SqlRows::FindResumePoint(const ChainId& id) {
   return sql::First<ResumePoint>(
-      connection_, "SELECT step, bytes, object, sha256 FROM resume_points WHERE job = ? AND chain = ?", id);
+      connection_, "SELECT step, bytes, object, sha256, proof FROM resume_points WHERE job = ? AND chain = ?", id);
 }
 
 absl::StatusOr<std::optional<BlobRef>> SqlRows::FindResumeObject(const ChainId& id) {
@@ -143,13 +143,21 @@ absl::StatusOr<std::optional<BlobRef>> SqlRows::FindResumeObject(const ChainId& 
 
 absl::Status SqlRows::PutResumePoint(const ChainId& id, const ResumePoint& point) {
   static const std::string kSql =
-      sql::InsertStatement("resume_points", {"job", "chain", "step", "sha256", "bytes", "object"}, 2);
-  return sql::RunLater(connection_, kSql, id, point.step, point.sha256, sql::Bytes{point.inline_bytes}, point.object);
+      sql::InsertStatement("resume_points", {"job", "chain", "step", "sha256", "bytes", "object", "proof"}, 2);
+  return sql::RunLater(connection_, kSql, id, point.step, point.sha256, sql::Bytes{point.inline_bytes}, point.object,
+                       point.proof);
 }
 
 absl::StatusOr<std::optional<DigestHex>> SqlRows::FindDigest(const ChainId& id, int64_t first_index) {
   return sql::First<DigestHex>(
       connection_, "SELECT digest FROM segments WHERE job = ? AND chain = ? AND first_index = ?", id, first_index);
+}
+
+absl::StatusOr<std::optional<SegmentRecord>> SqlRows::FindNewestSegment(const ChainId& id) {
+  CHAINFLEET_ASSIGN_OR_RETURN(
+      std::vector<SegmentRecord> found,
+      Segments(connection_, "segments WHERE job = ? AND chain = ? ORDER BY first_index DESC LIMIT 1", id));
+  return found.empty() ? std::nullopt : std::optional(std::move(found.front()));
 }
 
 absl::Status SqlRows::InsertSegment(const SegmentRecord& record) {
@@ -178,6 +186,13 @@ absl::StatusOr<std::vector<SegmentRecord>> SqlRows::ListSegments(const StateStor
                   "ORDER BY chain, first_index LIMIT ?6",
                   query.job, chain, first_index, query.chain.value_or(std::numeric_limits<int32_t>::max()),
                   !query.live_only, query.limit);
+}
+
+absl::StatusOr<std::vector<ResumeRow>> SqlRows::ListResumePoints(const std::string& job) {
+  return sql::All<ResumeRow>(connection_,
+                             "SELECT c.chain, c.last_digest, r.step, r.sha256, r.proof FROM chains AS c JOIN "
+                             "resume_points AS r ON r.job = c.job AND r.chain = c.chain WHERE c.job = ?",
+                             job);
 }
 
 absl::StatusOr<std::optional<SegmentRecord>> SqlRows::FindSegment(const std::string& job, const std::string& object) {

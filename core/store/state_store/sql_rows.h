@@ -34,6 +34,7 @@ class SqlRows : public StateRows {
   absl::StatusOr<std::optional<ResumePoint>> FindResumePoint(const ChainId& id) override;
   absl::StatusOr<std::optional<BlobRef>> FindResumeObject(const ChainId& id) override;
   absl::Status PutResumePoint(const ChainId& id, const ResumePoint& point) override;
+  absl::StatusOr<std::optional<SegmentRecord>> FindNewestSegment(const ChainId& id) override;
   absl::StatusOr<std::optional<DigestHex>> FindDigest(const ChainId& id, int64_t first_index) override;
   absl::Status InsertSegment(const SegmentRecord& record) override;
   absl::StatusOr<bool> MarkCorrupt(const std::string& job, const std::string& object, bool corrupt) override;
@@ -87,6 +88,7 @@ class SqlRows : public StateRows {
   absl::StatusOr<std::vector<Dataset>> ListDatasets();
   absl::StatusOr<std::vector<StoredModel>> ListModels();
   absl::StatusOr<std::vector<SegmentRecord>> ListSegments(const StateStore::SegmentQuery& query);
+  absl::StatusOr<std::vector<ResumeRow>> ListResumePoints(const std::string& job);
   absl::StatusOr<std::optional<SegmentRecord>> FindSegment(const std::string& job, const std::string& object);
   absl::StatusOr<std::vector<Version>> ListVersions(const std::string& job, int64_t after, int32_t limit);
   absl::StatusOr<std::vector<StoredAlias>> ListAliases();

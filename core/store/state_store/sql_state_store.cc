@@ -110,6 +110,10 @@ absl::StatusOr<std::vector<SegmentRecord>> SqlStateStore::ListSegments(const Seg
   return reader_->Read(&SqlRows::ListSegments, query);
 }
 
+absl::StatusOr<std::vector<ResumeRow>> SqlStateStore::ListResumePoints(const std::string& job) {
+  return reader_->Read(&SqlRows::ListResumePoints, job);
+}
+
 absl::StatusOr<SegmentRecord> SqlStateStore::FindSegment(const std::string& job, const std::string& object) {
   CHAINFLEET_ASSIGN_OR_RETURN(std::optional<SegmentRecord> record, reader_->Read(&SqlRows::FindSegment, job, object));
   if (!record) return NoSuchSegment(job, object);

@@ -135,7 +135,9 @@ INSERT INTO content_objects
   SELECT DISTINCT 'dataset ' || datasets.name, json_extract(shard.value, '$.object.name')
   FROM datasets, json_each(datasets.body, '$.shards') AS shard;
 INSERT INTO content_objects SELECT 'model ' || name, json_extract(body, '$.object.name') FROM models;
-)sql"};
+)sql",
+    // The signature of the resume point; NULL: a release before 0.2 committed it.
+    "ALTER TABLE resume_points ADD COLUMN proof TEXT;"};
 
 absl::Status Migrate(const std::string& fresh_incarnation, Opening opening, const ObjectHome& home,
                      SqliteConnection* connection) {

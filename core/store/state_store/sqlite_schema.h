@@ -10,7 +10,7 @@
 
 namespace chainfleet {
 
-inline constexpr int kSqliteSchemaVersion = 17;
+inline constexpr int kSqliteSchemaVersion = 18;
 
 // Creates or migrates the tables and takes the store over, in one transaction. `fresh_incarnation` names a new or
 // restored store. FAILED_PRECONDITION / SCHEMA_TOO_NEW, with both versions: a newer program wrote it. OTHER_STORE

@@ -334,6 +334,8 @@ struct ApplyResult {
   std::optional<JobRow> job;     // if it changed
   std::optional<Version> version;
   std::optional<ResumePoint> resume_point;  // set by GrantLease
+  // Set by GrantLease if the chain has draws, and no resume point with a proof.
+  std::optional<SegmentRecord> newest_segment;
   std::optional<Dataset> dataset;           // set by PutDataset and ShareContent
   std::optional<StoredModel> model;         // set by PutModel and ShareContent
   std::vector<std::string> objects;         // set by ExpireSegments

@@ -55,6 +55,8 @@ class StateRows {
   virtual absl::StatusOr<std::optional<BlobRef>> FindResumeObject(const ChainId& id) = 0;
   virtual absl::Status PutResumePoint(const ChainId& id, const ResumePoint& point) = 0;
 
+  // The segment with the chain's last draws, which may be a tombstone.
+  virtual absl::StatusOr<std::optional<SegmentRecord>> FindNewestSegment(const ChainId& id) = 0;
   // The digest of the segment that begins at `first_index`.
   virtual absl::StatusOr<std::optional<DigestHex>> FindDigest(const ChainId& id, int64_t first_index) = 0;
   virtual absl::Status InsertSegment(const SegmentRecord& record) = 0;

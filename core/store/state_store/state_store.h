@@ -93,6 +93,22 @@ struct ChainSweep {
   }
 };
 
+// The newest resume point of a chain, without its bytes.
+struct ResumeRow {
+  int32_t chain = 0;
+  DigestHex last_digest;  // newest segment of the chain
+  int64_t step = 0;
+  DigestHex sha256;
+  std::optional<ResumeProof> proof;
+  static void Fields(auto& self, auto&& visit) {
+    visit("chain", self.chain);
+    visit("last_digest", self.last_digest);
+    visit("step", self.step);
+    visit("sha256", self.sha256);
+    visit("proof", self.proof);
+  }
+};
+
 // Thread-safe; every call may block. Errors of reads: UNAVAILABLE / STORE_UNREACHABLE (may be retried), INTERNAL (with
 // the database's message), NOT_FOUND where documented.
 class StateStore {
@@ -124,6 +140,8 @@ class StateStore {
     bool live_only = false;                    // skips tombstones
   };
   virtual absl::StatusOr<std::vector<SegmentRecord>> ListSegments(const SegmentQuery& query) = 0;
+  // In any order; chains without a resume point are left out.
+  virtual absl::StatusOr<std::vector<ResumeRow>> ListResumePoints(const std::string& job) = 0;
   // NOT_FOUND.
   virtual absl::StatusOr<SegmentRecord> FindSegment(const std::string& job, const std::string& object) = 0;
   // NOT_FOUND.

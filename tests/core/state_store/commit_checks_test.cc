@@ -139,6 +139,49 @@ TEST_P(CommitChecks, RefusesACommitThatIsNotNextOnThePath) {
   EXPECT_EQ(RowOf(chain_).step, 10);
 }
 
+TEST_P(CommitChecks, KeepsWhoCommittedTheResumePoint) {
+  change::CommitProgress c = CommitAt(row_, 10);
+  ResumeProof& proof = c.resume_point.proof.emplace();
+  proof.name = "resume-10";
+  proof.last_digest = c.segment->digest;
+  proof.signature = "signature";
+  proof.certificate = "certificate";
+  proof.committed_at = wall_ + absl::Nanoseconds(7);
+  ASSERT_TRUE(Apply(c).status.ok());
+  const ApplyResult granted = Grant(chain_, 1);
+  EXPECT_EQ(granted.resume_point, c.resume_point);
+  EXPECT_FALSE(granted.newest_segment.has_value());
+  const auto listed = store_->ListResumePoints(chain_.job).value();
+  ASSERT_EQ(listed.size(), 1u) << "the other chain has none";
+  EXPECT_EQ(listed[0].chain, 0);
+  EXPECT_EQ(listed[0].step, 10);
+  EXPECT_EQ(listed[0].sha256, c.resume_point.sha256);
+  EXPECT_EQ(listed[0].last_digest, c.segment->digest);
+  EXPECT_EQ(listed[0].proof, proof);
+}
+
+TEST_P(CommitChecks, AGrantWithoutAProofHasTheNewestDraws) {
+  EXPECT_FALSE(Grant(chain_, 1).newest_segment.has_value()) << "there are none";
+  CommitTo(10);
+  CommitTo(20);
+  const ApplyResult granted = Grant(chain_, 1);
+  ASSERT_TRUE(granted.newest_segment.has_value());
+  EXPECT_EQ(granted.newest_segment->segment.digest, row_.last_digest);
+  EXPECT_EQ(granted.newest_segment->author.worker, "w1");
+}
+
+TEST_P(CommitChecks, RefusesAResumePointThatIsSignedToFollowOtherDraws) {
+  CommitTo(10);
+  change::CommitProgress with_draws = CommitAt(row_, 20), alone = with_draws;
+  alone.segment.reset();
+  with_draws.resume_point.proof.emplace().last_digest = row_.last_digest;  // not those of the commit
+  alone.resume_point.proof.emplace().last_digest = DigestOf(3020);
+  EXPECT_EQ(ReasonOf(Apply(with_draws).status), "PATH_CONFLICT");
+  EXPECT_EQ(ReasonOf(Apply(alone).status), "PATH_CONFLICT");
+  alone.resume_point.proof->last_digest = row_.last_digest;
+  EXPECT_TRUE(Apply(alone).status.ok());
+}
+
 TEST_P(CommitChecks, AcceptsCommitAfterTheLeaseEndedUntilTheNextGrant) {
   Apply(change::EndLease{chain_, 1, false, false, "expired"});
   EXPECT_EQ(RowOf(chain_).attempts, 1);

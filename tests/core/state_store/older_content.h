@@ -13,7 +13,7 @@ namespace chainfleet {
 inline constexpr char kOlderNames[] =
     "UPDATE datasets SET name = 'digits' WHERE name = 'vision/digits'; UPDATE models SET name = 'net' WHERE name = "
     "'vision/net'; UPDATE jobs SET dataset = 'digits', module = 'net map'; CREATE INDEX jobs_by_module ON jobs "
-    "(module); DROP TABLE content_objects";
+    "(module); DROP TABLE content_objects; ALTER TABLE resume_points DROP COLUMN proof";
 
 inline ApplyResult ApplyTo(StateStore* store, const StateChange& change) {
   return store->Apply(std::vector<StateChange>{change}, absl::UnixEpoch())->at(0);

@@ -1,9 +1,15 @@
 // The contract of PostgreSQL only: one of several coordinators leads. Needs the server of with_postgres.py.
 #include "core/store/state_store/postgres_leader.h"
 
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
 #include "core/store/state_store/postgres_schema.h"
 #include "tests/core/state_store/older_content.h"
 #include "tests/core/state_store/state_store_fixture.h"
+#include "tests/support/fake_clock.h"
 
 namespace chainfleet {
 namespace {
@@ -220,7 +226,7 @@ TEST_F(PostgresLeaderTest, RefusesANewerSchemaWithBothVersions) {
 TEST_F(PostgresLeaderTest, UpgradesTheFirstSchemaVersion) {
   ASSERT_TRUE(Write(Coordinator("a:7400")->TakeOver().value().store.get(), "job-aaaaaa").ok());
   Execute(
-      "ALTER TABLE garbage ADD COLUMN deleting BIGINT; "
+      "ALTER TABLE garbage ADD COLUMN deleting BIGINT; ALTER TABLE resume_points DROP COLUMN proof; "
       "DROP TABLE content_objects; DROP TABLE findings; DROP TABLE tokens; DROP TABLE models; ALTER TABLE jobs DROP "
       "COLUMN module; DROP TABLE former_incarnations; "
       "DROP TABLE evaluations; DROP TABLE aliases; DROP TABLE expired; ALTER TABLE jobs DROP COLUMN last_version, DROP "
@@ -254,6 +260,7 @@ TEST_F(PostgresLeaderTest, ANewerStandbyLeavesTheTablesOfAnOlderLeaderAlone) {
   Execute(
       "ALTER TABLE jobs DROP COLUMN last_version, DROP COLUMN stopped, DROP COLUMN asked_chains; "
       "ALTER TABLE garbage ADD COLUMN deleting BIGINT; ALTER TABLE evaluations DROP COLUMN version; "
+      "ALTER TABLE resume_points DROP COLUMN proof; "
       "ALTER TABLE store DROP COLUMN objects_id, DROP COLUMN objects_in; DROP TABLE findings; DROP "
       "TABLE tokens; DROP TABLE content_objects");
   EXPECT_TRUE(leader->Renew().ok());
@@ -268,6 +275,31 @@ TEST_F(PostgresLeaderTest, RefusesADatabaseThatMayLoseItsCommits) {
   const auto refused = PostgresLeader::Connect({harness_.uri(), "a:7400", "s", absl::Seconds(6)});
   EXPECT_TRUE(absl::IsFailedPrecondition(refused.status()));
   EXPECT_THAT(std::string(refused.status().message()), testing::HasSubstr("synchronous_commit"));
+}
+
+// The server trusts this user; tests/e2e/failover_test.py has one that needs its password.
+TEST_F(PostgresLeaderTest, AConnectionThatIsOpenedAgainAsksForThePasswordAgain) {
+  FakeClock clock;
+  const std::string runs = testing::TempDir() + "connection-runs-" + std::to_string(getpid());
+  const auto password = std::make_shared<DatabasePassword>("echo x >> " + runs + "; echo ' a&b=c%@/'",
+                                                           std::vector<std::string>{"PATH=/usr/bin:/bin"}, &clock);
+  const auto connection = PostgresConnection::Open(harness_.uri(), "test", password).value();
+  clock.Advance(DatabasePassword::kUse);
+  Execute(absl::StrCat("SELECT pg_terminate_backend(", connection->backend_pid(), ")"));
+  while (connection->Execute("SELECT 1").ok()) continue;
+  const absl::Status again = connection->Execute("SELECT 1");
+  EXPECT_TRUE(again.ok()) << again;
+  EXPECT_EQ(std::filesystem::file_size(runs), 2 * std::string("x\n").size());
+  std::filesystem::remove(runs);
+}
+
+TEST_F(PostgresLeaderTest, WithoutAPasswordThereIsNoConnection) {
+  FakeClock clock;
+  const auto password =
+      std::make_shared<DatabasePassword>("exit 3", std::vector<std::string>{"PATH=/usr/bin:/bin"}, &clock);
+  const auto refused = PostgresConnection::Open(harness_.uri(), "test", password);
+  EXPECT_EQ(ReasonOf(refused.status()), "STORE_UNREACHABLE");
+  EXPECT_THAT(std::string(refused.status().message()), testing::HasSubstr("/bin/sh: exit 3"));
 }
 
 TEST_F(PostgresLeaderTest, AnUnreachableServerIsReported) {

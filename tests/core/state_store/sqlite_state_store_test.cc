@@ -49,7 +49,7 @@ TEST(SqliteStateStore, UpgradesTheFirstSchemaVersion) {
   harness.Open()->Apply(std::vector<StateChange>{create, first}, absl::UnixEpoch()).value();
   const auto older = SqliteConnection::Open(harness.path());
   ASSERT_TRUE((*older)
-                  ->Execute("ALTER TABLE chains DROP COLUMN crashes; "
+                  ->Execute("ALTER TABLE chains DROP COLUMN crashes; ALTER TABLE resume_points DROP COLUMN proof; "
                             "DROP TABLE content_objects; DROP TABLE findings; DROP TABLE uploads; DROP TABLE sweeps; "
                             "DROP INDEX corrupt_segments; "
                             "DROP TABLE models; DROP TABLE former_incarnations; DROP TABLE aliases; DROP TABLE "

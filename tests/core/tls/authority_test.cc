@@ -128,5 +128,22 @@ TEST_F(AuthorityTest, WrongFilesAreNamed) {
   EXPECT_TRUE(CheckTlsFiles({}).ok());
 }
 
+TEST_F(AuthorityTest, ADamagedCertificateIsNotTheEndOfTheFile) {
+  const std::string good = PemOf(**ReadCertificate(Path("ca.crt")));
+  const auto read = [this](const std::string& text) {
+    std::ofstream(Path("all.crt")) << text;
+    return ReadCertificates(Path("all.crt"));
+  };
+  EXPECT_EQ(read(good + good + "text below\n")->size(), 2u);
+  std::string changed = good;
+  changed[changed.size() / 2] = '!';
+  for (const std::string& damaged : {changed, good.substr(0, good.size() / 2)}) {
+    const absl::Status status = read(good + damaged).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("certificate 2 in " + Path("all.crt")));
+    EXPECT_EQ(EarliestExpiry(Path("all.crt")).status(), status);
+  }
+}
+
 }  // namespace
 }  // namespace chainfleet

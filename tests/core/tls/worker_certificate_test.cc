@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "absl/strings/escaping.h"
 #include "core/tls/authority.h"
@@ -42,6 +43,39 @@ TEST_F(WorkerCertificateTest, SaysWhatItWasIssuedFor) {
   EXPECT_EQ(read->validity().from, kDay.from);
   EXPECT_EQ(read->validity().until, kDay.until);
   EXPECT_EQ(read->base64(), absl::Base64Escape(*der));
+}
+
+TEST_F(WorkerCertificateTest, SaysWhetherItsWorkerSignsResumePoints) {
+  for (const bool signs : {false, true}) {
+    WorkerClaims claims = kClaims;
+    claims.signs_resume_points = signs;
+    const std::string der = WorkerCertificate::Issue(authority_, claims, key_.public_key(), kDay).value();
+    EXPECT_EQ(WorkerCertificate::Read(der, *authority_.certificate)->claims(), claims);
+  }
+}
+
+TEST_F(WorkerCertificateTest, AnAuthoritySignsTextsThatItsCertificateVerifies) {
+  const Signer other = NewAuthority("other");
+  const std::string signature = SignText(authority_, "a resume point");
+  EXPECT_TRUE(HasSigned(*authority_.certificate, "a resume point", signature));
+  EXPECT_FALSE(HasSigned(*authority_.certificate, "another", signature));
+  EXPECT_FALSE(HasSigned(*other.certificate, "a resume point", signature));
+  for (const std::string& damaged : {std::string(), signature.substr(1), signature + "x"}) {
+    EXPECT_FALSE(HasSigned(*authority_.certificate, "a resume point", damaged));
+  }
+}
+
+TEST_F(WorkerCertificateTest, AFolderMayNameFormerAuthorities) {
+  ASSERT_EQ(authority_.trusted.size(), 1u);
+  EXPECT_EQ(PemOf(*authority_.trusted[0]), PemOf(*authority_.certificate));
+  const Signer other = NewAuthority("other"), third = NewAuthority("third");
+  std::ofstream(folder_ + "/first/former.crt") << PemOf(*other.certificate) << PemOf(*third.certificate);
+  const auto opened = OpenAuthority(folder_ + "/first");
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  ASSERT_EQ(opened->trusted.size(), 3u);
+  EXPECT_EQ(PemOf(*opened->trusted[2]), PemOf(*third.certificate));
+  std::ofstream(folder_ + "/first/former.crt") << "no certificate";
+  EXPECT_TRUE(absl::IsInvalidArgument(OpenAuthority(folder_ + "/first").status()));
 }
 
 TEST_F(WorkerCertificateTest, KnowsTheSignaturesOfItsKeyOnly) {

@@ -103,6 +103,7 @@ std::string Stored(const Dataset& dataset) { return EncodeRecord(dataset); }
 std::string Stored(const StoredModel& model) { return EncodeRecord(model); }
 std::string Stored(const SegmentRecord& record) { return EncodeRecord(record); }
 std::string Stored(const BlobRef& ref) { return EncodeRecord(ref); }
+std::string Stored(const ResumeProof& proof) { return EncodeRecord(proof); }
 template <typename Value>
 std::string Stored(const Value&) {
   return "";

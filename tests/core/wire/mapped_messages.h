@@ -15,21 +15,24 @@
 namespace chainfleet {
 
 using MappedMessages =
-    ::testing::Types<v1::ChainId, v1::BlobRef, v1::Segment, v1::SegmentRecord, v1::ResumePoint, v1::ChainStats,
-                     v1::Normalisation, v1::TargetUnits, v1::StoredModel, v1::Dataset, google::protobuf::Timestamp,
-                     v1::JobSpec, v1::SynchronizeRequest, v1::SynchronizeReply, v1::JobPlan, v1::CommitProgressRequest,
-                     v1::Tensor, v1::ShardRequest, v1::ShardResult, v1::PredictResponse, v1::Evaluation>;
+    ::testing::Types<v1::ChainId, v1::BlobRef, v1::Segment, v1::SegmentRecord, v1::ResumePoint, v1::ResumeProof,
+                     v1::ChainStats, v1::Normalisation, v1::TargetUnits, v1::StoredModel, v1::Dataset,
+                     google::protobuf::Timestamp, v1::JobSpec, v1::SynchronizeRequest, v1::SynchronizeReply,
+                     v1::JobPlan, v1::CommitProgressRequest, v1::Tensor, v1::ShardRequest, v1::ShardResult,
+                     v1::PredictResponse, v1::Evaluation>;
 
 // Parts of messages that the product maps only as parts.
 inline absl::StatusOr<Segment> FromProto(const v1::Segment& proto) { return Parsed<Segment>(proto); }
 inline absl::StatusOr<SegmentRecord> FromProto(const v1::SegmentRecord& proto) { return Parsed<SegmentRecord>(proto); }
 inline absl::StatusOr<ResumePoint> FromProto(const v1::ResumePoint& proto) { return Parsed<ResumePoint>(proto); }
+inline absl::StatusOr<ResumeProof> FromProto(const v1::ResumeProof& proto) { return Parsed<ResumeProof>(proto); }
 inline absl::StatusOr<Normalisation> FromProto(const v1::Normalisation& proto) { return Parsed<Normalisation>(proto); }
 inline absl::StatusOr<TargetUnits> FromProto(const v1::TargetUnits& proto) { return Parsed<TargetUnits>(proto); }
 inline absl::StatusOr<StoredModel> FromProto(const v1::StoredModel& proto) { return Parsed<StoredModel>(proto); }
 inline absl::StatusOr<Dataset> FromProto(const v1::Dataset& proto) { return Parsed<Dataset>(proto); }
 inline v1::Segment ToProto(const Segment& segment) { return Written<v1::Segment>(segment); }
 inline v1::ResumePoint ToProto(const ResumePoint& point) { return Written<v1::ResumePoint>(point); }
+inline v1::ResumeProof ToProto(const ResumeProof& proof) { return Written<v1::ResumeProof>(proof); }
 
 template <typename T>
 absl::StatusOr<T> AsStatusOr(absl::StatusOr<T> value) {

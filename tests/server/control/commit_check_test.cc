@@ -3,6 +3,7 @@
 #include "server/control/chain_objects.h"
 #include "server/control/garbage_collector.h"
 #include "tests/server/control/dispatcher_fixture.h"
+#include "tests/support/forwarding_blobs.h"
 #include "tests/support/memory_blob_store.h"
 
 namespace chainfleet {
@@ -76,6 +77,28 @@ TEST_F(CommitCheckTest, ACommitNamesNothingButItsChainsObjectsOfItsEpoch) {
   }
   EXPECT_EQ(Chain(chain_).num_draws, 0);
   EXPECT_TRUE(Commit(worker_, Next()).ok());
+}
+
+TEST_F(CommitCheckTest, AResumePointIsSignedUnderTheNameThatItsObjectHas) {
+  for (const ResumePoint& point : {Next().resume_point, worker_.NextCommit(chain_).resume_point}) {
+    ProgressCommit commit = worker_.NextCommit(chain_);
+    const int64_t step = std::exchange(commit.resume_point, point).step;
+    commit.resume_point.step = step;
+    ResumeProof& proof = commit.resume_point.proof.emplace();
+    proof.last_digest = commit.segment->digest;
+    for (const std::string& name :
+         {ResumeObjectName(kStore, {chain_.job, chain_.index + 1}, commit.lease_epoch, point.sha256),
+          ResumeObjectName(kStore, chain_, commit.lease_epoch - 1, point.sha256),
+          ResumeObjectName(kStore, chain_, commit.lease_epoch, DigestOf(7)), std::string()}) {
+      proof.name = name;
+      const absl::Status refused = Commit(worker_, commit).status();
+      EXPECT_EQ(ReasonOf(refused), "INVALID_FIELD") << refused;
+      EXPECT_THAT(std::string(refused.message()), HasSubstr("resume_point.proof"));
+    }
+    proof.name = ResumeObjectName(kStore, chain_, commit.lease_epoch, point.sha256);
+    ASSERT_TRUE(Commit(worker_, commit).ok());
+    worker_.Took(commit);
+  }
 }
 
 // Otherwise the next commit would supersede the resume point and turn the draw into garbage.
@@ -169,15 +192,35 @@ TEST_F(CommitCheckTest, InlineBytesThatWereDamagedAreSentAgain) {
 TEST_F(CommitCheckTest, OnlyCorrectlyNamedObjectsAreLookedUp) {
   MemoryBlobStore blobs;
   const ChainObjects objects(store_.get(), &blobs, writer_, *dispatcher_);
-  EXPECT_TRUE(objects.MustLookFor(worker_.Made(Next())));
-  for (const ProgressCommit& commit : Misnamed()) EXPECT_FALSE(objects.MustLookFor(worker_.Made(commit)));
+  EXPECT_TRUE(objects.MustPrepare(worker_.Made(Next())));
+  for (const ProgressCommit& commit : Misnamed()) EXPECT_FALSE(objects.MustPrepare(worker_.Made(commit)));
   ProgressCommit inline_only = worker_.Made(worker_.NextCommit(chain_));
-  EXPECT_TRUE(objects.MustLookFor(inline_only)) << "its segment";
+  EXPECT_TRUE(objects.MustPrepare(inline_only)) << "its segment";
   inline_only.segment.reset();
-  EXPECT_FALSE(objects.MustLookFor(inline_only));
+  EXPECT_FALSE(objects.MustPrepare(inline_only));
   ProgressCommit stranger = worker_.Made(Next());
   stranger.incarnation = "another";
-  EXPECT_FALSE(objects.MustLookFor(stranger)) << "it writes nothing";
+  EXPECT_FALSE(objects.MustPrepare(stranger)) << "it writes nothing";
+}
+
+TEST_F(CommitCheckTest, WhereObjectsAreEncryptedNoStateReachesTheStateStore) {
+  class EncryptingBlobs final : public ForwardingBlobs {
+   public:
+    bool encrypts() const override { return true; }
+  } encrypting;
+  const ChainObjects objects(store_.get(), &encrypting, writer_, *dispatcher_);
+  ProgressCommit commit = worker_.Made(worker_.NextCommit(chain_));
+  commit.segment.reset();
+  const std::string state = commit.resume_point.inline_bytes;
+  ASSERT_TRUE(objects.MustPrepare(commit));
+  ProgressCommit damaged = commit;
+  damaged.resume_point.inline_bytes += "?";
+  EXPECT_EQ(ReasonOf(objects.Prepare(&damaged)), "DIGEST_MISMATCH");
+  ASSERT_TRUE(objects.Prepare(&commit).ok());
+  EXPECT_EQ(commit.resume_point.inline_bytes, "");
+  ASSERT_TRUE(commit.resume_point.object);
+  EXPECT_EQ(encrypting.Get(commit.resume_point.object->name).value(), state);
+  EXPECT_TRUE(Commit(worker_, commit).ok());
 }
 
 }  // namespace

@@ -67,6 +67,37 @@ TEST_F(DispatcherLeases, AChainWaitsWhileItsResumePointIsNotTheCommittedOne) {
   EXPECT_EQ(worker.chains.at(chain).progress.step, 20);
 }
 
+TEST_F(DispatcherLeases, AChainWaitsWhileNobodyOfTheFleetHasCommittedItsResumePoint) {
+  FakeWorker worker("w1");
+  const ChainId chain = LeaseOne(&worker);
+  ProgressCommit commit = worker.NextCommit(chain);
+  commit.ends_as = ChainState::kPending;
+  commit.resume_point.proof.emplace().last_digest = commit.segment->digest;
+  commit.resume_point.proof->name =
+      ResumeObjectName("incarnation-1", chain, commit.lease_epoch, commit.resume_point.sha256);
+  std::vector<std::optional<ResumeProof>> checked;
+  check_resume_point_ = [&](const std::string& tenant, const ApplyResult& granted) -> absl::Status {
+    EXPECT_EQ(tenant, kDefaultTenant);
+    EXPECT_EQ(Chain(chain).state, ChainState::kPending) << "it runs without the lock, before the grant is known";
+    checked.push_back(granted.resume_point->proof);
+    return absl::DataLossError("it is forged");
+  };
+  ASSERT_TRUE(Commit(worker, commit).ok());
+  worker.Took(commit);
+  EXPECT_TRUE(Sync(&worker).grants.empty());
+  EXPECT_EQ(Chain(chain).state, ChainState::kPending);
+  EXPECT_EQ(Chain(chain).attempts, 0);
+  EXPECT_THAT(Chain(chain).reason, HasSubstr("waits for the store: it is forged"));
+  ASSERT_FALSE(checked.empty());
+  EXPECT_EQ(checked[0], commit.resume_point.proof);
+  check_resume_point_ = nullptr;
+  executor_.RunFor(kStoreFaultDelay + limits::kPolicyInterval);
+  Sync(&worker);
+  ASSERT_TRUE(worker.chains.contains(chain));
+  EXPECT_EQ(worker.chains.at(chain).progress.step, 10);
+  EXPECT_FALSE(worker.chains.at(chain).progress.resume_point->proof.has_value()) << "a worker cannot check it";
+}
+
 TEST_F(DispatcherLeases, AWorkerThatKeptItsChainNeedsNoResumePoint) {
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);

@@ -21,10 +21,11 @@ class FakeService final : public v1::WorkerService::Service {
     token_ = Metadata(*context, "authorization");
     if (!knows_join_) return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "");
     const std::string text = JoinText("w0", IncarnationOf(request->public_key()));
-    if (!IsSignedBy(request->public_key(), text, request->signature()) || token_ != "Bearer secret") {
+    if (!IsSignedBy(request->public_key(), text, request->signature()) || token_ != "Bearer " + known_token_) {
       return ToGrpc(absl::UnauthenticatedError("unknown token"));
     }
     key_ = request->public_key();
+    signs_resume_points_ = request->signs_resume_points();
     reply->set_certificate("certificate");
     reply->mutable_now()->set_seconds(1'000'000);
     reply->mutable_expires()->set_seconds(1'000'000 + 24 * 3600);
@@ -58,6 +59,9 @@ class FakeService final : public v1::WorkerService::Service {
     std::string signature;
     absl::Base64Unescape(request->signature(), &signature);
     is_signed_ = commit->segment && IsSignedBy(key_, SignedText(*commit->segment), signature);
+    std::string of_point;
+    absl::Base64Unescape(request->resume_point().proof().signature(), &of_point);
+    point_is_signed_ = commit->resume_point.proof && IsSignedBy(key_, SignedText(commit->resume_point), of_point);
     if (commit->lease_epoch == 0) {
       return ToGrpc(WithReason(absl::FailedPreconditionError("not current"), "LEASE_FENCED"));
     }
@@ -105,10 +109,11 @@ class FakeService final : public v1::WorkerService::Service {
   bool knows_join_ = true;
   int refusals_ = 0;  // calls of Synchronize to refuse
   int joins_ = 0;
-  std::string token_, key_;
+  std::string known_token_ = "secret", token_, key_;
   v1::WorkerProof proof_;
-  bool is_signed_ = false;     // the last commit
-  v1::WorkerSession session_;  // session of the last call that named one
+  bool signs_resume_points_ = false;                  // said in the last Join
+  bool is_signed_ = false, point_is_signed_ = false;  // the last commit: segment and resume point
+  v1::WorkerSession session_;                         // session of the last call that named one
 
  private:
   static std::string Metadata(const grpc::ServerContext& context, const std::string& name) {
@@ -199,6 +204,35 @@ TEST_F(CoordinatorClientTest, ReadsItsTokenAgainWhenItJoins) {
   EXPECT_TRUE(reply.ok()) << reply.status();
 }
 
+TEST_F(CoordinatorClientTest, RunsItsTokensCommandAgainOnlyAfterARefusedJoin) {
+  std::string printed = "secret";
+  int runs = 0;
+  const auto run = [&]() -> absl::StatusOr<std::string> {
+    ++runs;
+    return printed;
+  };
+  WorkerCredentials credentials(*Reread<std::string>::Open("token", run), "w0", &clock_, /*token_printed=*/true);
+  CoordinatorClient client({.address = server_.address(), .credentials = &credentials});
+  ASSERT_TRUE(Synchronize(&client, "w0").ok());
+  clock_.Advance(absl::Hours(12));
+  ASSERT_TRUE(Synchronize(&client, "w0").ok());
+  EXPECT_EQ(service_.joins_, 2);
+  EXPECT_EQ(runs, 1) << "at the start, and not to join or to renew";
+  printed = service_.known_token_ = "next";
+  service_.refusals_ = 1;
+  EXPECT_TRUE(absl::IsUnavailable(Synchronize(&client, "w0").status())) << "the certificate is refused";
+  EXPECT_TRUE(absl::IsUnavailable(Synchronize(&client, "w0").status())) << "the first token is refused";
+  EXPECT_EQ(runs, 1);
+  EXPECT_TRUE(Synchronize(&client, "w0").ok());
+  EXPECT_EQ(runs, 2);
+  service_.known_token_ = "a token that the command does not print";
+  service_.refusals_ = 1;
+  EXPECT_TRUE(absl::IsUnavailable(Synchronize(&client, "w0").status()));
+  EXPECT_TRUE(absl::IsUnavailable(Synchronize(&client, "w0").status()));
+  EXPECT_TRUE(absl::IsUnauthenticated(Synchronize(&client, "w0").status())) << "no new token comes";
+  EXPECT_EQ(runs, 3);
+}
+
 TEST_F(CoordinatorClientTest, SendsItsTokenToAServerThatKnowsNoJoin) {
   service_.knows_join_ = false;
   EXPECT_TRUE(Synchronize(&client_, "w0").ok());
@@ -220,15 +254,19 @@ TEST_F(CoordinatorClientTest, ReadsItsTokenWhileOtherThreadsUseItsCredentials) {
   EXPECT_TRUE(Synchronize(&client, "w0").ok());
 }
 
-TEST_F(CoordinatorClientTest, SignsTheDrawsThatItCommits) {
+TEST_F(CoordinatorClientTest, SignsTheDrawsAndTheResumePointThatItCommits) {
   ASSERT_TRUE(Synchronize(&client_, "w0").ok());
+  EXPECT_TRUE(service_.signs_resume_points_);
   ProgressCommit commit;
   commit.lease_epoch = 2;
   commit.segment.emplace().object.name = "store/job-a/3/segments/e2-b";
+  commit.resume_point.step = 7;
+  commit.resume_point.proof.emplace().name = "store/job-a/3/resume/e2-c";
   Mailbox<absl::Status> answer;
   client_.CommitProgress(commit, [&answer](const auto& reply) { answer.Put(reply.status()); });
   ASSERT_TRUE(answer.Take().ok());
   EXPECT_TRUE(service_.is_signed_);
+  EXPECT_TRUE(service_.point_is_signed_);
 }
 
 TEST_F(CoordinatorClientTest, ReportsAServerThatIsNotThereAsUnavailable) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/store/draw_codec/object_names.h"
 #include "core/store/draw_codec/segment_codec.h"
 #include "core/store/draw_codec/sha256.h"
 #include "tests/support/fake_coordinator.h"
@@ -98,6 +99,20 @@ TEST_F(DrawUploaderTest, SendsASmallResumePointInlineAndABigOneAsAnObject) {
   EXPECT_THAT(chain().progress.resume_point->inline_bytes, IsEmpty());
   EXPECT_EQ(server_.blobs.at(chain().progress.resume_point->object->name).size(),
             static_cast<size_t>(limits::kInlineResumePointBytes));
+}
+
+TEST_F(DrawUploaderTest, EachResumePointNamesTheDrawsThatItFollows) {
+  const auto proof = [&] {
+    executor_.RunUntilIdle();
+    return *chain().progress.resume_point->proof;
+  };
+  Offer(1, 0);
+  EXPECT_EQ(proof().last_digest, FirstParentDigest());
+  EXPECT_EQ(proof().name, ResumeObjectName("store", lease_.chain, lease_.epoch, Sha256Hex("state at 1")));
+  Offer(2, 1);
+  EXPECT_EQ(proof().last_digest, chain().segments.at(0).digest) << "those of its own commit";
+  Offer(3, 0);
+  EXPECT_EQ(proof().last_digest, chain().segments.at(0).digest) << "those of an earlier one";
 }
 
 TEST_F(DrawUploaderTest, RefusesWhenFullAndTakesTheSameUploadLater) {

@@ -24,10 +24,12 @@ ProgressUpload EncodeUpload(const SegmentPlace& place, ProgressUpload upload) {
   commit.lease_epoch = place.lease.epoch;
   ResumePoint& point = commit.resume_point;
   point.sha256 = Sha256Hex(point.inline_bytes);
+  point.proof.emplace();  // the port signs it
+  point.proof->name = ResumeObjectName(place.store_incarnation, commit.chain, commit.lease_epoch, point.sha256);
+  point.proof->last_digest = place.parent_digest;
   const auto resume_size = static_cast<int64_t>(point.inline_bytes.size());
   if (resume_size >= limits::kInlineResumePointBytes) {
-    point.object = {ResumeObjectName(place.store_incarnation, commit.chain, commit.lease_epoch, point.sha256),
-                    resume_size, point.sha256};
+    point.object = {point.proof->name, resume_size, point.sha256};
     upload.resume_bytes = std::make_shared<const std::string>(std::exchange(point.inline_bytes, {}));
   }
   if (upload.draws.empty()) return upload;
@@ -39,6 +41,7 @@ ProgressUpload EncodeUpload(const SegmentPlace& place, ProgressUpload upload) {
   segment.object = {SegmentObjectName(place.store_incarnation, commit.chain, commit.lease_epoch, segment.digest),
                     static_cast<int64_t>(bytes.size()), Sha256Hex(bytes)};
   upload.segment_bytes = std::make_shared<const std::string>(std::move(bytes));
+  point.proof->last_digest = segment.digest;
   return upload;
 }
 

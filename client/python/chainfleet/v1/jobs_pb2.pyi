@@ -411,26 +411,39 @@ class ListModelsResponse(_message.Message):
     def __init__(self, models: _Optional[_Iterable[_Union[_types_pb2.StoredModel, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class ListSegmentsRequest(_message.Message):
-    __slots__ = ["chain", "job", "page_size", "page_token", "point"]
+    __slots__ = ["chain", "job", "page_size", "page_token", "point", "resume_points"]
     CHAIN_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     POINT_FIELD_NUMBER: _ClassVar[int]
+    RESUME_POINTS_FIELD_NUMBER: _ClassVar[int]
     chain: int
     job: str
     page_size: int
     page_token: str
     point: str
-    def __init__(self, job: _Optional[str] = ..., chain: _Optional[int] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., point: _Optional[str] = ...) -> None: ...
+    resume_points: bool
+    def __init__(self, job: _Optional[str] = ..., chain: _Optional[int] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., point: _Optional[str] = ..., resume_points: bool = ...) -> None: ...
 
 class ListSegmentsResponse(_message.Message):
-    __slots__ = ["next_page_token", "segments"]
+    __slots__ = ["next_page_token", "resume_points", "segments"]
+    class ChainResume(_message.Message):
+        __slots__ = ["chain", "last_digest", "resume_point"]
+        CHAIN_FIELD_NUMBER: _ClassVar[int]
+        LAST_DIGEST_FIELD_NUMBER: _ClassVar[int]
+        RESUME_POINT_FIELD_NUMBER: _ClassVar[int]
+        chain: int
+        last_digest: str
+        resume_point: _types_pb2.ResumePoint
+        def __init__(self, chain: _Optional[int] = ..., resume_point: _Optional[_Union[_types_pb2.ResumePoint, _Mapping]] = ..., last_digest: _Optional[str] = ...) -> None: ...
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    RESUME_POINTS_FIELD_NUMBER: _ClassVar[int]
     SEGMENTS_FIELD_NUMBER: _ClassVar[int]
     next_page_token: str
+    resume_points: _containers.RepeatedCompositeFieldContainer[ListSegmentsResponse.ChainResume]
     segments: _containers.RepeatedCompositeFieldContainer[_types_pb2.SegmentRecord]
-    def __init__(self, segments: _Optional[_Iterable[_Union[_types_pb2.SegmentRecord, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+    def __init__(self, segments: _Optional[_Iterable[_Union[_types_pb2.SegmentRecord, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., resume_points: _Optional[_Iterable[_Union[ListSegmentsResponse.ChainResume, _Mapping]]] = ...) -> None: ...
 
 class ListSnapshotsRequest(_message.Message):
     __slots__ = ["job", "page_size", "page_token"]
@@ -625,11 +638,14 @@ class Traces(_message.Message):
 class Verification(_message.Message):
     __slots__ = ["chains", "job", "replays"]
     class Chain(_message.Message):
-        __slots__ = ["chain", "deleted_segments", "draws", "last_digest", "segments", "unsigned_segments", "workers"]
+        __slots__ = ["chain", "deleted_segments", "draws", "last_digest", "resume_by_server", "resume_step", "resume_worker", "segments", "unsigned_segments", "workers"]
         CHAIN_FIELD_NUMBER: _ClassVar[int]
         DELETED_SEGMENTS_FIELD_NUMBER: _ClassVar[int]
         DRAWS_FIELD_NUMBER: _ClassVar[int]
         LAST_DIGEST_FIELD_NUMBER: _ClassVar[int]
+        RESUME_BY_SERVER_FIELD_NUMBER: _ClassVar[int]
+        RESUME_STEP_FIELD_NUMBER: _ClassVar[int]
+        RESUME_WORKER_FIELD_NUMBER: _ClassVar[int]
         SEGMENTS_FIELD_NUMBER: _ClassVar[int]
         UNSIGNED_SEGMENTS_FIELD_NUMBER: _ClassVar[int]
         WORKERS_FIELD_NUMBER: _ClassVar[int]
@@ -637,10 +653,13 @@ class Verification(_message.Message):
         deleted_segments: int
         draws: int
         last_digest: str
+        resume_by_server: bool
+        resume_step: int
+        resume_worker: str
         segments: int
         unsigned_segments: int
         workers: _containers.RepeatedScalarFieldContainer[str]
-        def __init__(self, chain: _Optional[int] = ..., draws: _Optional[int] = ..., segments: _Optional[int] = ..., deleted_segments: _Optional[int] = ..., unsigned_segments: _Optional[int] = ..., workers: _Optional[_Iterable[str]] = ..., last_digest: _Optional[str] = ...) -> None: ...
+        def __init__(self, chain: _Optional[int] = ..., draws: _Optional[int] = ..., segments: _Optional[int] = ..., deleted_segments: _Optional[int] = ..., unsigned_segments: _Optional[int] = ..., workers: _Optional[_Iterable[str]] = ..., last_digest: _Optional[str] = ..., resume_step: _Optional[int] = ..., resume_worker: _Optional[str] = ..., resume_by_server: bool = ...) -> None: ...
     class Replay(_message.Message):
         __slots__ = ["chain", "draws", "first_draw", "last_draw"]
         CHAIN_FIELD_NUMBER: _ClassVar[int]

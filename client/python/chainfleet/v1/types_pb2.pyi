@@ -144,16 +144,32 @@ class Normalisation(_message.Message):
     def __init__(self, mean: _Optional[_Iterable[float]] = ..., stddev: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class ResumePoint(_message.Message):
-    __slots__ = ["inline_bytes", "object", "sha256", "step"]
+    __slots__ = ["inline_bytes", "object", "proof", "sha256", "step"]
     INLINE_BYTES_FIELD_NUMBER: _ClassVar[int]
     OBJECT_FIELD_NUMBER: _ClassVar[int]
+    PROOF_FIELD_NUMBER: _ClassVar[int]
     SHA256_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
     inline_bytes: bytes
     object: BlobRef
+    proof: ResumeProof
     sha256: str
     step: int
-    def __init__(self, step: _Optional[int] = ..., inline_bytes: _Optional[bytes] = ..., object: _Optional[_Union[BlobRef, _Mapping]] = ..., sha256: _Optional[str] = ...) -> None: ...
+    def __init__(self, step: _Optional[int] = ..., inline_bytes: _Optional[bytes] = ..., object: _Optional[_Union[BlobRef, _Mapping]] = ..., sha256: _Optional[str] = ..., proof: _Optional[_Union[ResumeProof, _Mapping]] = ...) -> None: ...
+
+class ResumeProof(_message.Message):
+    __slots__ = ["certificate", "committed_at", "last_digest", "name", "signature"]
+    CERTIFICATE_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_AT_FIELD_NUMBER: _ClassVar[int]
+    LAST_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    certificate: str
+    committed_at: _timestamp_pb2.Timestamp
+    last_digest: str
+    name: str
+    signature: str
+    def __init__(self, name: _Optional[str] = ..., last_digest: _Optional[str] = ..., signature: _Optional[str] = ..., certificate: _Optional[str] = ..., committed_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class RunReport(_message.Message):
     __slots__ = ["curvature", "effective_temperature", "gradient_variance", "log_evidence", "noise_ulps", "stable_below", "step", "step_size", "temperature", "tested_step_size"]

@@ -110,8 +110,12 @@ LeadKeeper::~LeadKeeper() {
 }
 
 void LeadKeeper::Renew() {
-  const absl::Duration asked = clock_->Monotonic();
-  const absl::Status status = leader_->Renew();
+  absl::Duration asked = clock_->Monotonic();
+  absl::Status status = leader_->Renew();
+  if (ReasonOf(status) == "STORE_UNREACHABLE") {  // it found the connection broken; the next statement connects again
+    asked = clock_->Monotonic();
+    status = leader_->Renew();
+  }
   if (status.ok()) {
     const MutexLock lock(&mutex_);
     renewed_ = asked;

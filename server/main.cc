@@ -3,7 +3,6 @@
 #include <malloc.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -11,23 +10,27 @@
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <memory>
+#include <stop_token>
+#include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "core/base/command.h"
 #include "core/base/environment.h"
 #include "core/base/host_port.h"
-#include "core/base/ids.h"
 #include "core/base/lock_order_check.h"
 #include "core/base/log.h"
 #include "core/base/process_limits.h"
 #include "core/base/settings_file.h"
+#include "core/base/trusted_proxies.h"
 #include "core/base/version.h"
+#include "core/store/state_store/database_password.h"
 #include "server/secrets.h"
 #include "server/server.h"
+#include "server/tenant_flags.h"
 
 namespace chainfleet {
 namespace {
@@ -52,13 +55,13 @@ constexpr char kFooter[] =
 struct Flags {
   SystemClock clock;
   ServerOptions server;
-  std::string blobs, draw_keys, draw_keys_command, lease = "15s", predict_max_delay = "0ms", longest_call = "30m",
-                                                   port_file, log_level = "info";
-  std::vector<std::string> tenant_weights, dataset_roots, oidc_rules;
+  std::stop_source ending;  // kills the commands that run when this process ends
+  std::string state_password_command, blobs, draw_keys, draw_keys_command,
+      lease = "15s", predict_max_delay = "0ms", longest_call = "30m", port_file, log_level = "info";
+  std::vector<std::string> dataset_roots, oidc_rules;
   std::string share_half_life = "24h";
   std::string scale = "off", scale_script, scale_idle = "5m", scale_join = "5m";
   ScaleSettings scale_settings;
-  int64_t tenant_stored_gib = 4096;
   bool restored = false, keep_objects = false, insecure = false;
 };
 
@@ -127,6 +130,18 @@ void AddAccessFlags(CLI::App* app, Flags* flags) {
   app->add_option("--tls-key", flags->server.tls.key, "Private key of --tls-cert");
   app->add_option("--tls-client-ca", flags->server.tls.authorities,
                   "PEM certificates that sign those of clients and workers; each of these must then present one");
+  app->add_option_function<std::vector<std::string>>(
+         "--trusted-proxy",
+         [proxies = &flags->server.access.proxies](const std::vector<std::string>& networks) {
+           absl::StatusOr<TrustedProxies> read = TrustedProxies::Parse(networks);
+           if (!read.ok()) throw CLI::ValidationError("--trusted-proxy", std::string(read.status().message()));
+           *proxies = *std::move(read);
+         },
+         "Network of reverse proxies, such as 10.0.0.7/32, whose x-forwarded-for names the client, for bounds by "
+         "address and the audit log; repeatable; default: none")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->option_text("ADDRESS/BITS");
   app->add_option("--worker-authority", flags->server.worker_authority,
                   "Folder of the authority that signs certificates of workers, made if missing; default: in the data "
                   "directory. Coordinators of one fleet share it");
@@ -134,30 +149,7 @@ void AddAccessFlags(CLI::App* app, Flags* flags) {
       "--allow-modules", flags->server.access.allow_modules,
       "Accept TorchScript models, which workers run as programs, from operators and admins of the fleet and tokens "
       "marked `models`");
-  app->add_option("--tenant-jobs", flags->server.tenant_limits.jobs,
-                  "Limit on the jobs of a tenant; deleted jobs do not count")
-      ->check(CLI::Range(1, 1 << 30))
-      ->capture_default_str();
-  app->add_option("--tenant-chains", flags->server.tenant_limits.chains,
-                  "Limit on the chains of a tenant that have not ended")
-      ->check(CLI::Range(1, 1 << 30))
-      ->capture_default_str();
-  app->add_option("--tenant-contents", flags->server.tenant_limits.contents,
-                  "Limit on the data sets and models of a tenant together")
-      ->check(CLI::Range(1, 1 << 30))
-      ->capture_default_str();
-  app->add_option("--tenant-stored-gib", flags->tenant_stored_gib,
-                  "Limit on a tenant's draws (estimated), data sets and models, in GiB")
-      ->check(CLI::Range(1, 1 << 30))
-      ->capture_default_str();
-  app->add_option("--tenant-rows-per-second", flags->server.batches.tenant_rows_per_second,
-                  "Limit on the rows that a tenant predicts in a second; default: none")
-      ->check(CLI::Range(1, 1 << 30))
-      ->option_text("INT:INT in [1 - 1073741824]");
-  app->add_option("--tenant-calls", flags->server.access.tenant_calls,
-                  "Limit on a tenant's calls in flight, streams included")
-      ->check(CLI::Range(1, 1 << 30))
-      ->capture_default_str();
+  AddTenantFlags(app, &flags->server);
 }
 
 absl::Status ReadPredictFlags(Flags* flags) {
@@ -189,6 +181,11 @@ void AddStoreFlags(CLI::App* app, Flags* flags) {
                   "Database of jobs and commits: sqlite, in the data directory, or postgresql://USER@HOST/DATABASE")
       ->envname("CHAINFLEET_STATE")
       ->capture_default_str();
+  app->add_option(
+         "--state-password-command", flags->state_password_command,
+         "Shell command that prints the password of --state postgresql://..., for a password that expires; runs before "
+         "new connections, at most once a minute, or every 5 s while connections fail")
+      ->envname("CHAINFLEET_STATE_PASSWORD_COMMAND");
   app->add_option("--advertise", flags->server.advertise,
                   "HOST:PORT at which others reach this coordinator; standbys announce it; default: --listen");
   app->add_option("--blobs", flags->blobs,
@@ -254,10 +251,6 @@ void AddFlags(CLI::App* app, Flags* flags) {
                   "Write {\"grpc\": PORT, \"metrics\": PORT, \"http\": PORT} here once serving");
   app->add_option("--threads", flags->server.threads, "Threads for disk and bookkeeping; 0: by the number of cores")
       ->capture_default_str();
-  app->add_option("--tenant-weight", flags->tenant_weights,
-                  "NAME=WEIGHT, repeatable: a tenant's share of the fleet among waiting tenants; 1 for all others")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app->add_option("--share-half-life", flags->share_half_life, "Time after which a tenant's past usage counts half")
       ->capture_default_str();
   AddPredictFlags(app, flags);
@@ -303,13 +296,6 @@ int WrongUsage(const std::string& what) {
   return kUsage;
 }
 
-// NAME=VALUE of each variable, for a child.
-std::vector<std::string> OwnEnvironment() {
-  std::vector<std::string> variables;
-  for (char** variable = environ; *variable != nullptr; ++variable) variables.push_back(*variable);
-  return variables;
-}
-
 // Checks the settings of --scale slurm at the start, not when the first chain waits.
 absl::StatusOr<SlurmOptions> ReadSlurmOptions(const Flags& flags) {
   const auto bad = [](const std::string& what) { return absl::InvalidArgumentError(what); };
@@ -341,24 +327,6 @@ absl::StatusOr<SlurmOptions> ReadSlurmOptions(const Flags& flags) {
   if (slurm.address.empty()) slurm.address = flags.server.advertise;
   slurm.environment = OwnEnvironment();
   return slurm;
-}
-
-absl::StatusOr<ShareSettings> ReadShares(const Flags& flags) {
-  ShareSettings shares;
-  if (!absl::ParseDuration(flags.share_half_life, &shares.half_life) || shares.half_life < absl::Seconds(1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--share-half-life ", flags.share_half_life, ": give a duration of at least 1s, like 24h"));
-  }
-  for (const std::string& text : flags.tenant_weights) {
-    const std::vector<std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
-    double weight = 0;
-    const bool valid = parts.size() == 2 && CheckName("tenant", parts[0]).ok() && absl::SimpleAtod(parts[1], &weight) &&
-                       weight > 0 && weight <= kMaxTenantWeight;
-    if (valid && shares.weights.emplace(parts[0], weight).second) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--tenant-weight ", text, ": give NAME=WEIGHT, once for a tenant, above 0 and up to ", kMaxTenantWeight));
-  }
-  return shares;
 }
 
 // INVALID_ARGUMENT if a root is malformed, else the error that prevents reading it. Found at the start, not at the
@@ -405,9 +373,25 @@ absl::Status ReadIdentityFlags(Flags* flags) {
   return absl::OkStatus();
 }
 
+absl::Status ReadState(Flags* flags) {
+  const std::string& state = flags->server.state;
+  if (state != "sqlite" && !IsPostgres(state)) {
+    // The text after a mistyped scheme may contain a password.
+    const auto end = std::ranges::find_if_not(state, [](char c) { return absl::ascii_isalnum(c); });
+    const std::string kind(state.begin(), end);
+    return absl::InvalidArgumentError(absl::StrCat("--state ", kind, ": give sqlite or postgresql://..."));
+  }
+  const std::string& command = flags->state_password_command;
+  if (command.empty()) return absl::OkStatus();
+  if (!IsPostgres(state)) return absl::InvalidArgumentError("--state-password-command needs --state postgresql://...");
+  flags->server.state_password =
+      std::make_shared<DatabasePassword>(command, OwnEnvironment(), &flags->clock, flags->ending.get_token());
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Reread<ObjectKeys>> ReadDrawKeys(const Flags& flags) {
-  CHAINFLEET_ASSIGN_OR_RETURN(Reread<ObjectKeys> keys,
-                              OpenDrawKeys(flags.draw_keys, flags.draw_keys_command, OwnEnvironment(), &flags.clock));
+  CHAINFLEET_ASSIGN_OR_RETURN(Reread<ObjectKeys> keys, OpenDrawKeys(flags.draw_keys, flags.draw_keys_command,
+                                                                    &flags.clock, flags.ending.get_token()));
   const bool wanted = flags.server.renew_draws || !flags.draw_keys.empty() || !flags.draw_keys_command.empty();
   if (wanted && keys.Current()->empty())
     return absl::InvalidArgumentError("--draw-keys or --draw-keys-command gives no key");
@@ -480,6 +464,7 @@ int Run(const Flags& flags) {
   SetTimeSlice(absl::Microseconds(100));
   DisableLockOrderCheck();
   ThreadPool secrets(2);  // a command may take long
+  absl::Cleanup end_commands = [&] { std::stop_source(flags.ending).request_stop(); };
   flags.server.tokens.ReadOn(&secrets);
   flags.server.metrics_token.ReadOn(&secrets);
   flags.server.draw_keys.ReadOn(&secrets);
@@ -524,6 +509,7 @@ int Run(const Flags& flags) {
   signal(SIGINT, SIG_DFL);
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   (*server)->Shutdown(kShutdownDeadline);
+  std::move(end_commands).Invoke();  // the server's destructor waits for a thread that runs one
   return 0;
 }
 
@@ -542,21 +528,23 @@ int Main(int argc, char** argv) {
     if (error.get_exit_code() == 0) return app.exit(error);
     return WrongUsage(WithLineOfSettings(app.get_config_ptr()->as<std::string>(), error.what()));
   }
+  if (const absl::Status together = CheckSettingsAreTogether(app.get_config_ptr()->as<std::string>()); !together.ok()) {
+    return WrongUsage(std::string(together.message()));
+  }
   if (!absl::ParseDuration(flags.lease, &flags.server.lease) || flags.server.lease < absl::Milliseconds(100)) {
     return WrongUsage(absl::StrCat("--lease ", flags.lease, ": give a duration of at least 100ms, like 15s"));
   }
-  if (const absl::Status read = ReadPredictFlags(&flags); !read.ok()) return WrongUsage(std::string(read.message()));
-  if (flags.server.state != "sqlite" && !IsPostgres(flags.server.state)) {
-    // The text after a mistyped scheme may contain a password.
-    const auto end = std::ranges::find_if_not(flags.server.state, [](char c) { return absl::ascii_isalnum(c); });
-    const std::string kind(flags.server.state.begin(), end);
-    return WrongUsage(absl::StrCat("--state ", kind, ": give sqlite or postgresql://..."));
+  absl::Duration& half_life = flags.server.shares.half_life;
+  if (!absl::ParseDuration(flags.share_half_life, &half_life) || half_life < absl::Seconds(1)) {
+    return WrongUsage(
+        absl::StrCat("--share-half-life ", flags.share_half_life, ": give a duration of at least 1s, like 24h"));
   }
+  if (const absl::Status read = ReadPredictFlags(&flags); !read.ok()) return WrongUsage(std::string(read.message()));
+  if (const absl::Status read = ReadState(&flags); !read.ok()) return WrongUsage(std::string(read.message()));
   if (!IsPublicEndpoint(flags.server.s3_public_endpoint)) {
     return WrongUsage(absl::StrCat("--s3-public-endpoint ", flags.server.s3_public_endpoint,
                                    ": give http://HOST[:PORT], https://HOST[:PORT] or off"));
   }
-  flags.server.tenant_limits.stored_bytes = flags.tenant_stored_gib << 30;
   const bool restores = !flags.server.backup.empty();
   flags.server.objects_moved |= restores;
   flags.server.opening = flags.restored || restores ? Opening::kRestored : Opening::kUsual;
@@ -585,9 +573,6 @@ int Main(int argc, char** argv) {
   absl::StatusOr<Reread<ObjectKeys>> keys = ReadDrawKeys(flags);
   if (!keys.ok()) return Fail(keys.status());
   flags.server.draw_keys = *std::move(keys);
-  absl::StatusOr<ShareSettings> shares = ReadShares(flags);
-  if (!shares.ok()) return WrongUsage(std::string(shares.status().message()));
-  flags.server.shares = *std::move(shares);
   InitLog("chainfleet-server", flags.log_level);
   WarnOfPasswordInArguments(flags.server.state, argc, argv);
   return Run(flags);

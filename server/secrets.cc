@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "core/base/command.h"
 #include "core/base/environment.h"
@@ -38,13 +39,13 @@ absl::StatusOr<Reread<TokenTable>> OpenTokens(bool has_issuer) {
   return Reread<TokenTable>::Open("tokens", read, kFileInterval);
 }
 
-absl::StatusOr<Reread<ObjectKeys>> OpenDrawKeys(const std::string& file, const std::string& command,
-                                                const std::vector<std::string>& environment, const Clock* clock) {
+absl::StatusOr<Reread<ObjectKeys>> OpenDrawKeys(const std::string& file, const std::string& command, const Clock* clock,
+                                                std::stop_token stop) {
   if (file.empty() && command.empty()) return Reread<ObjectKeys>();
-  const auto read = [=]() -> absl::StatusOr<ObjectKeys> {
+  const CommandLimits limits{.time = kCommandTime, .output_bytes = kMostKeysBytes, .stop = std::move(stop)};
+  const auto read = [=, environment = OwnEnvironment()]() -> absl::StatusOr<ObjectKeys> {
     const absl::StatusOr<std::string> text = file.empty()
-                                                 ? RunCommand(*clock, {"/bin/sh", "-c", command}, environment,
-                                                              {.time = kCommandTime, .output_bytes = kMostKeysBytes})
+                                                 ? RunCommand(*clock, {"/bin/sh", "-c", command}, environment, limits)
                                                  : RealFileSystem()->ReadRange(file, 0, kMostKeysBytes);
     CHAINFLEET_RETURN_IF_ERROR(Annotate(text.status(), "--draw-keys"));
     return ObjectKeys::Parse(*text);

@@ -94,10 +94,6 @@ std::string ReachableAddress(const std::string& listen, int port) {
   return absl::StrCat(named ? address->host : HostName(), ":", port);
 }
 
-std::string AuthorityFolder(const ServerOptions& options) {
-  return options.worker_authority.empty() ? options.data_directory + "/authority" : options.worker_authority;
-}
-
 std::string FreshId(const char* kind) { return absl::StrCat(kind, absl::Hex(RandomBits())); }
 
 absl::StatusOr<ObjectHome> HomeOf(const ServerOptions& options) {
@@ -132,7 +128,7 @@ absl::StatusOr<std::optional<Lead>> WaitToLead(const ServerOptions& options,
   AddLeaderGauge(&registry).Set(0);
   // Without this page Prometheus would keep the target list of the time when this process led.
   registry.AddPage("/sd", {"application/json", [] { return HttpSdJson({}); }});
-  registry.AtScrape([&options] { return std::vector{CertificateExpiry({options.tls, options.metrics_tls})}; });
+  registry.AtScrape([&options] { return std::vector{CertificateExpiry(options.Certificates())}; });
   if (options.metrics_listen != "off") {
     CHAINFLEET_RETURN_IF_ERROR(
         registry.Serve(options.metrics_listen, options.metrics_token, options.metrics_tls).status());
@@ -142,7 +138,8 @@ absl::StatusOr<std::optional<Lead>> WaitToLead(const ServerOptions& options,
                                  .address = options.advertise.empty() ? options.listen : options.advertise,
                                  .fresh_incarnation = FreshId("s"),
                                  .opening = options.opening,
-                                 .home = std::move(home)};
+                                 .home = std::move(home),
+                                 .password = options.state_password};
   return WaitToLead(postgres, {{options.listen, options.tls}, {options.http_listen, options.tls}}, RngKey{RandomBits()},
                     pause);
 }
@@ -209,7 +206,7 @@ absl::Status Server::Fill(const ServerOptions& options) {
   const std::string copy = file + ".restored", state = absl::StrCat(options.backup, "/", manifest.state.name);
   CHAINFLEET_RETURN_IF_ERROR(RealFileSystem()->WriteSynced(copy, ByteSource::InFile(state, manifest.state.size_bytes)));
   if (!IsPostgres(options.state)) return RealFileSystem()->RenameNew(copy, file);
-  const absl::Status filled = FillPostgres(copy, options.state);
+  const absl::Status filled = FillPostgres(copy, options.state, options.state_password);
   RealFileSystem()->Remove(copy).IgnoreError();
   return filled;
 }
@@ -231,7 +228,7 @@ void Server::Shutdown(absl::Duration deadline) {
 
 absl::Status Server::OpenStores(const ServerOptions& options) {
   data_directory_ = options.data_directory;
-  tls_of_ports_ = {options.tls, options.metrics_tls};
+  certificates_ = options.Certificates();
   CHAINFLEET_RETURN_IF_ERROR(CreateFoldersSynced(options.data_directory));
   HideFromOthers(options.data_directory);
   CHAINFLEET_RETURN_IF_ERROR(LockFolder(lead_ ? kFormerLeaderEnds : absl::ZeroDuration()));
@@ -400,7 +397,7 @@ absl::Status Server::TrustIssuer(const IdentityOptions& options) {
 }
 
 absl::Status Server::MakeAuthenticator(const ServerOptions& options) {
-  CHAINFLEET_ASSIGN_OR_RETURN(Signer authority, OpenWorkerAuthority(AuthorityFolder(options), clock_.Wall()));
+  CHAINFLEET_ASSIGN_OR_RETURN(Signer authority, OpenWorkerAuthority(options.AuthorityFolder(), clock_.Wall()));
   admission_ = std::make_unique<WorkerAdmission>(std::move(authority), &clock_);
   CHAINFLEET_RETURN_IF_ERROR(TrustIssuer(options.identities));
   auth_ = std::make_unique<Authenticator>(options.tokens, &coordinator_->tokens(), admission_.get(), &clock_,
@@ -430,9 +427,8 @@ absl::Status Server::RestoreTraces(const std::vector<std::string>& jobs) {
     if (!states.ok()) continue;  // deleted and purged
     const absl::StatusOr<int64_t> restored = findings_->RestoreTraces(job, *states, clock_.Monotonic());
     if (!restored.ok() && !absl::IsDataLoss(restored.status())) return restored.status();
-    if (!restored.ok()) {
+    if (!restored.ok())
       Log(LogLevel::kWarning, "traces not restored: they start anew", {{"error", restored.status().message()}});
-    }
     bytes += restored.value_or(0);
   }
   return absl::OkStatus();
@@ -444,9 +440,11 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
   CHAINFLEET_ASSIGN_OR_RETURN(StoredState stored, state_->Load());
   const std::vector<std::string> running = UnfinishedJobs(stored);
   MakeTraceTable();
-  coordinator_ = std::make_unique<Coordinator>(
-      &clock_, threads_.get(), state_.get(), std::move(stored),
-      OptionsOf(options, &control_metrics_, traces_.get(), findings_.get(), std::move(on_store_lost)));
+  auto control = OptionsOf(options, &control_metrics_, traces_.get(), findings_.get(), std::move(on_store_lost));
+  control.check_resume_point = [this](const std::string& tenant, const ApplyResult& granted) {
+    return auth_->wants_tokens() ? admission_->CheckResumePoint(tenant, granted) : absl::OkStatus();
+  };
+  coordinator_ = std::make_unique<Coordinator>(&clock_, threads_.get(), state_.get(), std::move(stored), control);
   CHAINFLEET_RETURN_IF_ERROR(RestoreTraces(running));
   CHAINFLEET_RETURN_IF_ERROR(MakeAuthenticator(options));
   if (options.renew_draws) CHAINFLEET_RETURN_IF_ERROR(RenewDraws());
@@ -455,6 +453,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
       std::make_unique<GarbageCollector>(store_calls_.get(), state_.get(), &coordinator_->writer(), blobs_.get());
   const ServiceParts parts{.clock = &clock_,
                            .executor = store_calls_.get(),
+                           .timers = threads_.get(),
                            .state = state_.get(),
                            .blobs = blobs_.get(),
                            .backup_copies = backup_copies_.get(),
@@ -484,6 +483,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
                            .access = options.access,
                            .data_directory = options.data_directory,
                            .state_address = IsPostgres(options.state) ? options.state : StateFile(options),
+                           .state_password = options.state_password,
                            .started_at = clock_.Wall()};
   shards_ = std::make_unique<ShardStreams>(threads_.get());
   catalog_ = std::make_unique<DispatcherDrawCatalog>(parts);
@@ -550,7 +550,8 @@ absl::Status Server::ServeHttp(const ServerOptions& options) {
                                                .authorize = authorize,
                                                .clock = &clock_,
                                                .executor = threads_.get(),
-                                               .bytes = FairBudget(limits::kHttpBytes, count_refused)}));
+                                               .bytes = FairBudget(limits::kHttpBytes, count_refused),
+                                               .proxies = options.access.proxies}));
   return absl::OkStatus();
 }
 
@@ -592,7 +593,7 @@ std::vector<GaugeFamily> Server::ShowFleet() {
   }
   std::vector<GaugeFamily> families = FleetGauges(
       fleet, [this](const std::string& job) { return traces_->Of(job); }, demand.workers);
-  families.push_back(CertificateExpiry(tls_of_ports_));
+  families.push_back(CertificateExpiry(certificates_));
   return families;
 }
 

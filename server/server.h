@@ -14,6 +14,7 @@
 #include "core/base/reread.h"
 #include "core/base/status.h"
 #include "core/base/thread_pool.h"
+#include "core/metrics/certificate_expiry.h"
 #include "core/metrics/metrics.h"
 #include "core/store/blob_store/encrypted_blob_store.h"
 #include "core/store/blob_store/http_transport.h"
@@ -49,9 +50,10 @@ struct SlurmOptions {
 
 struct ServerOptions {
   std::string data_directory;
-  std::string state = "sqlite";    // "sqlite" (in the data directory) or postgresql://...
-  std::string advertise;           // address at which others reach this coordinator; empty: `listen`
-  std::optional<S3Settings> s3;    // bucket of the objects; nullopt: the data directory
+  std::string state = "sqlite";                      // "sqlite" (in the data directory) or postgresql://...
+  std::shared_ptr<DatabasePassword> state_password;  // null: that of `state`, or of libpq's variables and files
+  std::string advertise;                             // address at which others reach this coordinator; empty: `listen`
+  std::optional<S3Settings> s3;                      // bucket of the objects; nullopt: the data directory
   std::string s3_public_endpoint;  // endpoint for workers; empty: that of `s3`; "off": objects go through the server
   Reread<ObjectKeys> draw_keys;    // if there are any, draws are encrypted at rest and go through the server
   bool renew_draws = false;        // true once, after `draw_keys` changed
@@ -78,6 +80,15 @@ struct ServerOptions {
   std::string backup;           // folder of a backup to restore, for Server::Restore only
   bool objects_moved = false;   // true once, after the objects were copied to their new place
   bool collect_garbage = true;  // false: no object is deleted, so that both stores may be copied
+
+  // Returns the folder of the authority of workers.
+  std::string AuthorityFolder() const {
+    return worker_authority.empty() ? data_directory + "/authority" : worker_authority;
+  }
+  // Returns the files whose certificates stop parts of a fleet when they expire.
+  CertificateFiles Certificates() const {
+    return {{"server", tls.certificate}, {"client_ca", tls.authorities}, {"metrics", metrics_tls.certificate}};
+  }
 };
 
 // WaitToLead for --state postgresql://..., with metrics that show a standby. Also ALREADY_EXISTS / PORT_TAKEN;
@@ -165,7 +176,7 @@ class Server {
   PredictMetrics predict_metrics_{&registry_};
   InferenceStatistics statistics_;
   std::string data_directory_, metrics_address_;
-  std::vector<TlsFiles> tls_of_ports_;
+  CertificateFiles certificates_;
   std::unique_ptr<Strand> diagnoses_;  // one at a time: they compute
   std::unique_ptr<TraceTable> traces_;
   std::unique_ptr<FinalFindings> findings_;

@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
-#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -27,6 +26,7 @@
 #include "worker/numerics/arena/device.h"
 #include "worker/numerics/models/module_process.h"
 #include "worker/numerics/models/module_service.h"
+#include "worker/rpc/own_token.h"
 #include "worker/worker.h"
 
 namespace chainfleet {
@@ -114,9 +114,8 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->allow_config_extras(CLI::config_extras_mode::error);
   app->add_option("--log-level", flags->log_level, "debug, info, warning or error")->capture_default_str();
   app->footer(
-      "CHAINFLEET_WORKER_TOKEN or CHAINFLEET_WORKER_TOKEN_FILE, else CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE: the "
-      "bearer\n"
-      "token of a worker, if the server has tokens.\n"
+      "CHAINFLEET_WORKER_TOKEN or CHAINFLEET_WORKER_TOKEN_FILE, else what the command CHAINFLEET_WORKER_TOKEN_COMMAND\n"
+      "prints, else CHAINFLEET_TOKEN or CHAINFLEET_TOKEN_FILE: the bearer token of a worker, if the server has any.\n"
       "CHAINFLEET_METRICS_TOKEN or CHAINFLEET_METRICS_TOKEN_FILE: readers of --metrics-port must send it.\n"
       "SIGTERM or Ctrl-C hands the chains back and exits; a second one exits at once.\n\n"
       "Examples:\n"
@@ -208,12 +207,6 @@ void WaitWithoutSpinning(char** argv) {
   if (!error) execv(self.c_str(), argv);  // on failure we go on as we are
 }
 
-// Read each time that the worker joins. An emptied file of the worker's token must not make it send a caller's.
-absl::StatusOr<std::string> OwnToken() {
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<std::string> given, TokenText(kWorkerToken));
-  return BearerToken(given ? kWorkerToken : kCallerToken);
-}
-
 int Main(int argc, char** argv) {
   if (argc == 2 && std::string(argv[1]) == kServeModule) return ServeModule(Confine);
   WaitWithoutSpinning(argv);
@@ -231,10 +224,14 @@ int Main(int argc, char** argv) {
     const std::string settings = app.get_config_ptr()->as<std::string>();
     return Fail(absl::InvalidArgumentError(WithLineOfSettings(settings, error.what())), kUsage);
   }
+  if (const absl::Status together = CheckSettingsAreTogether(app.get_config_ptr()->as<std::string>()); !together.ok()) {
+    return Fail(together, kUsage);
+  }
   flags.worker.ca_bundle = EnvironmentVariable("AWS_CA_BUNDLE");
   absl::StatusOr<Reread<std::string>> token = Reread<std::string>::Open("token", OwnToken);
   if (!token.ok()) return Fail(token.status());
   flags.worker.token = *std::move(token);
+  flags.worker.token_printed = TokenIsPrinted();
   absl::StatusOr<Reread<std::string>> metrics_token = OpenMetricsToken();
   if (!metrics_token.ok()) return Fail(metrics_token.status());
   flags.worker.metrics_token = *std::move(metrics_token);

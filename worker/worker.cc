@@ -65,7 +65,10 @@ std::string Host(const WorkerOptions& options) { return options.host.empty() ? H
 // Serves the metrics and returns the address for Prometheus, "" for none. 0.0.0.0 and [::] become this host's name.
 absl::StatusOr<std::string> ServeMetrics(const WorkerOptions& options, MetricsRegistry* metrics) {
   if (options.metrics_port == 0) return "";
-  metrics->AtScrape([tls = options.metrics_tls] { return std::vector{CertificateExpiry({tls})}; });
+  const CertificateFiles files{{"metrics", options.metrics_tls.certificate},
+                               {"worker", options.tls.certificate},
+                               {"server_ca", options.tls.authorities}};
+  metrics->AtScrape([files] { return std::vector{CertificateExpiry(files)}; });
   const std::string& host = options.metrics_listen;
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string bound,
                               metrics->Serve(absl::StrCat(host, ":", std::max(options.metrics_port, 0)),
@@ -91,7 +94,7 @@ Worker::Worker(const WorkerOptions& options)
       counters_(&metrics_, DeviceKind(options)),
       metrics_address_(ServeMetrics(options, &metrics_)),
       id_(options.id.empty() ? absl::StrCat(HostName(), "-", getpid()) : options.id),
-      credentials_(options.token, id_, &clock_),
+      credentials_(options.token, id_, &clock_, options.token_printed),
       incarnation_(credentials_.incarnation()),
       jitter_{RandomBits()},
       pool_(std::make_unique<ThreadPool>(kIoThreads)),

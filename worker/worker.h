@@ -29,6 +29,7 @@ namespace chainfleet {
 struct WorkerOptions {
   std::string server = "127.0.0.1:7400";
   Reread<std::string> token;    // read again at each join; empty: none is sent
+  bool token_printed = false;   // a command prints it: read again only after a refused join
   TlsFiles tls;                 // for calls to the server; plaintext if there is none
   std::string id;               // unique in the fleet; empty: host name and process id
   std::string host;             // chains are spread by it; empty: host name

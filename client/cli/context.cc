@@ -9,18 +9,19 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/output_file.h"
 #include "core/base/environment.h"
 #include "core/base/file_system.h"
+#include "core/base/mutex.h"
 #include "yaml-cpp/yaml.h"
 
 namespace chainfleet {
 namespace {
 
 constexpr size_t kMaxTokenBytes = 64 * 1024;
+constexpr char kTokenCommand[] = "CHAINFLEET_TOKEN_COMMAND";
 
 std::string FromHome(const std::string& path) {
   return path.starts_with("~/") ? EnvironmentVariable("HOME") + path.substr(1) : path;
@@ -48,10 +49,10 @@ Context ReadContext(const std::string& name, const YAML::Node& node) {
   return context;
 }
 
-// Returns the output of the command, at most kMaxTokenBytes.
-absl::StatusOr<std::string> OutputOf(const std::string& command) {
+// Returns the output of the command, at most kMaxTokenBytes. `name`: the setting that has the command.
+absl::StatusOr<std::string> OutputOf(const std::string& name, const std::string& command) {
   FILE* pipe = popen(command.c_str(), "re");
-  if (pipe == nullptr) return absl::FailedPreconditionError(absl::StrCat("token_command cannot start: ", command));
+  if (pipe == nullptr) return absl::FailedPreconditionError(absl::StrCat(name, " cannot start: ", command));
   std::string text;
   std::array<char, 4096> chunk{};
   for (size_t read = 1; read > 0 && text.size() < kMaxTokenBytes;) {
@@ -59,20 +60,35 @@ absl::StatusOr<std::string> OutputOf(const std::string& command) {
     text.append(chunk.data(), read);
   }
   if (pclose(pipe) == 0) return text;
-  return absl::FailedPreconditionError(absl::StrCat("token_command failed: ", command));
+  return absl::FailedPreconditionError(absl::StrCat(name, " failed: ", command));
 }
 
-absl::StatusOr<std::string> TokenOf(const Context& context) {
-  std::string text;
-  if (!context.token_command.empty()) {
-    CHAINFLEET_ASSIGN_OR_RETURN(text, OutputOf(context.token_command));
-  } else if (!context.token_file.empty()) {
-    absl::StatusOr<std::string> content = RealFileSystem()->Read(FromHome(context.token_file));
-    if (!content.ok()) return Annotate(content.status(), "token_file");
-    text = *std::move(content);
-  }
-  absl::StripAsciiWhitespace(&text);
-  return text.substr(0, text.find_first_of(" \t\r\n"));
+// Runs the command once in this process, and again if the token that it printed is `refused`: it may ask the user.
+absl::StatusOr<std::string> TokenOfCommand(const std::string& name, const std::string& command,
+                                           const std::string& refused) {
+  static Mutex mutex;
+  static std::map<std::string, std::string> printed;  // by command
+  MutexLock lock(&mutex);
+  const auto known = printed.find(command);
+  if (known != printed.end() && known->second != refused) return known->second;
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string text, OutputOf(name, command));
+  std::string token = FirstWord(text);
+  if (token.empty()) return absl::FailedPreconditionError(absl::StrCat(name, " printed nothing: ", command));
+  return printed[command] = std::move(token);
+}
+
+absl::StatusOr<std::string> TokenInFile(const std::string& path) {
+  const absl::StatusOr<std::string> content = RealFileSystem()->Read(FromHome(path));
+  if (!content.ok()) return Annotate(content.status(), "token_file");
+  return FirstWord(*content);
+}
+
+// No effect without a command, or if `options` have a token.
+absl::Status TakeTokenOfCommand(const std::string& name, const std::string& command, ClientOptions* options) {
+  if (command.empty() || !options->token.Current()->empty()) return absl::OkStatus();
+  options->renew_token = [=](const std::string& refused) { return TokenOfCommand(name, command, refused); };
+  CHAINFLEET_ASSIGN_OR_RETURN(options->token, options->renew_token(""));
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -128,6 +144,7 @@ absl::Status WriteConfiguration(const Configuration& configuration) {
 
 absl::StatusOr<ClientOptions> OptionsOfContext(const std::string& context, const std::string& address) {
   CHAINFLEET_ASSIGN_OR_RETURN(ClientOptions options, ClientOptionsFromEnvironment(address));
+  CHAINFLEET_RETURN_IF_ERROR(TakeTokenOfCommand(kTokenCommand, EnvironmentVariable(kTokenCommand), &options));
   if (!address.empty()) return options;
   std::string name = context.empty() ? EnvironmentVariable("CHAINFLEET_CONTEXT") : context;
   if (name.empty() && !EnvironmentVariable("CHAINFLEET_ADDRESS").empty()) return options;
@@ -144,13 +161,10 @@ absl::StatusOr<ClientOptions> OptionsOfContext(const std::string& context, const
   }
   CHAINFLEET_ASSIGN_OR_RETURN(options.addresses, ParseAddresses(found->second.address));
   const Context& chosen = found->second;
-  if (options.token.Current()->empty()) {
-    const auto read = [chosen] { return TokenOf(chosen); };
-    if (chosen.token_command.empty()) {
-      CHAINFLEET_ASSIGN_OR_RETURN(options.token, Reread<std::string>::Open("token_file", read));
-    } else {  // once, because the command may ask the user
-      CHAINFLEET_ASSIGN_OR_RETURN(options.token, read());
-    }
+  CHAINFLEET_RETURN_IF_ERROR(TakeTokenOfCommand("token_command", chosen.token_command, &options));
+  if (options.token.Current()->empty() && !chosen.token_file.empty()) {
+    const auto read = [path = chosen.token_file] { return TokenInFile(path); };
+    CHAINFLEET_ASSIGN_OR_RETURN(options.token, Reread<std::string>::Open("token_file", read));
   }
   if (!options.tls.any()) {
     options.tls = {FromHome(chosen.cert_file), FromHome(chosen.key_file), AuthoritiesFile(FromHome(chosen.ca_file))};

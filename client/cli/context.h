@@ -34,9 +34,10 @@ absl::StatusOr<Configuration> ReadConfiguration();
 absl::Status WriteConfiguration(const Configuration& configuration);
 
 // `address` decides if it is not empty, then the context of this name, then CHAINFLEET_CONTEXT, CHAINFLEET_ADDRESS, the
-// current context, and last the default address. The token of a context comes with it; CHAINFLEET_TOKEN, if set,
-// replaces it, and so do CHAINFLEET_CA_FILE and its like. NOT_FOUND: no such context. FAILED_PRECONDITION: the token's
-// command failed.
+// current context, and last the default address. The token of a context comes with it; CHAINFLEET_TOKEN,
+// CHAINFLEET_TOKEN_FILE or CHAINFLEET_TOKEN_COMMAND, if set, replaces it, and so do CHAINFLEET_CA_FILE and its like. A
+// command runs once in this process, and again when the server refuses its token. NOT_FOUND: no such context.
+// FAILED_PRECONDITION: the token's command failed or printed nothing.
 absl::StatusOr<ClientOptions> OptionsOfContext(const std::string& context, const std::string& address);
 
 }  // namespace chainfleet

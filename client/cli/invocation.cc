@@ -44,7 +44,10 @@ absl::StatusOr<Client> Invocation::ConnectTo(const std::string& server, absl::Du
   if (!options.ok()) return WithReason(options.status(), kUsageReason);
   if (call_timeout < absl::InfiniteDuration()) options->timeout = call_timeout;
   options->seed = RandomBits();
-  if (!with_token) options->token = {};
+  if (!with_token) {
+    options->token = {};
+    options->renew_token = nullptr;
+  }
   if (on_outage) options->on_outage = std::move(on_outage);
   return Client(*std::move(options), &clock,
                 [](absl::Duration wait) { std::this_thread::sleep_for(absl::ToChronoNanoseconds(wait)); });

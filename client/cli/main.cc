@@ -51,10 +51,10 @@ int main(int argc, char** argv) {
       "  chainfleet submit deploy/jobs/fashion-emcmc.yaml --follow\n"
       "  chainfleet evaluate @latest --dataset fashion-mnist-test\n\n"
       "chainfleet VERB --help has more. The server is --address, else that of --context or CHAINFLEET_CONTEXT, else\n"
-      "CHAINFLEET_ADDRESS, else that of the current context, else 127.0.0.1:7400; the token is CHAINFLEET_TOKEN, or\n"
-      "in the file that CHAINFLEET_TOKEN_FILE names, or that of the context. Exit codes: 0 ok, 1 failed, 2 usage or\n"
-      "job file, 3 not found, 4 not allowed, 5 unavailable or timeout, 6 lost or damaged data,\n"
-      "130 interrupted. NO_COLOR=1 leaves colours out.");
+      "CHAINFLEET_ADDRESS, else that of the current context, else 127.0.0.1:7400; the token is CHAINFLEET_TOKEN, else\n"
+      "in the file that CHAINFLEET_TOKEN_FILE names, else what the command CHAINFLEET_TOKEN_COMMAND prints, else that\n"
+      "of the context. Exit codes: 0 ok, 1 failed, 2 usage or job file, 3 not found, 4 not allowed, 5 unavailable or\n"
+      "timeout, 6 lost or damaged data, 130 interrupted. NO_COLOR=1 leaves colours out.");
   chainfleet::Invocation run;
   chainfleet::AddAllVerbs(&program, &run);
   if (argc == 1) {

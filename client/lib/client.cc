@@ -141,13 +141,25 @@ std::shared_ptr<grpc::Channel> Client::Channel() {
 }
 
 absl::Status Client::TryOnce(const std::string& id, absl::Duration timeout, const Attempt& attempt) {
+  const absl::Duration end = clock_->Monotonic() + timeout;
+  const std::string token = *options_.token.Current();
+  absl::Status status = TryWithToken(token, id, timeout, attempt);
+  if (!absl::IsUnauthenticated(status)) return status;
+  absl::StatusOr<std::string> renewed = *options_.token.Current();
+  if (options_.renew_token) renewed = options_.renew_token(token);
+  if (!renewed.ok() || *renewed == token) return status;
+  if (options_.renew_token) options_.token = *renewed;
+  return TryWithToken(*renewed, id, end - clock_->Monotonic(), attempt);
+}
+
+absl::Status Client::TryWithToken(const std::string& token, const std::string& id, absl::Duration timeout,
+                                  const Attempt& attempt) {
   grpc::ClientContext context;
   if (timeout < absl::InfiniteDuration()) {
     // A time span instead of a point in time, so that the system clock is not read.
     context.set_deadline(gpr_time_from_millis(absl::ToInt64Milliseconds(timeout), GPR_TIMESPAN));
   }
-  const std::shared_ptr<const std::string> token = options_.token.Current();
-  if (!token->empty()) context.AddMetadata("authorization", "Bearer " + *token);
+  if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
   context.AddMetadata(kRequestIdHeader, id);
   absl::Status status = ResetToUnavailable(attempt(&context));
   if (absl::IsDeadlineExceeded(status)) status = WithRequestId(std::move(status), id);  // often this client's own error
@@ -268,13 +280,15 @@ absl::Status Client::WatchJob(const std::string& job, absl::Duration timeout,
   const absl::Duration end = began + timeout;
   absl::Duration last_heard = began;
   const std::string id = NextCallId();
+  bool accepted = false;  // the newest stream had a message, so the server took its token
   for (Backoff backoff = NextBackoff();;) {
     const absl::Duration opened = clock_->Monotonic();
     const absl::Status status = TryOnce(id, end - opened, [&](grpc::ClientContext* context) {
+      accepted = false;
       const auto stub = Stub<v1::JobService>();
       const auto reader = stub->WatchJob(context, request);
       while (reader->Read(&newest)) {
-        heard = true;
+        heard = accepted = true;
         backoff.Reset();
         last_heard = clock_->Monotonic();
         request.set_name(newest.id());  // a name may belong to a newer job when the stream is opened again
@@ -288,7 +302,8 @@ absl::Status Client::WatchJob(const std::string& job, absl::Duration timeout,
                                                       heard ? v1::Job::State_Name(newest.state()) : "unheard of",
                                                       " after ", absl::FormatDuration(timeout)));
     }
-    if (!status.ok() && !absl::IsUnavailable(status)) return status;
+    const bool expired = accepted && absl::IsUnauthenticated(status);
+    if (!status.ok() && !absl::IsUnavailable(status) && !expired) return status;
     // A stream that stayed open had reached a server, even if the job was quiet: the outage begins now.
     if (clock_->Monotonic() - opened >= kHeard) last_heard = clock_->Monotonic();
     if (!heard && clock_->Monotonic() - began >= options_.timeout) return status;
@@ -316,10 +331,15 @@ absl::StatusOr<v1::Traces> Client::GetTraces(const std::string& job, const std::
   return Call<v1::JobService>(&v1::JobService::Stub::GetTraces, request);
 }
 
-absl::StatusOr<std::vector<v1::SegmentRecord>> Client::ListSegments(const v1::ListSegmentsRequest& request) {
+absl::StatusOr<std::vector<v1::SegmentRecord>> Client::ListSegments(
+    const v1::ListSegmentsRequest& request, std::vector<v1::ListSegmentsResponse::ChainResume>* resumes) {
   return AllPages<v1::SegmentRecord>(
       request, [&](const auto& page) { return Call<v1::JobService>(&v1::JobService::Stub::ListSegments, page); },
-      [](auto& reply) { return reply.mutable_segments(); });
+      [&](auto& reply) {
+        if (resumes != nullptr)
+          resumes->insert(resumes->end(), reply.resume_points().begin(), reply.resume_points().end());
+        return reply.mutable_segments();
+      });
 }
 
 absl::StatusOr<std::string> Client::ReadSegment(const v1::SegmentRecord& record) {

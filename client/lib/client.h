@@ -54,7 +54,8 @@ class Client {
   absl::StatusOr<v1::Job> ScaleJob(const std::string& job, int32_t chains);
 
   // Calls `on_change` with each state of the job until it is final. Reopens a broken stream as long as some server has
-  // answered within ClientOptions::patience. DEADLINE_EXCEEDED after `timeout`.
+  // answered within ClientOptions::patience, and one whose token expired as long as there are new tokens.
+  // DEADLINE_EXCEEDED after `timeout`.
   absl::Status WatchJob(const std::string& job, absl::Duration timeout,
                         const std::function<void(const v1::Job&)>& on_change);
 
@@ -76,8 +77,10 @@ class Client {
   absl::StatusOr<std::vector<v1::Alias>> ListAliases();
   absl::Status DeleteAlias(const std::string& name);
 
-  // Committed segments in (chain, index) order, all pages.
-  absl::StatusOr<std::vector<v1::SegmentRecord>> ListSegments(const v1::ListSegmentsRequest& request);
+  // Committed segments in (chain, index) order, all pages. `resumes` gets the resume points, if the request asks for
+  // them.
+  absl::StatusOr<std::vector<v1::SegmentRecord>> ListSegments(
+      const v1::ListSegmentsRequest& request, std::vector<v1::ListSegmentsResponse::ChainResume>* resumes = nullptr);
   // The bytes of the segment's object. DATA_LOSS: size or SHA-256 differ from the record.
   absl::StatusOr<std::string> ReadSegment(const v1::SegmentRecord& record);
 
@@ -140,8 +143,11 @@ class Client {
   // `status` of a call that deletes. After an attempt that failed, NOT_FOUND says that this attempt may have deleted
   // the thing. It stays an error, because the name may be wrong instead.
   absl::Status Deleted(const absl::Status& status) const;
-  // Makes one attempt of the call `id` with token and deadline. Selects the next address after UNAVAILABLE.
+  // Makes one attempt of the call `id` with token and deadline, and another if the server refuses the token and there
+  // is a new one. Selects the next address after UNAVAILABLE.
   absl::Status TryOnce(const std::string& id, absl::Duration timeout, const Attempt& attempt);
+  absl::Status TryWithToken(const std::string& token, const std::string& id, absl::Duration timeout,
+                            const Attempt& attempt);
   std::string NextCallId();
   // The backoff of one call, with its own jitter.
   Backoff NextBackoff();
@@ -153,7 +159,7 @@ class Client {
   // A channel to the current address.
   std::shared_ptr<grpc::Channel> Channel();
 
-  const ClientOptions options_;
+  ClientOptions options_;  // `token`: the one that renew_token returned last, if any
   const Clock* const clock_;
   const std::function<void(absl::Duration)> sleep_;
   std::vector<std::shared_ptr<grpc::Channel>> channels_;  // one per address, made on first use

@@ -18,10 +18,12 @@ inline constexpr char kDefaultAddress[] = "127.0.0.1:7400";
 struct ClientOptions {
   std::vector<std::string> addresses = {kDefaultAddress};  // tried in turn if one is unavailable
   Reread<std::string> token;                               // sent as "authorization: Bearer TOKEN"; empty: none
-  TlsFiles tls;                                            // plaintext if there is none
-  absl::Duration timeout = absl::Seconds(30);              // for one call with all its attempts, and for an outage
-  absl::Duration patience = absl::Minutes(1);              // for an open stream, without an answer from any server
-  uint64_t seed = 0;                                       // for the ids of calls and the backoff's jitter
+  // Returns a token in place of `refused`, which the server did not take; null: `token` is read again.
+  std::function<absl::StatusOr<std::string>(const std::string& refused)> renew_token;
+  TlsFiles tls;                                // plaintext if there is none
+  absl::Duration timeout = absl::Seconds(30);  // for one call with all its attempts, and for an outage
+  absl::Duration patience = absl::Minutes(1);  // for an open stream, without an answer from any server
+  uint64_t seed = 0;                           // for the ids of calls and the backoff's jitter
   // Called once for each call that is retried for longer than a second, with the error of its newest attempt.
   std::function<void(const absl::Status&)> on_outage = [](const absl::Status&) {};
 };

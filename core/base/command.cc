@@ -92,7 +92,7 @@ struct Said {
 absl::Status ReadToEnd(const Clock& clock, const CommandLimits& limits, int process, Pipe* out, Pipe* error,
                        Said* said) {
   const absl::Duration end = clock.Monotonic() + limits.time;
-  while (process >= 0 || out->ends[0] >= 0 || error->ends[0] >= 0) {
+  while (!limits.stop.stop_requested() && (process >= 0 || out->ends[0] >= 0 || error->ends[0] >= 0)) {
     const absl::Duration left = end - clock.Monotonic();
     if (left <= absl::ZeroDuration()) {
       return absl::DeadlineExceededError(absl::StrCat("did not end within ", absl::FormatDuration(limits.time)));
@@ -107,7 +107,7 @@ absl::Status ReadToEnd(const Clock& clock, const CommandLimits& limits, int proc
       return absl::ResourceExhaustedError(absl::StrCat("said more than ", limits.output_bytes, " bytes"));
     }
   }
-  return absl::OkStatus();
+  return limits.stop.stop_requested() ? absl::CancelledError("was stopped") : absl::OkStatus();
 }
 
 // Makes one line for a log.
@@ -132,7 +132,10 @@ absl::StatusOr<std::string> RunCommand(const Clock& clock, const std::vector<std
   Said said;
   // Debian 12's <sys/pidfd.h> does not link from C++.
   const int process = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-  const absl::Status read = ReadToEnd(clock, limits, process, &out, &error, &said);
+  const absl::Status read = [&] {
+    const std::stop_callback on_stop(limits.stop, [pid] { kill(-pid, SIGKILL); });  // gone before `pid` is free
+    return ReadToEnd(clock, limits, process, &out, &error, &said);
+  }();
   if (process >= 0) close(process);
   if (!read.ok()) kill(-pid, SIGKILL);
   int status = 0;
@@ -141,7 +144,11 @@ absl::StatusOr<std::string> RunCommand(const Clock& clock, const std::vector<std
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return said.out;
   const std::string how = WIFEXITED(status) ? absl::StrCat("exit ", WEXITSTATUS(status))
                                             : absl::StrCat("ended by signal ", WTERMSIG(status));
-  return absl::UnavailableError(absl::StrCat(argv[0], ": ", how, ": ", Tail(said.error)));
+  if (limits.standard_error == nullptr) {
+    return absl::UnavailableError(absl::StrCat(argv[0], ": ", how, ": ", Tail(said.error)));
+  }
+  *limits.standard_error = Tail(said.error);
+  return absl::UnavailableError(absl::StrCat(argv[0], ": ", how));
 }
 
 absl::StatusOr<std::string> FindProgram(const std::string& program, const std::string& path) {

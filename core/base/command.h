@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ namespace chainfleet {
 struct CommandLimits {
   absl::Duration time = absl::Seconds(10);
   size_t output_bytes = size_t{1} << 20;
+  std::stop_token stop;                   // kills the program when it is requested
+  std::string* standard_error = nullptr;  // gets the end of a failed program's, which the error then leaves out
 };
 
 // Runs `argv` and returns the standard output of a program that exited 0; tests replace it by a fake. `argv[0]` is
@@ -21,8 +24,8 @@ struct CommandLimits {
 using CommandRunner = std::function<absl::StatusOr<std::string>(const std::vector<std::string>& argv)>;
 
 // Blocks. The program gets only `environment` (NAME=VALUE), an empty standard input and no other descriptors.
-// NOT_FOUND: there is no such program. DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED: it was killed at a limit. UNAVAILABLE:
-// it failed; the error has its exit status and the end of its standard error.
+// NOT_FOUND: there is no such program. DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED: it was killed at a limit. CANCELLED: it
+// was stopped. UNAVAILABLE: it failed; the error has its exit status and the end of its standard error.
 absl::StatusOr<std::string> RunCommand(const Clock& clock, const std::vector<std::string>& argv,
                                        const std::vector<std::string>& environment, const CommandLimits& limits = {});
 

@@ -18,11 +18,6 @@ constexpr absl::Duration kInterval = absl::Seconds(1);
 
 std::string FileVariable(const std::string& variable) { return variable + "_FILE"; }
 
-std::string FirstWord(const std::string& text) {
-  const auto begin = std::ranges::find_if_not(text, absl::ascii_isspace);
-  return std::string(begin, std::find_if(begin, text.end(), absl::ascii_isspace));
-}
-
 absl::StatusOr<std::string> ReadTokenFile(const std::string& variable, const std::string& path) {
   absl::StatusOr<std::string> content = RealFileSystem()->Read(path);
   if (!content.ok()) return Annotate(content.status(), FileVariable(variable));
@@ -36,6 +31,12 @@ std::string EnvironmentVariable(const std::string& name) {
   return value == nullptr ? "" : value;
 }
 
+std::vector<std::string> OwnEnvironment() {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) variables.emplace_back(*variable);
+  return variables;
+}
+
 std::string HostName() {
   std::array<char, 256> name{};
   return gethostname(name.data(), name.size() - 1) == 0 && name[0] != 0 ? name.data() : "localhost";
@@ -46,6 +47,11 @@ std::string DefaultDataFolder() {
   if (const std::string data = EnvironmentVariable("XDG_DATA_HOME"); !data.empty()) return data + "/chainfleet";
   const std::string home = EnvironmentVariable("HOME");
   return (home.empty() ? "." : home) + "/.local/share/chainfleet";
+}
+
+std::string FirstWord(const std::string& text) {
+  const auto begin = std::ranges::find_if_not(text, absl::ascii_isspace);
+  return std::string(begin, std::find_if(begin, text.end(), absl::ascii_isspace));
 }
 
 absl::StatusOr<std::optional<std::string>> TokenText(const std::string& variable) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/base/reread.h"
 #include "core/base/status.h"
@@ -11,6 +12,9 @@ namespace chainfleet {
 
 // Returns the value of a variable, or "" if the variable is not set.
 std::string EnvironmentVariable(const std::string& name);
+
+// Returns NAME=VALUE of each variable, for a child.
+std::vector<std::string> OwnEnvironment();
 
 // Returns this machine's host name, or "localhost" if the machine has none.
 std::string HostName();
@@ -21,6 +25,9 @@ std::string DefaultDataFolder();
 // Variables that hold a secret. For each NAME, the variable NAME_FILE may name a file that holds the secret instead.
 inline constexpr char kCallerToken[] = "CHAINFLEET_TOKEN", kWorkerToken[] = "CHAINFLEET_WORKER_TOKEN",
                       kMetricsToken[] = "CHAINFLEET_METRICS_TOKEN";
+
+// Returns the first word of a text that holds a token, or "" if there is none.
+std::string FirstWord(const std::string& text);
 
 // Returns the value of `variable`, else the content of the file that `variable`_FILE names: nullopt if neither is set,
 // "" if one is set and empty. NOT_FOUND or PERMISSION_DENIED name the variable and the file.

@@ -22,7 +22,8 @@ namespace chainfleet {
 template <typename T>
 class Reread {
  public:
-  // Reads the value. Its errors are logged, so they must not quote the secret.
+  // Reads the value. Its errors are logged, so they must not quote the secret. CANCELLED, which says that the process
+  // ends, is not logged.
   using Source = std::function<absl::StatusOr<T>()>;
 
   // A value that never changes.
@@ -52,6 +53,9 @@ class Reread {
     return state_->Value();
   }
 
+  // The value of the last reading. Does not read.
+  std::shared_ptr<const T> Last() const { return state_->Value(); }
+
  private:
   struct State {
     explicit State(T first, std::string named = "", Source from = nullptr, absl::Duration every = {})
@@ -69,6 +73,7 @@ class Reread {
     bool Read() {
       MutexLock one_at_a_time(&reading);
       absl::StatusOr<T> read = source();
+      if (absl::IsCancelled(read.status())) return false;
       const std::shared_ptr<const T> former = Value();
       if (read.ok() && *read == T() && !(*former == T())) read = absl::InvalidArgumentError("it is empty now");
       const std::string message(read.status().message());

@@ -1,23 +1,19 @@
 #include "core/metrics/certificate_expiry.h"
 
-#include <algorithm>
-
 #include "absl/time/time.h"
+#include "core/tls/tls_files.h"
 
 namespace chainfleet {
 
-GaugeFamily CertificateExpiry(const std::vector<TlsFiles>& ports) {
-  absl::Time earliest = absl::InfiniteFuture();
-  for (const TlsFiles& files : ports) {
-    if (files.certificate.empty()) continue;
-    const auto certificate = ReadCertificate(files.certificate);
-    if (certificate.ok()) earliest = std::min(earliest, ValidityOf(**certificate).until);
-  }
+GaugeFamily CertificateExpiry(const CertificateFiles& files) {
   GaugeFamily family{"chainfleet_tls_certificate_expiry_timestamp_seconds",
-                     "Earliest Unix time at which a certificate of the ports of the process expires.",
+                     "Earliest Unix time at which a certificate in the file expires.",
                      {}};
-  if (earliest < absl::InfiniteFuture()) {
-    family.samples.push_back({{}, absl::ToDoubleSeconds(earliest - absl::UnixEpoch())});
+  for (const auto& [certificate, file] : files) {
+    if (file.empty() || file == AuthoritiesFile("system")) continue;
+    const absl::StatusOr<absl::Time> expiry = EarliestExpiry(file);
+    if (!expiry.ok()) continue;
+    family.samples.push_back({{{"certificate", certificate}}, absl::ToDoubleSeconds(*expiry - absl::UnixEpoch())});
   }
   return family;
 }

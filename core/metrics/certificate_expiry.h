@@ -1,15 +1,18 @@
 // The gauge that warns before a certificate expires.
 #pragma once
 
-#include <vector>
+#include <map>
+#include <string>
 
 #include "core/metrics/metrics.h"
-#include "core/tls/tls_files.h"
 
 namespace chainfleet {
 
-// Returns the earliest time at which a certificate of a process's ports expires. Ports without TLS, and files that
-// cannot be read, do not count; no sample if none is left.
-GaugeFamily CertificateExpiry(const std::vector<TlsFiles>& ports);
+// Files of certificates by the value of the label `certificate`; "" for a file that is not given.
+using CertificateFiles = std::map<std::string, std::string>;
+
+// Returns the earliest time at which a certificate in each file expires. Files that cannot be read have no sample. Nor
+// has the file of this host's authorities: some of them are always about to expire, and the host replaces them.
+GaugeFamily CertificateExpiry(const CertificateFiles& files);
 
 }  // namespace chainfleet

@@ -162,9 +162,9 @@ class PageServer::Connections {
 
   static void OnConnection(void* self, MHD_Connection* connection, void** number, MHD_ConnectionNotificationCode code) {
     auto* const connections = static_cast<Connections*>(self);
+    connections->tls_.OnConnection(connection, code);
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) return connections->open_.Remove(NumberOf(connection));
     *number = reinterpret_cast<void*>(connections->open_.Add(connection));
-    connections->tls_.PrepareHandshake(connection);
   }
 
   static MHD_Result OnRequest(void* self, MHD_Connection* connection, const char* url, const char* method,

@@ -1,7 +1,9 @@
 #include "core/tls/tls_files.h"
 
+#include <openssl/err.h>
 #include <openssl/pem.h>
 
+#include <algorithm>
 #include <ctime>
 
 #include "absl/strings/str_cat.h"
@@ -12,10 +14,9 @@ namespace chainfleet {
 namespace {
 
 constexpr char kSystemAuthorities[] = "/etc/ssl/certs/ca-certificates.crt";
-constexpr int64_t kMaxFileBytes = 4 << 20;
 
 absl::StatusOr<std::string> Read(const std::string& path) {
-  return RealFileSystem()->ReadRange(path, 0, kMaxFileBytes);
+  return RealFileSystem()->ReadRange(path, 0, kMaxTlsFileBytes);
 }
 
 BioHandle Open(const std::string& text) {
@@ -51,6 +52,20 @@ absl::StatusOr<CertificateHandle> ReadCertificate(const std::string& path) {
   return ParseCertificate(text, path);
 }
 
+absl::StatusOr<std::vector<CertificateHandle>> ReadCertificates(const std::string& path) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string text, Read(path));
+  const BioHandle pem = Open(text);
+  std::vector<CertificateHandle> found;
+  while (X509* const next = PEM_read_bio_X509(pem.get(), nullptr, NoPassword, nullptr)) found.emplace_back(next);
+  const bool is_at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+  ERR_clear_error();
+  if (!is_at_end) {
+    return absl::InvalidArgumentError(absl::StrCat("certificate ", found.size() + 1, " in ", path, " is damaged"));
+  }
+  if (found.empty()) return NoPem(path, "certificate");
+  return found;
+}
+
 absl::StatusOr<CertificateHandle> ParseCertificate(const std::string& pem, const std::string& source) {
   CertificateHandle certificate(PEM_read_bio_X509(Open(pem).get(), nullptr, NoPassword, nullptr));
   if (certificate == nullptr) return NoPem(source, "certificate");
@@ -74,6 +89,13 @@ absl::Status CheckTlsFiles(const TlsFiles& files) {
   CHAINFLEET_ASSIGN_OR_RETURN(const KeyHandle key, ReadKey(files.key));
   if (X509_check_private_key(certificate.get(), key.get()) == 1) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("the key ", files.key, " is not that of ", files.certificate));
+}
+
+absl::StatusOr<absl::Time> EarliestExpiry(const std::string& path) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<CertificateHandle> certificates, ReadCertificates(path));
+  absl::Time earliest = absl::InfiniteFuture();
+  for (const CertificateHandle& each : certificates) earliest = std::min(earliest, ValidityOf(*each).until);
+  return earliest;
 }
 
 std::string PemOf(const X509& certificate) {

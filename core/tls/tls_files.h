@@ -1,13 +1,18 @@
 // The files of one end of TLS connections: certificates and a private key, all PEM.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "core/base/status.h"
 #include "core/tls/openssl_handles.h"
 
 namespace chainfleet {
+
+// Nothing beyond it is read.
+inline constexpr int64_t kMaxTlsFileBytes = 4 << 20;
 
 struct TlsFiles {
   std::string certificate;  // own certificate, then those between it and its authority; empty: none
@@ -37,8 +42,14 @@ absl::Status CheckTlsFiles(const TlsFiles& files);
 absl::StatusOr<CertificateHandle> ReadCertificate(const std::string& path);
 absl::StatusOr<KeyHandle> ReadKey(const std::string& path);
 
+// Reads all certificates of a file. Errors as above. INVALID_ARGUMENT also if a later one is damaged.
+absl::StatusOr<std::vector<CertificateHandle>> ReadCertificates(const std::string& path);
+
 // Reads the first certificate of a PEM text. INVALID_ARGUMENT names `source`.
 absl::StatusOr<CertificateHandle> ParseCertificate(const std::string& pem, const std::string& source);
+
+// Returns the time at which the first of all certificates in a file expires. Errors as above.
+absl::StatusOr<absl::Time> EarliestExpiry(const std::string& path);
 
 // Returns the certificate in PEM form.
 std::string PemOf(const X509& certificate);

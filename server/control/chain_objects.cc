@@ -41,14 +41,17 @@ absl::Status ChainObjects::Put(const BlobRef& ref, const std::string& bytes) con
   return absl::OkStatus();
 }
 
-bool ChainObjects::MustLookFor(const ProgressCommit& commit) const {
-  return (commit.segment || commit.resume_point.object) && CheckObjectNames(commit, state_->incarnation()).ok() &&
+bool ChainObjects::MustPrepare(const ProgressCommit& commit) const {
+  const ResumePoint& point = commit.resume_point;
+  return (commit.segment || point.object || MustEncrypt(point)) &&
+         CheckObjectNames(commit, state_->incarnation()).ok() &&
          sessions_
              .CheckLease(commit.chain, commit.lease_epoch, WorkerIdentity{commit.author.worker, commit.incarnation})
              .ok();
 }
 
-absl::Status ChainObjects::CheckPresent(const ProgressCommit& commit) const {
+absl::Status ChainObjects::Prepare(ProgressCommit* prepared) const {
+  const ProgressCommit& commit = *prepared;
   const auto check = [&](const BlobRef& ref) -> absl::Status {
     const absl::StatusOr<int64_t> size = blobs_->SizeBytes(ref.name);
     if (size.ok() && *size == ref.size_bytes) return absl::OkStatus();
@@ -59,7 +62,15 @@ absl::Status ChainObjects::CheckPresent(const ProgressCommit& commit) const {
                       "BLOB_MISSING");
   };
   if (commit.segment) CHAINFLEET_RETURN_IF_ERROR(check(commit.segment->object));
-  if (commit.resume_point.object) CHAINFLEET_RETURN_IF_ERROR(check(*commit.resume_point.object));
+  ResumePoint& point = prepared->resume_point;
+  if (point.object) return check(*point.object);
+  if (!MustEncrypt(point)) return absl::OkStatus();
+  const BlobRef object{.name = ResumeObjectName(state_->incarnation(), commit.chain, commit.lease_epoch, point.sha256),
+                       .size_bytes = std::ssize(point.inline_bytes),
+                       .sha256 = point.sha256};
+  CHAINFLEET_RETURN_IF_ERROR(Put(object, point.inline_bytes));
+  point.object = object;
+  point.inline_bytes.clear();
   return absl::OkStatus();
 }
 

@@ -29,14 +29,17 @@ class ChainObjects {
   // BlobStore::Put.
   absl::Status Put(const BlobRef& ref, const std::string& bytes) const;
 
-  // True if objects must be checked with CheckPresent before the commit. False for names that are not the chain's own
-  // and without its lease: the dispatcher writes nothing for these. Does not block.
-  bool MustLookFor(const ProgressCommit& commit) const;
+  // True if Prepare must run before the commit. False for names that are not the chain's own and without its lease: the
+  // dispatcher writes nothing for these. Does not block.
+  bool MustPrepare(const ProgressCommit& commit) const;
 
-  // Checks that the objects of a commit exist with their sizes. Blocks. FAILED_PRECONDITION / BLOB_MISSING.
-  absl::Status CheckPresent(const ProgressCommit& commit) const;
+  // Makes an object of an inline resume point if objects are encrypted, because the state store is not. Checks that
+  // the other objects of the commit exist with their sizes. Blocks. Errors of Put. FAILED_PRECONDITION / BLOB_MISSING.
+  absl::Status Prepare(ProgressCommit* commit) const;
 
  private:
+  bool MustEncrypt(const ResumePoint& point) const { return !point.inline_bytes.empty() && blobs_->encrypts(); }
+
   StateStore* const state_;
   BlobStore* const blobs_;
   StateWriter* const writer_;

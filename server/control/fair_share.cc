@@ -31,11 +31,10 @@ double FairShare::UsedBy(const std::string& tenant, absl::Duration now) const {
 
 double FairShare::LoadOf(const std::string& tenant, double more_devices, absl::Duration now) const {
   const auto account = accounts_.find(tenant);
-  const auto weight = settings_.weights.find(tenant);
   const double rate = std::numbers::ln2 / absl::ToDoubleSeconds(settings_.half_life);
   double devices = more_devices;
   if (account != accounts_.end()) devices += account->second.devices + Used(account->second, now) * rate;
-  return devices / (weight == settings_.weights.end() ? 1 : weight->second);
+  return devices / settings_.weights.For(tenant);
 }
 
 std::vector<FairShare::Claim> FairShare::Divide(std::vector<Claim> claims, int64_t slots, double devices_per_slot,

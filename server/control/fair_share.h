@@ -14,13 +14,14 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "core/base/per_tenant.h"
 
 namespace chainfleet {
 
 inline constexpr double kMaxTenantWeight = 1e6;
 
 struct ShareSettings {
-  std::map<std::string, double> weights;  // by tenant, above 0; 1 for all others
+  PerTenant<double> weights = 1;  // above 0
   absl::Duration half_life = absl::Hours(24);
 };
 

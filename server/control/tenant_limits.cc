@@ -44,19 +44,21 @@ absl::Status CheckLimit(const std::string& tenant, const char* what, int64_t has
 
 absl::Status CheckLimits(const TenantLimits& limits, const Holdings& has, const TenantRequest& request) {
   const std::string& tenant = request.tenant;
-  CHAINFLEET_RETURN_IF_ERROR(CheckLimit(tenant, "jobs", has.jobs, request.jobs, limits.jobs, kDelete, "tenant_jobs"));
-  const absl::Status room = CheckLimit(tenant, "chains", has.chains, request.chains, limits.chains,
+  const int64_t chains = limits.chains.For(tenant);
+  CHAINFLEET_RETURN_IF_ERROR(
+      CheckLimit(tenant, "jobs", has.jobs, request.jobs, limits.jobs.For(tenant), kDelete, "tenant_jobs"));
+  const absl::Status room = CheckLimit(tenant, "chains", has.chains, request.chains, chains,
                                        "wait until a job ends, or cancel one", "tenant_chains");
   if (!room.ok()) return WithRetryAfter(room, kChainsRetry);
   // The server holds a row of each chain in memory until its job is deleted.
   CHAINFLEET_RETURN_IF_ERROR(CheckLimit(tenant, "chains with those that ended", has.kept_chains, request.chains,
-                                        SaturatingMultiply(TenantLimits::kKeptChains, limits.chains), kDelete,
+                                        SaturatingMultiply(TenantLimits::kKeptChains, chains), kDelete,
                                         "tenant_chains"));
-  CHAINFLEET_RETURN_IF_ERROR(CheckLimit(tenant, "data sets and models", has.contents, request.contents, limits.contents,
-                                        kDelete, "tenant_contents"));
+  CHAINFLEET_RETURN_IF_ERROR(CheckLimit(tenant, "data sets and models", has.contents, request.contents,
+                                        limits.contents.For(tenant), kDelete, "tenant_contents"));
   // Draws come later: a tenant at the limit gets no job that would make more.
-  return CheckLimit(tenant, "stored bytes", has.bytes, std::max<int64_t>(request.bytes, 1), limits.stored_bytes,
-                    kDelete, "tenant_stored_gib");
+  return CheckLimit(tenant, "stored bytes", has.bytes, std::max<int64_t>(request.bytes, 1),
+                    limits.stored_bytes.For(tenant), kDelete, "tenant_stored_gib");
 }
 
 }  // namespace

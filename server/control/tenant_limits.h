@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/base/mutex.h"
+#include "core/base/per_tenant.h"
 #include "core/base/status.h"
 #include "server/control/catalog.h"
 #include "server/control/job_table.h"
@@ -16,11 +17,12 @@ namespace chainfleet {
 
 struct TenantLimits {
   static constexpr int64_t kNone = std::numeric_limits<int64_t>::max(), kKeptChains = 16;
-  int64_t jobs = kNone;      // jobs that are not deleted
-  int64_t chains = kNone;    // chains of jobs that have not ended; with those of ended jobs, kKeptChains times as many
-  int64_t contents = kNone;  // data sets and models, counted by ContentsOf
+  PerTenant<int64_t> jobs = kNone;  // jobs that are not deleted
+  // Chains of jobs that have not ended; with those of ended jobs, kKeptChains times as many.
+  PerTenant<int64_t> chains = kNone;
+  PerTenant<int64_t> contents = kNone;  // data sets and models, counted by ContentsOf
   // Bytes of the tenant's committed draws, estimated from the parameters of the networks, and of data sets and models.
-  int64_t stored_bytes = kNone;
+  PerTenant<int64_t> stored_bytes = kNone;
 };
 
 // The jobs, chains, bytes, data sets and models that a tenant requests in addition to its holdings.

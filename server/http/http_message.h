@@ -17,8 +17,9 @@ struct WebHead {
   std::string verb;                                        // "GET" also for HEAD
   std::string path;                                        // percent-encoded, without the query
   std::vector<std::pair<std::string, std::string>> query;  // decoded
-  std::map<std::string, std::string> headers;              // names in lower case; of a repeated one its last value
-  std::string peer;                                        // as PeerName writes it
+  // Names in lower case. A repeated header has its last value, but x-forwarded-for has all of them, joined by commas.
+  std::map<std::string, std::string> headers;
+  std::string peer;  // PeerName of the client, without a port if a trusted proxy named it
 
   // "" if the request has no such header.
   std::string Header(const std::string& name) const {

@@ -13,6 +13,7 @@
 #include "core/base/host_port.h"
 #include "core/base/peer_name.h"
 #include "core/base/percent.h"
+#include "core/base/trusted_proxies.h"
 #include "core/tls/httpd/http_daemon.h"
 #include "server/http/error_reply.h"
 #include "server/http/exchange_table.h"
@@ -22,7 +23,10 @@ namespace chainfleet {
 namespace {
 
 MHD_Result KeepHeader(void* head, MHD_ValueKind, const char* name, const char* value) {
-  static_cast<WebHead*>(head)->headers[absl::AsciiStrToLower(name)] = value == nullptr ? "" : value;
+  const std::string key = absl::AsciiStrToLower(name);
+  std::string& kept = static_cast<WebHead*>(head)->headers[key];
+  const bool goes_on = key == kForwardedForHeader && !kept.empty();
+  kept = absl::StrCat(goes_on ? kept + "," : "", value == nullptr ? "" : value);
   return MHD_YES;
 }
 
@@ -115,11 +119,12 @@ bool Receive(absl::string_view part, Exchange* exchange) {
   return true;
 }
 
-WebHead ReadHead(MHD_Connection* connection, const char* url, const absl::string_view method) {
+WebHead ReadHead(MHD_Connection* connection, const char* url, const absl::string_view method,
+                 const TrustedProxies& proxies) {
   WebHead head{.verb = std::string(method == MHD_HTTP_METHOD_HEAD ? MHD_HTTP_METHOD_GET : method), .path = url};
   MHD_get_connection_values(connection, MHD_HEADER_KIND, KeepHeader, &head);
   MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, KeepArgument, &head);
-  head.peer = PeerOf(connection);
+  head.peer = proxies.ClientOf(PeerOf(connection), head.Header(kForwardedForHeader));
   return head;
 }
 
@@ -131,8 +136,13 @@ constexpr HttpDaemonBounds kBounds{
 class HttpServer::Connections : public std::enable_shared_from_this<Connections> {
  public:
   Connections(const TlsFiles& tls, std::unique_ptr<WebApplication> application, const FairBudget& bytes,
-              const Clock* clock, Executor* executor)
-      : tls_(tls), application_(std::move(application)), executor_(executor), bytes_(bytes), exchanges_(clock) {}
+              const Clock* clock, Executor* executor, TrustedProxies proxies)
+      : tls_(tls),
+        application_(std::move(application)),
+        executor_(executor),
+        bytes_(bytes),
+        proxies_(std::move(proxies)),
+        exchanges_(clock) {}
 
   absl::Status Listen(const std::string& address) {
     CHAINFLEET_ASSIGN_OR_RETURN(const HostPort parsed, ParseHostPort(address));
@@ -169,9 +179,9 @@ class HttpServer::Connections : public std::enable_shared_from_this<Connections>
 
   static void OnConnection(void* self, MHD_Connection* connection, void**, MHD_ConnectionNotificationCode code) {
     auto* const connections = static_cast<Connections*>(self);
+    connections->tls_.OnConnection(connection, code);
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) return connections->of_hosts_.Remove(PeerOf(connection));
     connections->of_hosts_.Add(PeerOf(connection));
-    connections->tls_.PrepareHandshake(connection);
   }
 
   static MHD_Result OnRequest(void* self, MHD_Connection* connection, const char* url, const char* method,
@@ -179,7 +189,7 @@ class HttpServer::Connections : public std::enable_shared_from_this<Connections>
     auto* const connections = static_cast<Connections*>(self);
     auto* exchange = static_cast<Exchange*>(*state);
     if (exchange == nullptr) {
-      *state = exchange = connections->Begin(connection, ReadHead(connection, url, method));
+      *state = exchange = connections->Begin(connection, ReadHead(connection, url, method, connections->proxies_));
       if (!exchange->is_early) return MHD_YES;
     }
     if (*size > 0) {
@@ -241,6 +251,7 @@ class HttpServer::Connections : public std::enable_shared_from_this<Connections>
   const std::unique_ptr<WebApplication> application_;
   Executor* const executor_;
   const FairBudget bytes_;
+  const TrustedProxies proxies_;
   ExchangeTable exchanges_;
   HostConnections of_hosts_{limits::kHttpConnectionsOfAHost};  // used by the daemon's thread
   MHD_Daemon* daemon_ = nullptr;
@@ -255,8 +266,9 @@ int HttpServer::port() const { return connections_->port(); }
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const Endpoint& endpoint,
                                                               std::unique_ptr<WebApplication> application,
                                                               const FairBudget& bytes, const Clock* clock,
-                                                              Executor* executor) {
-  const auto connections = std::make_shared<Connections>(endpoint.tls, std::move(application), bytes, clock, executor);
+                                                              Executor* executor, TrustedProxies proxies) {
+  const auto connections =
+      std::make_shared<Connections>(endpoint.tls, std::move(application), bytes, clock, executor, std::move(proxies));
   CHAINFLEET_RETURN_IF_ERROR(Annotate(connections->Listen(endpoint.address), "--http-listen"));
   connections->Watch();
   return std::unique_ptr<HttpServer>(new HttpServer(connections));

@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/executor.h"
 #include "core/base/status.h"
+#include "core/base/trusted_proxies.h"
 #include "core/tls/tls_files.h"
 #include "server/http/http_message.h"
 
@@ -34,11 +35,11 @@ class WebApplication {
 class HttpServer {
  public:
   // INVALID_ARGUMENT; ALREADY_EXISTS / PORT_TAKEN; errors of reading the authorities of clients. Requests and replies
-  // take `bytes`. `clock` and `executor` outlive the server.
+  // take `bytes`, as those of the client that `proxies` tell. `clock` and `executor` outlive the server.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const Endpoint& endpoint,
                                                            std::unique_ptr<WebApplication> application,
                                                            const FairBudget& bytes, const Clock* clock,
-                                                           Executor* executor);
+                                                           Executor* executor, TrustedProxies proxies = {});
   // Takes no new connection, cancels what is not answered, and returns when all requests have ended.
   ~HttpServer();
 

@@ -129,7 +129,7 @@ grpc::ServerUnaryReactor* AccessService::ListAudit(Context* context, const v1::L
 }
 
 grpc::ServerWriteReactor<v1::BackupCopy>* AccessService::Backup(Context* context, const v1::BackupRequest*) {
-  return ServeStream<v1::BackupCopy>([&](const auto& feed) {
+  const auto start = [&](const std::shared_ptr<StreamFeed<v1::BackupCopy>>& feed) {
     if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return feed->End(status);
     std::string id;  // no two at a time are equal
     {
@@ -139,14 +139,14 @@ grpc::ServerWriteReactor<v1::BackupCopy>* AccessService::Backup(Context* context
       backups_.push_back(feed);
     }
     parts_.executor->Schedule([parts = parts_, id, feed] { ServeBackup(parts, id, feed); });
-  });
+  };
+  return ServeStream<v1::BackupCopy>(parts_.timers, context, parts_.auth->TokenCheckOf(*context), start);
 }
 
 grpc::ServerWriteReactor<v1::Chunk>* AccessService::ReadObject(Context* context, const v1::ReadObjectRequest* request) {
-  if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) {
-    return ServeStream<v1::Chunk>([&](const auto& feed) { feed->End(status); });
-  }
-  return StreamBlob(request->is_copy() ? parts_.backup_copies : parts_.blobs, parts_.executor, request->name());
+  if (const absl::Status status = parts_.auth->Check(*context); !status.ok()) return RefuseStream<v1::Chunk>(status);
+  return StreamBlob(request->is_copy() ? parts_.backup_copies : parts_.blobs, parts_.executor, request->name(),
+                    parts_.auth->TokenCheckOf(*context));
 }
 
 void AccessService::EndBackups() {

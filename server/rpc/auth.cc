@@ -343,6 +343,25 @@ absl::StatusOr<Principal> Authenticator::CallerOf(const grpc::CallbackServerCont
   return mark->second == kTooManyChanges ? TooManyChanges(*caller) : TooManyCalls(*caller);
 }
 
+TokenCheck Authenticator::TokenCheckOf(const grpc::CallbackServerContext& context) const {
+  if (!wants_tokens_) return nullptr;
+  std::multimap<std::string, std::string> kept;  // the call's own metadata end with it
+  std::string method;
+  for (const auto& [key, value] : context.client_metadata()) {
+    const std::string text(value.data(), value.size());
+    if (key == kMethodHeader) method = text;
+    if (key == "authorization" || key == kWorkerProofHeader) kept.emplace(std::string(key.data(), key.size()), text);
+  }
+  const absl::StatusOr<std::string> tenant = TenantOf(context);
+  return [this, kept = std::move(kept), method, tenant]() -> absl::Status {
+    const absl::StatusOr<Principal> caller = Authorize(method, CallMetadata(kept.begin(), kept.end()));
+    if (absl::IsUnavailable(caller.status())) return absl::OkStatus();
+    if (!caller.ok() || !tenant.ok() || caller->tenant == *tenant) return caller.status();
+    return WithReason(absl::UnauthenticatedError("the token belongs to another tenant now: repeat the call"),
+                      "UNAUTHENTICATED");
+  };
+}
+
 absl::StatusOr<std::string> Authenticator::TenantOf(const grpc::CallbackServerContext& context) const {
   CHAINFLEET_ASSIGN_OR_RETURN(Principal caller, CallerOf(context));
   return std::move(caller.tenant);

@@ -14,11 +14,14 @@
 #include <string_view>
 
 #include "core/base/clock.h"
+#include "core/base/per_tenant.h"
 #include "core/base/reread.h"
 #include "core/base/status.h"
+#include "core/base/trusted_proxies.h"
 #include "server/control/access_tokens.h"
 #include "server/rpc/call_limits.h"
 #include "server/rpc/request_id.h"
+#include "server/rpc/token_check.h"
 #include "server/rpc/worker_admission.h"
 
 namespace chainfleet {
@@ -55,9 +58,10 @@ struct Principal {
 
 // Bounds on all callers, whatever their rights.
 struct AccessOptions {
-  bool allow_modules = false;                                  // TorchScript files may be stored and sampled
-  int64_t tenant_calls = std::numeric_limits<int64_t>::max();  // calls of one tenant in flight at a time
-  int64_t changes_at_once = limits::kChangesAtOnce;            // changes of a caller; then one a second
+  bool allow_modules = false;                                             // TorchScript files may be stored and sampled
+  PerTenant<int64_t> tenant_calls = std::numeric_limits<int64_t>::max();  // calls of one tenant in flight at a time
+  int64_t changes_at_once = limits::kChangesAtOnce;                       // changes of a caller; then one a second
+  TrustedProxies proxies = {};                                            // tell the addresses of their callers
 };
 
 // Principals by the SHA-256 of their tokens.
@@ -117,6 +121,12 @@ class Authenticator {
   absl::StatusOr<Principal> CallerOf(const grpc::CallbackServerContext& context) const;
   absl::StatusOr<std::string> TenantOf(const grpc::CallbackServerContext& context) const;
   absl::Status Check(const grpc::CallbackServerContext& context) const { return CallerOf(context).status(); }
+
+  // Returns a check that a call of CallerOf repeats while it lasts; null on a server without tokens. UNAUTHENTICATED:
+  // the token was revoked, has expired or belongs to another tenant now. PERMISSION_DENIED / NOT_ALLOWED: it lost the
+  // right that the method needs. OK after RefuseAll and when an issuer's keys cannot be read: both refuse only new
+  // calls. REQUIRES: as CallerOf. The authenticator outlives the check.
+  TokenCheck TokenCheckOf(const grpc::CallbackServerContext& context) const;
 
   // UNAUTHENTICATED: the token by which the worker `caller` joined lets no workers of its tenant in any more.
   absl::Status CheckStillKnown(const Principal& caller) const;

@@ -33,7 +33,7 @@ class BackupCopy {
   absl::StatusOr<v1::BackupCopy> Make() {
     CHAINFLEET_RETURN_IF_ERROR(CreateFoldersSynced(folder_));
     const std::string state = absl::StrCat(folder_, "/", kStateFile), list = absl::StrCat(folder_, "/", kListFile);
-    CHAINFLEET_RETURN_IF_ERROR(CopyState(parts_.state_address, state));
+    CHAINFLEET_RETURN_IF_ERROR(CopyState(parts_.state_address, state, parts_.state_password));
     v1::BackupCopy copy;
     CHAINFLEET_ASSIGN_OR_RETURN(const BackupTotals totals,
                                 WriteBackupList(list, [&](const auto& visit) { return VisitObjects(state, visit); }));

@@ -17,8 +17,9 @@ namespace {
 // before a read ends.
 class BlobStream final : public grpc::ServerWriteReactor<v1::Chunk> {
  public:
-  BlobStream(BlobStore* blobs, Executor* executor, std::string name, BlobExpectation expected)
-      : shared_(std::make_shared<Shared>(blobs, std::move(name), std::move(expected))), executor_(executor) {
+  BlobStream(BlobStore* blobs, Executor* executor, std::string name, BlobExpectation expected, TokenCheck still)
+      : shared_(std::make_shared<Shared>(blobs, std::move(name), std::move(expected), std::move(still))),
+        executor_(executor) {
     shared_->stream = this;
     ReadNext();
   }
@@ -35,10 +36,12 @@ class BlobStream final : public grpc::ServerWriteReactor<v1::Chunk> {
 
  private:
   struct Shared {
-    Shared(BlobStore* b, std::string n, BlobExpectation e) : blobs(b), name(std::move(n)), expected(std::move(e)) {}
+    Shared(BlobStore* b, std::string n, BlobExpectation e, TokenCheck s)
+        : blobs(b), name(std::move(n)), expected(std::move(e)), still(std::move(s)) {}
 
     // Returns the next bytes, empty at the end. One call at a time.
     absl::StatusOr<std::string> Read(int64_t offset) {
+      if (still) CHAINFLEET_RETURN_IF_ERROR(still());
       if (offset == 0 && expected.digest) {
         CHAINFLEET_ASSIGN_OR_RETURN(digest, expected.digest());
       }
@@ -63,6 +66,7 @@ class BlobStream final : public grpc::ServerWriteReactor<v1::Chunk> {
     BlobStore* const blobs;
     const std::string name;
     const BlobExpectation expected;
+    const TokenCheck still;
     DigestHex digest;
     Sha256 hash;
     Mutex mutex;
@@ -105,8 +109,8 @@ class BlobStream final : public grpc::ServerWriteReactor<v1::Chunk> {
 }  // namespace
 
 grpc::ServerWriteReactor<v1::Chunk>* StreamBlob(BlobStore* blobs, Executor* executor, const std::string& name,
-                                                BlobExpectation expected) {
-  return new BlobStream(blobs, executor, name, std::move(expected));
+                                                TokenCheck still, BlobExpectation expected) {
+  return new BlobStream(blobs, executor, name, std::move(expected), std::move(still));
 }
 
 }  // namespace chainfleet

@@ -10,6 +10,7 @@
 #include "core/base/executor.h"
 #include "core/domain/draw.h"
 #include "core/store/blob_store/blob_store.h"
+#include "server/rpc/token_check.h"
 
 namespace chainfleet {
 
@@ -20,8 +21,9 @@ struct BlobExpectation {
   std::function<void()> mismatch;
 };
 
-// `blobs` and `executor` outlive the call. Errors of BlobStore::GetRange end the stream.
+// `blobs` and `executor` outlive the call. Errors of BlobStore::GetRange end the stream, and so do those of `still`,
+// which runs before each read.
 grpc::ServerWriteReactor<v1::Chunk>* StreamBlob(BlobStore* blobs, Executor* executor, const std::string& name,
-                                                BlobExpectation expected = {});
+                                                TokenCheck still, BlobExpectation expected = {});
 
 }  // namespace chainfleet

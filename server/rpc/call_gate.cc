@@ -22,7 +22,9 @@
 #include "core/wire/parsed_bytes.h"
 #include "server/rpc/bytes_in_flight.h"
 #include "server/rpc/call_limits.h"
+#include "server/rpc/call_turns.h"
 #include "server/rpc/cancelled_calls.h"
+#include "server/rpc/method_names.h"
 #include "server/rpc/peer.h"
 #include "server/rpc/receiving_calls.h"
 #include "server/rpc/refused_peers.h"
@@ -33,7 +35,13 @@ namespace chainfleet {
 struct CallGate::Parts : std::enable_shared_from_this<Parts> {
   Parts(const Clock* c, Executor* e, const Authenticator* a, ServerMetrics* m, AuditLog* audit,
         std::function<FrontDoor*()> d)
-      : clock(c), executor(e), auth(a), metrics(m), door(std::move(d)), refused(audit) {}
+      : clock(c),
+        executor(e),
+        auth(a),
+        metrics(m),
+        door(std::move(d)),
+        refused(audit),
+        turns(e, limits::kTenantTurns) {}
 
   // Watches, every kReceiveInterval, until no request is being received.
   void WatchRequests() {
@@ -57,6 +65,7 @@ struct CallGate::Parts : std::enable_shared_from_this<Parts> {
                            }};
   BytesInFlight bytes{limits::kBytesInFlight};
   RefusedPeers refused;
+  CallTurns turns;  // for reads
   CancelledCalls cancelled{limits::kCancelledCalls, limits::kCancelledWindow};
   std::atomic<bool> watching = false;
 };
@@ -83,8 +92,14 @@ void Refuse(const HandlerParameter& call, const absl::Status& status) {
 // A call that waits for its request. Created with new; it deletes itself when the request arrives or the call ends.
 class Receipt final : public grpc_completion_queue_functor {
  public:
-  Receipt(Parts* gate, MethodHandler* method, const Descriptor* type, const HandlerParameter& call)
-      : gate_(gate), method_(method), type_(type), call_(call), peer_(PeerOf(*call.server_context)) {
+  // `queue`: whose turns the call waits for; empty if it waits for none.
+  Receipt(Parts* gate, MethodHandler* method, const Descriptor* type, std::string queue, const HandlerParameter& call)
+      : gate_(gate),
+        method_(method),
+        type_(type),
+        queue_(std::move(queue)),
+        call_(call),
+        peer_(ClientPeer(*call.server_context)) {
     functor_run = [](grpc_completion_queue_functor* self, int /*ok*/) { static_cast<Receipt*>(self)->Arrive(); };
     inlineable = 0;
   }
@@ -93,7 +108,8 @@ class Receipt final : public grpc_completion_queue_functor {
     grpc_call* const core_call = call_.call->call();
     grpc_call_ref(core_call);
     const std::shared_ptr<grpc_call> held(core_call, grpc_call_unref);
-    id_ = gate_->receiving.Begin(peer_, gate_->clock->Monotonic(), [held](const absl::Status& why) {
+    const std::string connection = ConnectionPeer(*call_.server_context);
+    id_ = gate_->receiving.Begin(connection, gate_->clock->Monotonic(), [held](const absl::Status& why) {
       grpc_call_cancel_with_status(held.get(), static_cast<grpc_status_code>(why.code()),
                                    std::string(why.message()).c_str(), nullptr);
     });
@@ -106,7 +122,7 @@ class Receipt final : public grpc_completion_queue_functor {
 
  private:
   void Arrive() {
-    const std::unique_ptr<Receipt> self(this);
+    const std::shared_ptr<Receipt> self(this);
     const absl::Status admitted = payload_ == nullptr ? absl::OkStatus() : Admit();
     const absl::Status dropped = gate_->receiving.End(id_);  // its bytes count until they count as being answered
     if (payload_ == nullptr) {
@@ -118,7 +134,8 @@ class Receipt final : public grpc_completion_queue_functor {
       grpc_byte_buffer_destroy(payload_);
       return Refuse(call_, admitted);
     }
-    Hand();
+    if (queue_.empty()) return Hand();
+    gate_->turns.Take(queue_, call_.server_context, [self] { self->Hand(); });
   }
 
   absl::Status Admit() {
@@ -170,6 +187,7 @@ class Receipt final : public grpc_completion_queue_functor {
   Parts* const gate_;
   MethodHandler* const method_;
   const Descriptor* const type_;  // the request's
+  const std::string queue_;
   const HandlerParameter call_;
   const std::string peer_;
   uint64_t id_ = 0;
@@ -179,30 +197,37 @@ class Receipt final : public grpc_completion_queue_functor {
 
 class GuardedMethod final : public MethodHandler {
  public:
-  // `type`: of the only request, or null if the client streams requests.
-  GuardedMethod(std::shared_ptr<Parts> gate, MethodHandler* method, const Descriptor* type)
-      : gate_(std::move(gate)), method_(method), type_(type) {}
+  GuardedMethod(std::shared_ptr<Parts> gate, MethodHandler* handler, const google::protobuf::MethodDescriptor& method)
+      : gate_(std::move(gate)),
+        handler_(handler),
+        type_(method.client_streaming() ? nullptr : method.input_type()),
+        is_read_(IsUnaryRead(method)),
+        queue_(method.name() == "ReadRows" ? " rows" : "") {}
 
   void RunHandler(const HandlerParameter& call) override {
     const auto* context = static_cast<grpc::CallbackServerContext*>(call.server_context);
-    if (const absl::Status token = gate_->auth->Check(*context); !token.ok()) {
-      return absl::IsUnauthenticated(token) ? RefuseToken(call, token) : Refuse(call, token);
-    }
-    if (type_ == nullptr) return method_->RunHandler(call);
-    (new Receipt(gate_.get(), method_, type_, call))->Start();
+    const absl::StatusOr<Principal> caller = gate_->auth->CallerOf(*context);
+    if (absl::IsUnauthenticated(caller.status())) return RefuseToken(call, caller.status());
+    if (!caller.ok()) return Refuse(call, caller.status());
+    if (type_ == nullptr) return handler_->RunHandler(call);
+    const std::string queue = is_read_ && gate_->auth->wants_tokens() ? caller->tenant + queue_ : "";
+    (new Receipt(gate_.get(), handler_, type_, queue, call))->Start();
   }
 
  private:
   void RefuseToken(const HandlerParameter& call, const absl::Status& status) {
     if (gate_->metrics != nullptr) gate_->metrics->CountRefusedToken();
-    const absl::Duration delay = gate_->refused.Refuse(PeerOf(*call.server_context), gate_->clock->Monotonic());
+    const absl::Duration delay = gate_->refused.Refuse(ClientPeer(*call.server_context), gate_->clock->Monotonic());
     if (delay <= absl::ZeroDuration()) return Refuse(call, status);
     gate_->executor->ScheduleAfter(delay, [call, status] { Refuse(call, status); });
   }
 
   const std::shared_ptr<Parts> gate_;
-  MethodHandler* const method_;  // handler of the guarded service
-  const Descriptor* const type_;
+  MethodHandler* const handler_;  // the guarded service's
+  const Descriptor* const type_;  // the only request's; null if the client streams requests
+  const bool is_read_;
+  const std::string
+      queue_;  // a suffix: reads of rows wait for those of other tenants, too, so they have their own turns
 };
 
 class GuardedService final : public grpc::Service {
@@ -218,8 +243,7 @@ class GuardedService final : public grpc::Service {
                             ? grpc::internal::RpcMethod::CLIENT_STREAMING
                             : grpc::internal::RpcMethod::BIDI_STREAMING;
       AddMethod(new grpc::internal::RpcServiceMethod(paths_.back().c_str(), kind, nullptr));
-      const Descriptor* const type = method.client_streaming() ? nullptr : method.input_type();
-      MarkMethodCallback(i, new GuardedMethod(gate, (service->*method_of)(i), type));
+      MarkMethodCallback(i, new GuardedMethod(gate, (service->*method_of)(i), method));
     }
   }
 
@@ -243,8 +267,10 @@ std::unique_ptr<grpc::Service> CallGate::Guard(grpc::Service* service, const std
 }
 
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> CallGate::BoundReplies() {
-  return MakeReplyBound(&parts_->bytes, [parts = parts_](const std::string& peer) {
-    if (!parts->cancelled.Count(peer, parts->clock->Monotonic())) return;
+  return MakeReplyBound(&parts_->bytes, [parts = parts_](const grpc::ServerContextBase& call, bool cancelled) {
+    parts->turns.End(&call);  // before the client has read the answer, which may take long
+    const std::string peer = ConnectionPeer(call);
+    if (!cancelled || !parts->cancelled.Count(peer, parts->clock->Monotonic())) return;
     if (FrontDoor* const door = parts->door()) door->Cut(peer);
   });
 }

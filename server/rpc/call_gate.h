@@ -35,6 +35,7 @@ class CallGate {
   // - if its request is compressed (UNIMPLEMENTED), does not arrive in time (DEADLINE_EXCEEDED) or is not a message of
   //   the method (INVALID_ARGUMENT);
   // - if there is no room for its request: RESOURCE_EXHAUSTED / QUEUE_FULL.
+  // At most limits::kTenantTurns reads of a tenant are handed to the service at a time.
   std::unique_ptr<grpc::Service> Guard(grpc::Service* service, const std::string& name);
 
   // The first interceptor of the server: it bounds replies and cuts the connection of a client that cancels too many

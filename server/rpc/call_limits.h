@@ -34,15 +34,19 @@ inline constexpr absl::Duration kRefusalDelay = absl::Milliseconds(200);
 inline constexpr absl::Duration kMaxRefusalDelay = absl::Seconds(2);
 inline constexpr size_t kRefusedPeers = 4096;  // hosts remembered
 
-// Lines of the audit log that the failed calls of one caller get, and calls of one caller that change something: at
-// most 1.9 kB a second for both, so one caller needs at least six days to fill the log.
+// Lines of the audit log that the failed calls of one caller get, calls of one caller that change something, and calls
+// of one tenant that its bounds refuse: at most 2 kB a second for all, so one caller needs at least six days to fill
+// the log.
 inline constexpr int64_t kAuditLinesAtOnce = 60, kChangesAtOnce = 10'000;
-inline constexpr absl::Duration kAuditLineInterval = absl::Seconds(1);
+inline constexpr absl::Duration kAuditLineInterval = absl::Seconds(1), kQuotaLineInterval = absl::Seconds(10);
 
 // Cancelled calls of one connection. A connection with more of them is cut: gRPC 1.51 spends memory on each call that
 // is reset (CVE-2023-44487).
 inline constexpr int kCancelledCalls = 1000;
 inline constexpr absl::Duration kCancelledWindow = absl::Seconds(10);
+
+// Reads of one tenant that are answered at a time. The others of the tenant wait for them, other tenants do not.
+inline constexpr int kTenantTurns = 4;
 
 // Connections.
 inline constexpr int kMaxConnections = 4096;

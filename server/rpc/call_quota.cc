@@ -2,8 +2,10 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
 #include "core/base/mutex.h"
+#include "core/base/per_tenant.h"
 #include "server/rpc/audit_rate.h"
 #include "server/rpc/method_names.h"
 
@@ -15,12 +17,12 @@ using grpc::experimental::InterceptionHookPoints;
 // Calls in flight by tenant. Thread-safe.
 class CallsInFlight {
  public:
-  explicit CallsInFlight(int64_t most) : most_(most) {}
+  explicit CallsInFlight(PerTenant<int64_t> most) : most_(std::move(most)) {}
 
   // Counts a call. False if the tenant is over its bound.
   bool Enter(const std::string& tenant) {
     MutexLock lock(&mutex_);
-    return ++calls_[tenant] <= most_;
+    return ++calls_[tenant] <= most_.For(tenant);
   }
   void Leave(const std::string& tenant) {
     MutexLock lock(&mutex_);
@@ -29,7 +31,7 @@ class CallsInFlight {
   }
 
  private:
-  const int64_t most_;
+  const PerTenant<int64_t> most_;
   Mutex mutex_;
   std::map<std::string, int64_t> calls_ CHAINFLEET_GUARDED_BY(mutex_);
 };

@@ -34,6 +34,7 @@ using grpc::experimental::InterceptionHookPoints;
 struct AuditRates {
   AuditRate failed{};   // calls that fail
   AuditRate unbounded;  // calls that succeed and that call_quota.h does not bound
+  AuditRate over_quota{limits::kAuditLinesAtOnce, limits::kQuotaLineInterval};  // by tenant
 };
 
 LogLevel LevelOf(const absl::Status& status, const MethodDescriptor* method) {
@@ -180,6 +181,9 @@ class Interceptor final : public grpc::experimental::Interceptor {
     metadata->emplace(kRequestIdHeader, id_);  // refers to our copy, which lives as long as the call
     metadata->erase(kMethodHeader);
     metadata->emplace(kMethodHeader, path_);
+    client_ = FindClient(*context_, parts_.proxies);
+    metadata->erase(kForwardedPeerHeader);
+    metadata->emplace(kForwardedPeerHeader, client_);
     if (parts_.audit == nullptr) return;
     const auto caller = parts_.auth->Identify(*metadata);
     caller.ok() ? void(caller_ = *caller) : void(refused_ = RefusedSubject(caller.status()));
@@ -207,36 +211,42 @@ class Interceptor final : public grpc::experimental::Interceptor {
     Log(level, status.ok() ? "call answered" : "call failed", fields);
   }
 
-  // call_gate.h accounts for calls without a known token, at a limited rate.
   void Audit(const grpc::Status& status, const std::string& code) {
-    const bool is_refusal = status.error_code() == grpc::StatusCode::PERMISSION_DENIED;
-    if (parts_.audit == nullptr || status.error_code() == grpc::StatusCode::UNAUTHENTICATED) return;
-    if (!is_refusal && !ChangesSomething(method_)) return;
-    // A call that its caller ended may have changed something all the same.
     const grpc::StatusCode outcome = status.error_code();
+    const std::string reason = ReasonOf(FromGrpc(status));
+    // Under load, clients meet the bounds of the whole server (QUEUE_FULL) and try again: no misuse.
+    const bool is_over_quota = reason == "TENANT_LIMIT";
+    const bool is_refusal =
+        is_over_quota || outcome == grpc::StatusCode::PERMISSION_DENIED || outcome == grpc::StatusCode::UNAUTHENTICATED;
+    if (parts_.audit == nullptr || (!is_refusal && !ChangesSomething(method_))) return;
+    // call_gate.h accounts for calls without a known token, at a limited rate.
+    if (outcome == grpc::StatusCode::UNAUTHENTICATED && !caller_) return;
+    // A call that its caller ended may have changed something all the same.
     const bool was_ended = outcome == grpc::StatusCode::CANCELLED || outcome == grpc::StatusCode::DEADLINE_EXCEEDED;
-    const std::optional<int64_t> left_out = TakeLine(status.ok() || was_ended);
+    const std::optional<int64_t> left_out = TakeLine(status.ok() || was_ended, is_over_quota);
     if (!left_out) return;
     std::vector<LogField> fields = {{"principal", caller_ ? caller_->id : refused_},
                                     {"tenant", caller_ ? caller_->tenant : kDefaultTenant},
-                                    {"peer", PeerOf(*context_)},
+                                    {"peer", client_},
                                     {"method", label_},
                                     {"code", code},
                                     {"request", id_}};
     fields.insert(fields.end(), subject_.fields().begin(), subject_.fields().end());
     if (*left_out > 0) fields.emplace_back("left_out", *left_out);
-    if (!status.ok()) fields.emplace_back("reason", ReasonOf(FromGrpc(status)));
+    if (!status.ok()) fields.emplace_back("reason", reason);
     if (!status.ok()) fields.emplace_back("error", status.error_message());
     parts_.audit->Append(fields);
   }
 
   // As AuditRate::Take.
-  std::optional<int64_t> TakeLine(bool may_have_changed) {
+  std::optional<int64_t> TakeLine(bool may_have_changed, bool is_over_quota) {
     if (may_have_changed && parts_.auth->wants_tokens() && !IsOfWorkers(*method_))
       return 0;  // call_quota.h has bounded it
     // A caller without a tenant is one whose JWT no rule matches.
     const Principal caller = caller_.value_or(Principal{.id = refused_});
-    return (may_have_changed ? rates_->unbounded : rates_->failed).Take(caller, parts_.clock->Monotonic());
+    const absl::Duration now = parts_.clock->Monotonic();
+    if (is_over_quota) return rates_->over_quota.Take({.id = caller.tenant}, now);
+    return (may_have_changed ? rates_->unbounded : rates_->failed).Take(caller, now);
   }
 
   // Methods of our own protos have generated messages whose first base is Message. Null: no message.
@@ -250,7 +260,7 @@ class Interceptor final : public grpc::experimental::Interceptor {
   AuditRates* const rates_;
   const std::string path_, label_;
   const absl::Duration started_;
-  std::string id_;
+  std::string id_, client_;
   std::optional<Principal> caller_;
   std::string refused_;  // RefusedSubject of a caller without rights
   Subject subject_;

@@ -8,6 +8,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/rng_key.h"
+#include "core/base/trusted_proxies.h"
 #include "core/store/audit_log/audit_log.h"
 #include "server/rpc/auth.h"
 #include "server/telemetry/server_metrics.h"
@@ -21,6 +22,7 @@ struct CallRecordParts {
   const Authenticator* auth = nullptr;
   AuditLog* audit = nullptr;  // may be null
   int64_t changes_at_once = limits::kChangesAtOnce;
+  TrustedProxies proxies = {};  // tell the addresses of their callers
 };
 
 // Returns the interceptor for a ServerBuilder. A call's id is the one that the client gave (request_id.h), or is made
@@ -31,10 +33,11 @@ struct CallRecordParts {
 // messages name. Levels: warning for calls that fail because of the server; info for other failures and for calls that
 // change something for a user; debug for the rest.
 //
-// The calls that change something for a user, and those that lack a right, also get a line in parts.audit,
-// with the caller's token id, tenant and peer. AuditRate bounds the lines of failed calls, of joins and, on a server
-// without tokens, of all calls; other changes are bounded before they run (call_quota.h), so each has its line. Calls
-// without a known token are in RefusedPeers. The parts outlive the server.
+// The calls that change something for a user also get a line in parts.audit, with the caller's token id, tenant and
+// peer. So do the calls that lack a right, those that a bound of their tenant stops (TENANT_LIMIT), and those whose
+// token was revoked while they ran. AuditRate bounds the lines of failed calls, of joins and, on a server without
+// tokens, of all calls; other changes are bounded before they run (call_quota.h), so each has its line. Calls without a
+// known token are in RefusedPeers. The parts outlive the server.
 std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> MakeCallRecord(
     const CallRecordParts& parts);
 

@@ -9,12 +9,12 @@
 
 namespace chainfleet {
 DatasetUploadCall::DatasetUploadCall(const ServiceParts& parts, const absl::StatusOr<std::string>& tenant,
-                                     v1::Dataset* response)
+                                     TokenCheck still, v1::Dataset* response)
     : parts_(parts),
       tenant_(tenant.value_or("")),
       response_(response),
       upload_(std::make_shared<DatasetUpload>(parts.upload_budget, parts.auth->wants_tokens() ? tenant_ : "")) {
-  Begin(tenant.status());
+  Begin(tenant.status(), parts.timers, std::move(still));
 }
 
 absl::Status DatasetUploadCall::Take(const v1::PutDatasetRequest& message) {

@@ -14,7 +14,8 @@ namespace chainfleet {
 
 class DatasetUploadCall final : public UploadCall<v1::PutDatasetRequest> {
  public:
-  DatasetUploadCall(const ServiceParts& parts, const absl::StatusOr<std::string>& tenant, v1::Dataset* response);
+  DatasetUploadCall(const ServiceParts& parts, const absl::StatusOr<std::string>& tenant, TokenCheck still,
+                    v1::Dataset* response);
 
  private:
   absl::Status Take(const v1::PutDatasetRequest& message) override;

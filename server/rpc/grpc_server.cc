@@ -38,8 +38,8 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const Endpoint& en
   if (parts.auth->wants_tokens()) LeaveOutReflection(&builder);
   for (const auto& service : made->guarded_) builder.RegisterService(service.get());
   builder.RegisterService(&made->health_);
-  auto interceptors =
-      MakeCallRecord({parts.clock, parts.request_ids, metrics, parts.auth, parts.audit, parts.access.changes_at_once});
+  auto interceptors = MakeCallRecord({parts.clock, parts.request_ids, metrics, parts.auth, parts.audit,
+                                      parts.access.changes_at_once, parts.access.proxies});
   interceptors.insert(interceptors.begin(), made->gate_.BoundReplies());
   interceptors.push_back(MakeCallQuota(parts.auth, parts.clock, parts.access));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));

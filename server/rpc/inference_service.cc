@@ -216,14 +216,18 @@ v1::PredictRequest PredictRequestOf(const InferenceCall& call) {
 
 InferenceService::InferenceService(ServiceParts parts, Batcher* batcher, EvaluationOperations* evaluations,
                                    ShardPort* workers, BytesInFlight* bytes)
-    : parts_(std::move(parts)), batcher_(batcher), evaluations_(evaluations), workers_(workers), streams_(bytes) {
+    : parts_(std::move(parts)),
+      batcher_(batcher),
+      evaluations_(evaluations),
+      workers_(workers),
+      streams_(bytes, parts_.timers) {
   const auto tenant = [this](const Context& context) -> absl::StatusOr<std::string> {
     if (!parts_.auth->wants_tokens()) return "";
     return parts_.auth->TenantOf(context);
   };
   TakeStream<inference::ModelStreamInferResponse>(
       "/inference.GRPCInferenceService/ModelStreamInfer", [this, tenant](Context* context) {
-        return streams_.Open(*context, {*context, *parts_.clock}, tenant(*context),
+        return streams_.Open(*context, {*context, *parts_.clock}, tenant(*context), parts_.auth->TokenCheckOf(*context),
                              [this, context](inference::ModelInferRequest request, const auto& answer) {
                                Infer(*context, std::move(request), answer);
                              });

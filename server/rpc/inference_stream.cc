@@ -35,18 +35,28 @@ absl::Status TenantHasTooMany(const std::string& tenant) {
 
 }  // namespace
 
+struct StreamCaller {
+  std::string peer, tenant;
+  TokenCheck still;  // may be null
+};
+
 // One stream. It may outlive its reactor, whose answers are computed elsewhere.
 class InferenceSession : public std::enable_shared_from_this<InferenceSession> {
  public:
   using Reactor = InferenceStreams::Reactor;
-  InferenceSession(Reactor* reactor, BytesInFlight* bytes, std::string peer, std::string t,
-                   InferenceStreams::Infer infer)
-      : tenant(std::move(t)), bytes_(bytes), peer_(std::move(peer)), infer_(std::move(infer)), reactor_(reactor) {}
-  const std::string tenant;
+  InferenceSession(Reactor* reactor, BytesInFlight* bytes, StreamCaller c, InferenceStreams::Infer infer)
+      : caller(std::move(c)), bytes_(bytes), infer_(std::move(infer)), reactor_(reactor) {}
+  const StreamCaller caller;
 
   void ReadNext() {
     const MutexLock lock(&mutex_);
     ReadIfRoom();
+  }
+  // False if the caller may no longer make the call: the stream ends.
+  bool CheckCaller() {
+    const absl::Status allowed = caller.still ? caller.still() : absl::OkStatus();
+    if (!allowed.ok()) End(allowed);
+    return allowed.ok();
   }
 
   void TakeRead(bool ok) {
@@ -82,7 +92,7 @@ class InferenceSession : public std::enable_shared_from_this<InferenceSession> {
       const MutexLock lock(&mutex_);
       if (reactor_ == nullptr) return;
       answers.swap(answers_);
-      std::exchange(reactor_, nullptr)->Finish(ToGrpc(status));
+      std::exchange(reactor_, nullptr)->Finish(ToGrpc(end_ && !end_->ok() ? *end_ : status));
     }
     for (const auto& answer : answers) {
       if (const auto cancel = Take(answer.get())) cancel();
@@ -113,7 +123,7 @@ class InferenceSession : public std::enable_shared_from_this<InferenceSession> {
       if (answer->is_ready_) return;
       answer->room_ = nullptr;  // the request is gone
     }
-    std::shared_ptr<const void> room = bytes_->Hold(peer_, 2 * static_cast<int64_t>(response.ByteSizeLong()));
+    std::shared_ptr<const void> room = bytes_->Hold(caller.peer, 2 * static_cast<int64_t>(response.ByteSizeLong()));
     if (room == nullptr) {
       response.Clear();
       response.set_error_message(std::string(NoRoomForAnswer().message()));
@@ -166,7 +176,6 @@ class InferenceSession : public std::enable_shared_from_this<InferenceSession> {
   }
 
   BytesInFlight* const bytes_;
-  const std::string peer_;
   const InferenceStreams::Infer infer_;
   Mutex mutex_;
   Reactor* reactor_ CHAINFLEET_GUARDED_BY(mutex_);                                     // null once finished
@@ -178,7 +187,7 @@ class InferenceSession : public std::enable_shared_from_this<InferenceSession> {
   Request request_;
   std::shared_ptr<const void> room_;
   StreamedRequest streamed_{&request_, [this](int64_t bytes) -> absl::Status {
-                              CHAINFLEET_ASSIGN_OR_RETURN(room_, bytes_->HoldRequest(peer_, bytes));
+                              CHAINFLEET_ASSIGN_OR_RETURN(room_, bytes_->HoldRequest(caller.peer, bytes));
                               return absl::OkStatus();
                             }};
 };
@@ -187,23 +196,29 @@ namespace {
 
 class StreamCall final : public InferenceStreams::Reactor {
  public:
-  StreamCall(const ClientDeadline& deadline, BytesInFlight* bytes, std::string peer, std::string tenant,
-             InferenceStreams::Infer infer)
+  StreamCall(const ClientDeadline& deadline, BytesInFlight* bytes, StreamCaller caller, InferenceStreams::Infer infer)
       : deadline_(deadline),
-        session_(
-            std::make_shared<InferenceSession>(this, bytes, std::move(peer), std::move(tenant), std::move(infer))) {}
+        session_(std::make_shared<InferenceSession>(this, bytes, std::move(caller), std::move(infer))) {}
+  void TakeWatch(std::shared_ptr<CallerWatch> watch) { watch_ = std::move(watch); }
   const std::shared_ptr<InferenceSession>& session() const { return session_; }
-  void OnReadDone(bool ok) override { session_->TakeRead(ok); }
+  void OnReadDone(bool ok) override {
+    session_->CheckCaller();
+    session_->TakeRead(ok);
+  }
   void OnWriteDone(bool ok) override { session_->Written(ok); }
   void OnCancel() override {
     session_->Abandon(deadline_.HasPassed() ? absl::DeadlineExceededError("the client's deadline of the stream passed")
                                             : absl::CancelledError("the client went away"));
   }
-  void OnDone() override { delete this; }
+  void OnDone() override {
+    if (watch_ != nullptr) watch_->Done();
+    delete this;
+  }
 
  private:
   const ClientDeadline deadline_;
   const std::shared_ptr<InferenceSession> session_;
+  std::shared_ptr<CallerWatch> watch_;  // may be null
 };
 
 }  // namespace
@@ -227,9 +242,12 @@ void StreamedAnswer::OnCancelled(std::function<void()> cancel) { session_->OnCan
 
 InferenceStreams::Reactor* InferenceStreams::Open(const grpc::CallbackServerContext& context,
                                                   const ClientDeadline& deadline,
-                                                  const absl::StatusOr<std::string>& tenant, Infer infer) {
-  auto* const call = new StreamCall(deadline, bytes_, PeerOf(context), tenant.value_or(""), std::move(infer));
+                                                  const absl::StatusOr<std::string>& tenant, const TokenCheck& still,
+                                                  Infer infer) {
+  auto* const call =
+      new StreamCall(deadline, bytes_, {ClientPeer(context), tenant.value_or(""), still}, std::move(infer));
   const std::shared_ptr<Session> session = call->session();
+  if (still) call->TakeWatch(WatchCaller(executor_, &context, [session] { return session->CheckCaller(); }));
   const absl::Status admitted = tenant.ok() ? Add(session) : tenant.status();
   admitted.ok() ? session->ReadNext() : session->End(admitted);
   return call;
@@ -241,7 +259,7 @@ absl::Status InferenceStreams::Add(const std::shared_ptr<Session>& session) {
   std::erase_if(sessions_, [&](const auto& open) {
     const std::shared_ptr<InferenceSession> known = open.lock();
     if (known == nullptr || known->has_ended()) return true;
-    of_tenant += known->tenant == session->tenant ? 1 : 0;
+    of_tenant += known->caller.tenant == session->caller.tenant ? 1 : 0;
     return false;
   });
   if (sessions_.size() >= limits::kInferenceStreams) {
@@ -250,7 +268,8 @@ absl::Status InferenceStreams::Add(const std::shared_ptr<Session>& session) {
                                      " streams of inference already: use one stream for more requests, or ModelInfer"),
                         "QUEUE_FULL");
   }
-  if (!session->tenant.empty() && of_tenant >= limits::kInferenceStreams / 2) return TenantHasTooMany(session->tenant);
+  const std::string& tenant = session->caller.tenant;
+  if (!tenant.empty() && of_tenant >= limits::kInferenceStreams / 2) return TenantHasTooMany(tenant);
   sessions_.push_back(session);
   return absl::OkStatus();
 }

@@ -8,12 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "core/base/executor.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "inference/grpc_service.pb.h"
 #include "server/rpc/bytes_in_flight.h"
 #include "server/rpc/call_deadline.h"
 #include "server/rpc/streamed_request.h"
+#include "server/rpc/token_check.h"
 
 namespace chainfleet {
 
@@ -48,13 +50,15 @@ class InferenceStreams {
       std::function<void(inference::ModelInferRequest request, const std::shared_ptr<StreamedAnswer>& answer)>;
   using Reactor = grpc::ServerBidiReactor<StreamedRequest, inference::ModelStreamInferResponse>;
 
-  // `bytes` outlives the streams.
-  explicit InferenceStreams(BytesInFlight* bytes) : bytes_(bytes) {}
+  // `bytes` and `executor` outlive the streams.
+  InferenceStreams(BytesInFlight* bytes, Executor* executor) : bytes_(bytes), executor_(executor) {}
 
   // `infer` answers each request once. It is called while the call of `context` lasts. A stream of no `tenant` is
-  // refused with its error, and one of the tenant "" has no share to keep to.
+  // refused with its error, and one of the tenant "" has no share to keep to. An error of `still`, which is asked
+  // before each request and each kTokenCheckInterval, ends the stream after the answers to the requests before. If
+  // these take longer than an interval, the call is cancelled.
   Reactor* Open(const grpc::CallbackServerContext& context, const ClientDeadline& deadline,
-                const absl::StatusOr<std::string>& tenant, Infer infer);
+                const absl::StatusOr<std::string>& tenant, const TokenCheck& still, Infer infer);
 
   // Reads no further request and ends each stream after its last answer, so that clients open another one.
   void End();
@@ -64,6 +68,7 @@ class InferenceStreams {
   absl::Status Add(const std::shared_ptr<Session>& session);
 
   BytesInFlight* const bytes_;
+  Executor* const executor_;
   Mutex mutex_;
   std::vector<std::weak_ptr<Session>> sessions_ CHAINFLEET_GUARDED_BY(mutex_);
 };

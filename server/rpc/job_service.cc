@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "core/base/limits.h"
 #include "core/base/version.h"
 #include "core/domain/sweep_points.h"
+#include "core/wire/field_wire.h"
 #include "core/wire/jobs_wire.h"
 #include "core/wire/presets.h"
 #include "core/wire/types_wire.h"
@@ -50,6 +52,17 @@ absl::StatusOr<ChainRange> ChainsAsked(const JobSpec& spec, const v1::ListSegmen
   return ChainRange{point * spec.chains, (point + 1) * spec.chains};
 }
 
+v1::ListSegmentsResponse::ChainResume RenderResume(const ResumeRow& row) {
+  v1::ListSegmentsResponse::ChainResume resume;
+  resume.set_chain(row.chain);
+  resume.set_last_digest(row.last_digest);
+  v1::ResumePoint* const point = resume.mutable_resume_point();
+  point->set_step(row.step);
+  point->set_sha256(row.sha256);
+  if (row.proof) *point->mutable_proof() = Written<v1::ResumeProof>(*row.proof);
+  return resume;
+}
+
 absl::StatusOr<v1::ListSegmentsResponse> ListPage(StateStore* store, const std::string& job, const ChainRange& chains,
                                                   const v1::ListSegmentsRequest& request) {
   const std::string arguments =
@@ -64,18 +77,29 @@ absl::StatusOr<v1::ListSegmentsResponse> ListPage(StateStore* store, const std::
                           !absl::SimpleAtoi(after.second, &query.after_first_index))) {
     return InvalidFields({{"page_token", "is not one that this server gave for the same arguments"}});
   }
+  // By chain and digest of its newest segment.
+  std::map<std::pair<int32_t, DigestHex>, ResumeRow> resumes;
+  if (request.resume_points()) {
+    CHAINFLEET_ASSIGN_OR_RETURN(std::vector<ResumeRow> rows, store->ListResumePoints(job));
+    for (ResumeRow& row : rows) resumes.emplace(std::pair(row.chain, row.last_digest), std::move(row));
+  }
   v1::ListSegmentsResponse response;
   PageRoom room(static_cast<size_t>(ClampPageSize(request.page_size())));
   CHAINFLEET_RETURN_IF_ERROR(VisitSegments(store, query, [&](const SegmentRecord& record) {
     if (record.chain.index >= chains.end) return false;
     v1::SegmentRecord segment = ToProto(record);
-    if (!room.Take(static_cast<int64_t>(segment.ByteSizeLong()))) {   // one segment of small draws lists many steps
+    const auto newest = resumes.find({record.chain.index, record.segment.digest});
+    v1::ListSegmentsResponse::ChainResume resume;
+    if (newest != resumes.end()) resume = RenderResume(newest->second);
+    // One segment of small draws lists many steps.
+    if (!room.Take(static_cast<int64_t>(segment.ByteSizeLong() + resume.ByteSizeLong()))) {
       const v1::SegmentRecord& last = *response.segments().rbegin();  // `room` takes the first item, however large
       const std::string at = absl::StrCat(last.chain().index(), ":", last.segment().first_index());
       response.set_next_page_token(MakePageToken(arguments, at));
       return false;
     }
     *response.add_segments() = std::move(segment);
+    if (newest != resumes.end()) *response.add_resume_points() = std::move(resume);
     return true;
   }));
   return response;
@@ -105,12 +129,13 @@ void AnswerWithFindings(const ServiceParts& parts, const std::shared_ptr<Pending
 JobService::JobService(ServiceParts parts, ShardPort* shards)
     : parts_(std::move(parts)), shards_(shards), row_reads_(parts_.executor, kRowReads) {
   TakeUpload<v1::Dataset>("/chainfleet.v1.JobService/PutDataset", [this](Context* context, v1::Dataset* response) {
-    return new DatasetUploadCall(parts_, parts_.auth->TenantOf(*context), response);
+    return new DatasetUploadCall(parts_, parts_.auth->TenantOf(*context), parts_.auth->TokenCheckOf(*context),
+                                 response);
   });
-  TakeUpload<v1::StoredModel>("/chainfleet.v1.JobService/PutModel",
-                              [this](Context* context, v1::StoredModel* response) {
-                                return new ModelUploadCall(parts_, parts_.auth->CallerOf(*context), response);
-                              });
+  TakeUpload<v1::StoredModel>("/chainfleet.v1.JobService/PutModel", [this](Context* context,
+                                                                           v1::StoredModel* response) {
+    return new ModelUploadCall(parts_, parts_.auth->CallerOf(*context), parts_.auth->TokenCheckOf(*context), response);
+  });
 }
 
 absl::StatusOr<JobSpec> JobService::ReadSpec(const std::string& tenant, const v1::JobSpec& proto) const {
@@ -179,7 +204,7 @@ grpc::ServerUnaryReactor* JobService::ListJobs(Context* context, const v1::ListJ
 }
 
 grpc::ServerWriteReactor<v1::Job>* JobService::WatchJob(Context* context, const v1::WatchJobRequest* request) {
-  return ServeStream<v1::Job>([&](const std::shared_ptr<StreamFeed<v1::Job>>& feed) {
+  const auto start = [&](const std::shared_ptr<StreamFeed<v1::Job>>& feed) {
     const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->name());
     if (!job.ok()) return feed->End(job.status());
     {
@@ -191,7 +216,8 @@ grpc::ServerWriteReactor<v1::Job>* JobService::WatchJob(Context* context, const 
     WatchJobInto(
         feed, parts_.dispatcher, parts_.findings, parts_.executor, *job,
         asked > absl::ZeroDuration() ? std::clamp(asked, kMinWatchInterval, kMaxWatchInterval) : kDefaultWatchInterval);
-  });
+  };
+  return ServeStream<v1::Job>(parts_.timers, context, parts_.auth->TokenCheckOf(*context), start);
 }
 
 grpc::ServerUnaryReactor* JobService::ListEvents(Context* context, const v1::ListEventsRequest* request,
@@ -261,12 +287,9 @@ grpc::ServerUnaryReactor* JobService::GetTraces(Context* context, const v1::GetT
 }
 
 grpc::ServerWriteReactor<v1::Chunk>* JobService::ReadSegment(Context* context, const v1::ReadSegmentRequest* request) {
-  const auto refuse = [](const absl::Status& status) {
-    return ServeStream<v1::Chunk>([&](const auto& feed) { feed->End(status); });
-  };
   const absl::StatusOr<std::string> job = ResolveJob(parts_, *context, request->job());
-  if (!job.ok()) return refuse(job.status());
-  return StreamBlob(parts_.blobs, parts_.executor, request->object(),
+  if (!job.ok()) return RefuseStream<v1::Chunk>(job.status());
+  return StreamBlob(parts_.blobs, parts_.executor, request->object(), parts_.auth->TokenCheckOf(*context),
                     SegmentExpectation(parts_, *job, request->object()));
 }
 

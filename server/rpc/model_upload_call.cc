@@ -1,5 +1,7 @@
 #include "server/rpc/model_upload_call.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "core/base/ids.h"
 #include "core/base/limits.h"
@@ -7,13 +9,13 @@
 
 namespace chainfleet {
 
-ModelUploadCall::ModelUploadCall(const ServiceParts& parts, const absl::StatusOr<Principal>& caller,
+ModelUploadCall::ModelUploadCall(const ServiceParts& parts, const absl::StatusOr<Principal>& caller, TokenCheck still,
                                  v1::StoredModel* response)
     : parts_(parts),
       caller_(caller.value_or(Principal())),
       response_(response),
       file_(std::make_shared<IncomingModel>(parts, caller_.tenant)) {
-  Begin(caller.status());
+  Begin(caller.status(), parts.timers, std::move(still));
 }
 
 absl::Status ModelUploadCall::Take(const v1::PutModelRequest& message) {

@@ -12,7 +12,8 @@ namespace chainfleet {
 
 class ModelUploadCall final : public UploadCall<v1::PutModelRequest> {
  public:
-  ModelUploadCall(const ServiceParts& parts, const absl::StatusOr<Principal>& caller, v1::StoredModel* response);
+  ModelUploadCall(const ServiceParts& parts, const absl::StatusOr<Principal>& caller, TokenCheck still,
+                  v1::StoredModel* response);
 
  private:
   absl::Status Take(const v1::PutModelRequest& message) override;

@@ -210,7 +210,7 @@ absl::StatusOr<EvaluationOperations::Asked> PredictService::AskedBy(const Contex
 
 grpc::ServerWriteReactor<v1::EvaluateUpdate>* PredictService::Evaluate(Context* context,
                                                                        const v1::EvaluateRequest* request) {
-  return ServeStream<v1::EvaluateUpdate>([&](const std::shared_ptr<Updates>& feed) {
+  const auto start = [&](const std::shared_ptr<Updates>& feed) {
     absl::StatusOr<EvaluationOperations::Asked> asked = AskedBy(*context, *request);
     if (!asked.ok()) return feed->End(asked.status());
     const bool alone = asked->request_id.empty();  // no client can reconnect to it
@@ -223,7 +223,8 @@ grpc::ServerWriteReactor<v1::EvaluateUpdate>* PredictService::Evaluate(Context* 
           [feed](const absl::StatusOr<EvaluationRow>& row) { SendEnd(feed.get(), row); });
     };
     evaluations_->Start(*std::move(asked), TimeLeft(*context, *parts_.clock, limits::kPredictDeadline), started);
-  });
+  };
+  return ServeStream<v1::EvaluateUpdate>(parts_.timers, context, parts_.auth->TokenCheckOf(*context), start);
 }
 
 grpc::ServerUnaryReactor* PredictService::StartEvaluation(Context* context, const v1::EvaluateRequest* request,

@@ -1,6 +1,7 @@
 // The dependencies of the services, by reference: all parts of the server below floor 5.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -13,6 +14,7 @@
 #include "core/base/rng_key.h"
 #include "core/store/audit_log/audit_log.h"
 #include "core/store/blob_store/blob_store.h"
+#include "core/store/state_store/database_password.h"
 #include "core/store/state_store/state_store.h"
 #include "server/adapters/dispatcher_draw_catalog.h"
 #include "server/control/access_tokens.h"
@@ -37,6 +39,7 @@ inline std::string BackupFolder(const std::string& data_directory) { return data
 struct ServiceParts {
   const Clock* clock = nullptr;
   Executor* executor = nullptr;
+  Executor* timers = nullptr;  // for tasks that never block; `executor` may be busy with disk and S3
   StateStore* state = nullptr;
   BlobStore* blobs = nullptr;
   BlobStore* backup_copies = nullptr;  // files of AccessService.Backup
@@ -66,6 +69,7 @@ struct ServiceParts {
   AccessOptions access;
   std::string data_directory;
   std::string state_address;  // path of the SQLite file or PostgreSQL URI, which may have a password
+  std::shared_ptr<DatabasePassword> state_password;  // null: that of the URI, or of libpq's variables and files
   absl::Time started_at;
 
   // The parts that an adapter of a lower floor sees.

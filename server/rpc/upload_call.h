@@ -8,10 +8,12 @@
 #include <new>
 #include <utility>
 
+#include "core/base/executor.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "core/wire/grpc_status.h"
 #include "server/rpc/streamed_request.h"
+#include "server/rpc/token_check.h"
 
 namespace chainfleet {
 
@@ -47,12 +49,21 @@ class UploadCall : public grpc::ServerReadReactor<StreamedRequest> {
       return call_ != nullptr;
     }
 
+    // Ends the call if its caller may no longer make it. False once the call has ended.
+    bool Recheck() {
+      if (const absl::Status allowed = still ? still() : absl::OkStatus(); !allowed.ok()) Finish(allowed);
+      return waits();
+    }
+
+    TokenCheck still;  // set by Begin; may be null
+
    private:
     Mutex mutex_;
     UploadCall* call_ CHAINFLEET_GUARDED_BY(mutex_);
   };
 
   void OnReadDone(bool ok) final {
+    if (!finisher_->Recheck()) return;
     if (!ok) return TakeEnd();
     const absl::Status status = request_.status().ok() ? Take(message_) : request_.status();
     if (!status.ok()) return finisher_->Finish(status);
@@ -62,9 +73,12 @@ class UploadCall : public grpc::ServerReadReactor<StreamedRequest> {
   void OnDone() final { delete this; }
 
  protected:
-  // Starts reading, or refuses at once.
-  void Begin(const absl::Status& admitted) {
+  // Starts reading, or refuses at once. Asks `still` when each message and the end have come, and until the call ends
+  // each kTokenCheckInterval on `executor`, which outlives the call.
+  void Begin(const absl::Status& admitted, Executor* executor = nullptr, TokenCheck still = nullptr) {
     if (!admitted.ok()) return finisher_->Finish(admitted);
+    finisher_->still = std::move(still);
+    if (finisher_->still) RecheckLater(executor, std::weak_ptr(finisher_));
     StartRead(&request_);
   }
   const std::shared_ptr<Finisher>& finisher() const { return finisher_; }

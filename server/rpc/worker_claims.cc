@@ -1,6 +1,8 @@
 #include "server/rpc/worker_claims.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,7 +10,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "core/base/host_port.h"
+#include "core/base/peer_name.h"
 
 namespace chainfleet {
 namespace {
@@ -29,6 +33,17 @@ bool IsHostPort(const std::string& text) {
   return IsName(text) && address.ok() && address->port > 0;
 }
 
+// True for an address that only the own network link reaches, such as a cloud's metadata service. Prometheus asks every
+// address of /sd, so a worker must not name one.
+bool IsLinkLocal(const std::string& host_port) {
+  const absl::StatusOr<HostPort> address = ParseHostPort(host_port);
+  if (!address.ok()) return false;
+  const std::optional<in6_addr> ip = ParseIp(absl::StrReplaceAll(address->host, {{"[", ""}, {"]", ""}}));
+  if (!ip) return false;
+  const uint8_t* const bytes = ip->s6_addr;
+  return IN6_IS_ADDR_LINKLOCAL(&*ip) || (IN6_IS_ADDR_V4MAPPED(&*ip) && bytes[12] == 169 && bytes[13] == 254);
+}
+
 class Claims {
  public:
   // The error leaves out `text`: it must not reach a terminal.
@@ -38,7 +53,9 @@ class Claims {
                                           " characters of A-Z, a-z, 0-9 and ._:@-[]")});
   }
   void Address(const char* field, const std::string& text) {
-    if (!text.empty() && !IsHostPort(text)) wrong_.push_back({field, "is not HOST:PORT"});
+    if (text.empty()) return;
+    if (!IsHostPort(text)) wrong_.push_back({field, "is not HOST:PORT"});
+    if (IsLinkLocal(text)) wrong_.push_back({field, "is a link-local address: give one that Prometheus reaches"});
   }
   void AtMost(const char* field, size_t count, size_t most) {
     if (count > most) wrong_.push_back({field, absl::StrCat("has ", count, " of at most ", most)});

@@ -1,6 +1,5 @@
 #include "server/rpc/worker_service.h"
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "core/domain/tenant.h"
 #include "core/store/draw_codec/object_names.h"
@@ -30,23 +29,6 @@ absl::StatusOr<Principal> SpeakerOf(const ServiceParts& parts, const grpc::Callb
   CHAINFLEET_RETURN_IF_ERROR(CheckClaims(request));
   CHAINFLEET_RETURN_IF_ERROR(CheckSpeaker(caller, {request.worker(), request.incarnation()}));
   return caller;
-}
-
-// Keeps the signature of the segment, if there is one, with the caller's certificate. PERMISSION_DENIED /
-// BAD_SIGNATURE: a worker that has joined did not sign it.
-absl::Status CheckSignature(const Principal& caller, ProgressCommit* commit) {
-  const std::string given = std::exchange(commit->author.signature, "");
-  if (!caller.worker || !commit->segment) return absl::OkStatus();
-  std::string signature;
-  if (!absl::Base64Unescape(given, &signature) || !caller.worker->HasSigned(SignedText(*commit->segment), signature)) {
-    return WithReason(
-        absl::PermissionDeniedError(absl::StrCat("the draws that chain ", ToString(commit->chain),
-                                                 " commits are not signed by worker ", commit->author.worker)),
-        "BAD_SIGNATURE");
-  }
-  commit->author.signature = given;
-  commit->author.certificate = caller.worker->base64();
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -93,8 +75,10 @@ grpc::ServerUnaryReactor* WorkerService::CommitProgress(Context* context, const 
   return ServeUnary({*context, *parts_.clock}, response, caller.status(), [&](auto answer) {
     absl::StatusOr<ProgressCommit> parsed = FromProto(*request);
     if (!parsed.ok()) return answer->Fail(parsed.status());
-    if (const absl::Status status = CheckSignature(*caller, &*parsed); !status.ok()) return answer->Fail(status);
-    const auto commit = std::make_shared<const ProgressCommit>(*std::move(parsed));
+    const absl::Status taken =
+        parts_.admission->TakeSignatures(caller->worker.get(), parts_.state->incarnation(), &*parsed);
+    if (!taken.ok()) return answer->Fail(taken);
+    const auto commit = std::make_shared<ProgressCommit>(*std::move(parsed));
     const auto make = [answer, commit, dispatcher = parts_.dispatcher, traces = parts_.traces, clock = parts_.clock,
                        expected = parts_.traces->Expect(commit->chain.job)] {
       dispatcher->CommitProgress(*commit, [answer, commit, traces, expected, clock](absl::StatusOr<CommitReply> reply) {
@@ -105,13 +89,13 @@ grpc::ServerUnaryReactor* WorkerService::CommitProgress(Context* context, const 
       });
     };
     const ChainObjects objects(parts_.state, parts_.blobs, parts_.writer, *parts_.dispatcher);
-    if (!objects.MustLookFor(*commit)) return make();
-    const auto check = [answer, commit, objects, make] {
-      const absl::Status status = objects.CheckPresent(*commit);
+    if (!objects.MustPrepare(*commit)) return make();
+    const auto prepare = [answer, commit, objects, make] {
+      const absl::Status status = objects.Prepare(commit.get());
       return status.ok() ? make() : answer->Fail(status);
     };
-    const absl::Status taken = parts_.object_checks->Schedule([answer] { return answer->waits(); }, check);
-    if (!taken.ok()) answer->Fail(Annotate(taken, absl::StrCat("chain ", ToString(commit->chain))));
+    const absl::Status queued = parts_.object_checks->Schedule([answer] { return answer->waits(); }, prepare);
+    if (!queued.ok()) answer->Fail(Annotate(queued, absl::StrCat("chain ", ToString(commit->chain))));
   });
 }
 
@@ -135,23 +119,22 @@ grpc::ServerUnaryReactor* WorkerService::SignUpload(Context* context, const v1::
 }
 
 grpc::ServerWriteReactor<v1::Chunk>* WorkerService::GetBlob(Context* context, const v1::GetBlobRequest* request) {
-  const auto refuse = [](const absl::Status& status) {
-    return ServeStream<v1::Chunk>([&](const auto& feed) { feed->End(status); });
-  };
   const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
-  if (!caller.ok()) return refuse(caller.status());
+  if (!caller.ok()) return RefuseStream<v1::Chunk>(caller.status());
   if (!IsObjectName(request->blob().name()))
-    return refuse(absl::NotFoundError(absl::StrCat("no object ", request->blob().name())));
+    return RefuseStream<v1::Chunk>(absl::NotFoundError(absl::StrCat("no object ", request->blob().name())));
   const auto session = SessionOf(parts_, *caller, *request);
-  if (!session.ok()) return refuse(session.status());
+  if (!session.ok()) return RefuseStream<v1::Chunk>(session.status());
   const std::string& object = request->blob().name();
   if (*session && !Sessions(*parts_.dispatcher).NeedsObject(**session, object) &&
       !shards_->NeedsObject(**session, object)) {
-    return refuse(WithReason(absl::UnavailableError(absl::StrCat("object ", object, ": worker ", (*session)->worker,
-                                                                 " has no lease and no shard that needs it")),
-                             "NOT_HELD"));
+    return RefuseStream<v1::Chunk>(
+        WithReason(absl::UnavailableError(absl::StrCat("object ", object, ": worker ", (*session)->worker,
+                                                       " has no lease and no shard that needs it")),
+                   "NOT_HELD"));
   }
-  return StreamBlob(parts_.blobs, parts_.executor, request->blob().name());
+  return StreamBlob(parts_.blobs, parts_.executor, request->blob().name(),
+                    [auth = parts_.auth, caller = *caller] { return auth->CheckStillKnown(caller); });
 }
 
 ShardStreams::Reactor* WorkerService::OpenShards(Context* context) {

@@ -5,10 +5,9 @@
 #include "client/lib/client.h"
 #include "core/wire/grpc_status.h"
 #include "gmock/gmock.h"
-#include "grpcpp/server.h"
-#include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
 #include "tests/support/fake_clock.h"
+#include "tests/support/loopback_server.h"
 
 namespace chainfleet {
 namespace {
@@ -43,13 +42,8 @@ Operation Found(Operation::State state, int64_t rows_done = 0) {
 class ClientEvaluations : public ::testing::Test {
  protected:
   ClientEvaluations() {
-    int port = 0;
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-    builder.RegisterService(&service_);
-    server_ = builder.BuildAndStart();
     ClientOptions options;
-    options.addresses = {"127.0.0.1:" + std::to_string(port)};
+    options.addresses = {server_.address()};
     client_ = std::make_unique<Client>(options, &clock_, [this](absl::Duration wait) { clock_.Advance(wait); });
   }
   absl::StatusOr<v1::Evaluation> Wait(absl::Duration timeout = absl::InfiniteDuration()) {
@@ -60,7 +54,7 @@ class ClientEvaluations : public ::testing::Test {
 
   FakeClock clock_;
   FakePredictService service_;
-  std::unique_ptr<grpc::Server> server_;
+  LoopbackServer server_{&service_};
   std::unique_ptr<Client> client_;
   std::vector<int64_t> rows_done_;
 };

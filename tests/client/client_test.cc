@@ -1,18 +1,19 @@
 #include "client/lib/client.h"
 
 #include <fstream>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "client/lib/draw_reader.h"
 #include "core/store/draw_codec/sha256.h"
 #include "core/wire/grpc_status.h"
 #include "gmock/gmock.h"
-#include "grpcpp/server.h"
-#include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
 #include "tests/support/fake_clock.h"
+#include "tests/support/loopback_server.h"
 
 namespace chainfleet {
 namespace {
@@ -36,9 +37,7 @@ class FakeJobService final : public v1::JobService::Service {
   }
 
   grpc::Status GetServerInfo(grpc::ServerContext* context, const v1::GetServerInfoRequest*, v1::ServerInfo*) override {
-    const auto token = context->client_metadata().find("authorization");
-    if (token != context->client_metadata().end()) authorization.assign(token->second.data(), token->second.size());
-    return grpc::Status::OK;
+    return CheckToken(*context);
   }
 
   grpc::Status DeleteModel(grpc::ServerContext*, const v1::DeleteModelRequest*, v1::DeleteModelResponse*) override {
@@ -52,8 +51,9 @@ class FakeJobService final : public v1::JobService::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status WatchJob(grpc::ServerContext*, const v1::WatchJobRequest* request,
+  grpc::Status WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
                         grpc::ServerWriter<v1::Job>* writer) override {
+    if (const grpc::Status known = CheckToken(*context); !known.ok()) return known;
     watched.push_back(request->name());
     if (watch_states.empty()) return ToGrpc(absl::UnavailableError("going down"));
     v1::Job job;
@@ -61,7 +61,10 @@ class FakeJobService final : public v1::JobService::Service {
     job.set_state(watch_states.front());
     watch_states.erase(watch_states.begin());
     writer->Write(job);
-    return IsFinal(job.state()) ? grpc::Status::OK : ToGrpc(absl::UnavailableError("going down"));
+    if (IsFinal(job.state())) return grpc::Status::OK;
+    if (!tokens_expire) return ToGrpc(absl::UnavailableError("going down"));
+    expired.insert(authorization);
+    return CheckToken(*context);
   }
 
   grpc::Status ReadSegment(grpc::ServerContext*, const v1::ReadSegmentRequest* request,
@@ -93,7 +96,15 @@ class FakeJobService final : public v1::JobService::Service {
     return unavailable-- > 0 ? ToGrpc(absl::UnavailableError("")) : grpc::Status::OK;
   }
 
+  grpc::Status CheckToken(const grpc::ServerContext& context) {
+    const auto token = context.client_metadata().find("authorization");
+    if (token != context.client_metadata().end()) authorization.assign(token->second.data(), token->second.size());
+    return expired.contains(authorization) ? ToGrpc(absl::UnauthenticatedError("unknown token")) : grpc::Status::OK;
+  }
+
   int unavailable = 0, reset = 0;
+  bool tokens_expire = false;  // after the first message of each watch
+  std::set<std::string> expired = {"Bearer expired"};
   absl::Status refusal;
   std::vector<std::string> request_ids, call_ids, watched;
   std::vector<v1::Job::State> watch_states;
@@ -107,15 +118,7 @@ class FakeJobService final : public v1::JobService::Service {
 
 class ClientTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
-    builder.RegisterService(&service_);
-    server_ = builder.BuildAndStart();
-    ASSERT_NE(server_, nullptr);
-    options_.addresses = {"127.0.0.1:" + std::to_string(port_)};
-  }
-  void TearDown() override { server_->Shutdown(); }
+  ClientTest() { options_.addresses = {server_.address()}; }
 
   Client MakeClient() {
     return Client(options_, &clock_, [this](absl::Duration wait) {
@@ -135,9 +138,8 @@ class ClientTest : public ::testing::Test {
     return record;
   }
 
-  int port_ = 0;
   FakeJobService service_;
-  std::unique_ptr<grpc::Server> server_;
+  LoopbackServer server_{&service_};
   FakeClock clock_;
   ClientOptions options_;
   std::vector<absl::Duration> sleeps_;
@@ -248,6 +250,79 @@ TEST_F(ClientTest, SendsItsToken) {
   EXPECT_EQ(service_.authorization, "Bearer secret");
 }
 
+TEST_F(ClientTest, ARefusedTokenIsRenewedOnceForACallAndThenKept) {
+  std::vector<std::string> refused;
+  options_.token = "expired";
+  options_.renew_token = [&](const std::string& token) {
+    refused.push_back(token);
+    return "fresh";
+  };
+  Client client = MakeClient();
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(client.GetServerInfo().ok());
+  EXPECT_EQ(service_.authorization, "Bearer fresh");
+  EXPECT_THAT(refused, ElementsAre("expired"));
+}
+
+TEST_F(ClientTest, ARefusedTokenWithoutANewOneIsAnError) {
+  options_.token = "expired";
+  int asked = 0;
+  for (const absl::StatusOr<std::string>& answer :
+       {absl::StatusOr<std::string>("expired"), absl::StatusOr<std::string>(absl::NotFoundError(""))}) {
+    options_.renew_token = [&](const std::string&) { return ++asked, answer; };
+    EXPECT_TRUE(absl::IsUnauthenticated(MakeClient().GetServerInfo().status()));
+  }
+  EXPECT_EQ(asked, 2);
+}
+
+TEST_F(ClientTest, TheTimeOfACallCountsThatOfRenewingItsToken) {
+  options_.token = "expired";
+  options_.renew_token = [&](const std::string&) {
+    clock_.Advance(options_.timeout + absl::Seconds(1));
+    return "fresh";
+  };
+  EXPECT_TRUE(absl::IsDeadlineExceeded(MakeClient().GetServerInfo().status()));
+}
+
+TEST_F(ClientTest, AWatchOutlastsEveryTokenOfACommand) {
+  service_.watch_states = {v1::Job::PENDING, v1::Job::RUNNING, v1::Job::RUNNING, v1::Job::SUCCEEDED};
+  service_.tokens_expire = true;
+  int renewals = 0;
+  options_.token = "token-0";
+  options_.renew_token = [&](const std::string&) { return absl::StrCat("token-", ++renewals); };
+  const absl::Status status = MakeClient().WatchJob("toy", absl::InfiniteDuration(), [](const v1::Job&) {});
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(renewals, 3);
+}
+
+TEST_F(ClientTest, AWatchOutlastsEveryTokenOfAFile) {
+  service_.watch_states = {v1::Job::PENDING, v1::Job::RUNNING, v1::Job::RUNNING, v1::Job::SUCCEEDED};
+  service_.tokens_expire = true;
+  std::string file = "token";
+  options_.token = *Reread<std::string>::Open("token", [&] { return file; });
+  const absl::Status status =
+      MakeClient().WatchJob("toy", absl::InfiniteDuration(), [&](const v1::Job&) { file += "+"; });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(service_.authorization, "Bearer token+++");
+}
+
+TEST_F(ClientTest, AWatchEndsWithItsTokenWhenTheFileHasNoOther) {
+  for (const std::string rest : {"token", ""}) {
+    service_.watch_states = {v1::Job::PENDING, v1::Job::SUCCEEDED};
+    service_.tokens_expire = true;
+    service_.expired.clear();
+    std::string file = "token";
+    options_.token = *Reread<std::string>::Open("token", [&] { return file; });
+    int messages = 0;
+    const absl::Status status = MakeClient().WatchJob("toy", absl::InfiniteDuration(), [&](const v1::Job&) {
+      ++messages;
+      file = rest;
+    });
+    EXPECT_TRUE(absl::IsUnauthenticated(status)) << status;
+    EXPECT_EQ(messages, 1);
+    EXPECT_EQ(service_.authorization, "Bearer token") << "an empty file has no token";
+  }
+}
+
 TEST_F(ClientTest, ListsAllPages) {
   const auto jobs = MakeClient().ListJobs("");
   ASSERT_TRUE(jobs.ok());
@@ -356,7 +431,6 @@ TEST_F(ClientTest, NamesADataSetFileThatCannotBeRead) {
 class DrawReaderTest : public ClientTest {
  protected:
   void SetUp() override {
-    ClientTest::SetUp();
     std::string parent = FirstParentDigest();
     for (int i = 0; i < 2; ++i) {
       Segment segment{.first_index = i, .kinds = {DrawKind::kTheta}, .parent_digest = parent};

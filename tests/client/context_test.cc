@@ -9,6 +9,8 @@
 #include <fstream>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+
 namespace chainfleet {
 namespace {
 
@@ -18,7 +20,8 @@ using ::testing::HasSubstr;
 class ContextTest : public ::testing::Test {
  protected:
   ContextTest() {
-    for (const char* name : {"CHAINFLEET_ADDRESS", "CHAINFLEET_CONTEXT", "CHAINFLEET_TOKEN", "CHAINFLEET_TOKEN_FILE"}) {
+    for (const char* name : {"CHAINFLEET_ADDRESS", "CHAINFLEET_CONTEXT", "CHAINFLEET_TOKEN", "CHAINFLEET_TOKEN_FILE",
+                             "CHAINFLEET_TOKEN_COMMAND"}) {
       unsetenv(name);
     }
     setenv("CHAINFLEET_CONTEXTS", file_.c_str(), 1);
@@ -50,6 +53,45 @@ TEST_F(ContextTest, ATokenFileIsReadForEachCall) {
   EXPECT_EQ(*options->token.Current(), "first");
   std::ofstream(token) << "second\n";
   EXPECT_EQ(*options->token.Current(), "second");
+}
+
+// Each run prints another token.
+TEST_F(ContextTest, ACommandRunsOnceInAProcessAndAgainForARefusedToken) {
+  const std::string folder = std::filesystem::path(file_).parent_path();
+  std::filesystem::create_directories(folder);
+  const std::string command = "echo x >> " + folder + "/runs; echo token-$(wc -l < " + folder + "/runs) mine";
+  setenv("CHAINFLEET_TOKEN_COMMAND", command.c_str(), 1);
+  const absl::StatusOr<ClientOptions> one = OptionsOfContext("", "a:1"), other = OptionsOfContext("", "a:1");
+  unsetenv("CHAINFLEET_TOKEN_COMMAND");
+  ASSERT_TRUE(one.ok() && other.ok()) << one.status() << other.status();
+  EXPECT_EQ(*one->token.Current(), "token-1");
+  EXPECT_EQ(*other->token.Current(), "token-1");
+  EXPECT_EQ(*one->renew_token("token-1"), "token-2");
+  EXPECT_EQ(*other->renew_token("token-1"), "token-2") << "it has been renewed already";
+  EXPECT_EQ(*other->renew_token("token-2"), "token-3");
+}
+
+TEST_F(ContextTest, TheEnvironmentsTokensGoBeforeThatOfTheContext) {
+  ASSERT_TRUE(WriteConfiguration({"lab", {{"lab", {"a:1", "", "echo of-the-context"}}}}).ok());
+  setenv("CHAINFLEET_TOKEN_COMMAND", "echo printed", 1);
+  EXPECT_EQ(*OptionsOfContext("", "")->token.Current(), "printed");
+  setenv("CHAINFLEET_TOKEN", "given", 1);
+  EXPECT_EQ(*OptionsOfContext("", "")->token.Current(), "given");
+  setenv("CHAINFLEET_TOKEN_COMMAND", "exit 3", 1);
+  EXPECT_TRUE(OptionsOfContext("", "").ok()) << "it is not run";
+  unsetenv("CHAINFLEET_TOKEN");
+  EXPECT_TRUE(absl::IsFailedPrecondition(OptionsOfContext("", "").status()));
+  EXPECT_THAT(std::string(OptionsOfContext("", "").status().message()),
+              HasSubstr("CHAINFLEET_TOKEN_COMMAND failed: exit 3"));
+}
+
+TEST_F(ContextTest, ACommandThatPrintsNoTokenIsAnError) {
+  for (const char* command : {"true", "echo"}) {
+    ASSERT_TRUE(WriteConfiguration({"", {{"lab", {"a:1", "", command}}}}).ok());
+    const absl::Status status = OptionsOfContext("lab", "").status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("token_command printed nothing: ", command)));
+  }
 }
 
 TEST_F(ContextTest, TheAddressDecidesBeforeTheContextAndTheContextBeforeTheEnvironment) {

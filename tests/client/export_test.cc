@@ -1,5 +1,3 @@
-#include <grpcpp/server.h>
-#include <grpcpp/server_builder.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -7,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <memory>
 #include <set>
 #include <sstream>
 #include <string>
@@ -23,6 +20,7 @@
 #include "core/wire/grpc_status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/loopback_server.h"
 
 namespace chainfleet {
 namespace {
@@ -82,14 +80,8 @@ class ExportTest : public ::testing::Test {
  protected:
   void SetUp() override {
     for (int i = 0; i < 5; ++i) AddDraw(0, 1);
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
-    builder.RegisterService(&service_);
-    server_ = builder.BuildAndStart();
-    ASSERT_NE(server_, nullptr);
     std::filesystem::remove(output_);
   }
-  void TearDown() override { server_->Shutdown(); }
 
   // Returns the chain's next draw in a segment of its own: (index, 2).
   void AddDraw(int32_t chain, double weight) {
@@ -126,7 +118,7 @@ class ExportTest : public ::testing::Test {
     AddExport(&program, &run);
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
-    program.parse("export toy --address 127.0.0.1:" + std::to_string(port_) + " " + options);
+    program.parse("export toy --address " + server_.address() + " " + options);
     out_ = testing::internal::GetCapturedStdout();
     err_ = testing::internal::GetCapturedStderr();
     failure_ = std::string(run.status.message());
@@ -149,10 +141,9 @@ class ExportTest : public ::testing::Test {
   }
   int64_t DrawsInFile() const { return ArrayInFile("theta/w").shape[1]; }
 
-  int port_ = 0;
   std::map<int32_t, int> next_;
   FakeDraws service_;
-  std::unique_ptr<grpc::Server> server_;
+  LoopbackServer server_{&service_};
   const std::string output_ = ::testing::TempDir() + "export_test-" + std::to_string(::getpid()) + ".npz";
   std::string out_, err_, failure_;
 };

@@ -1,6 +1,9 @@
 #include "client/cli/invocation.h"
 
 #include <gmock/gmock.h>
+#include <stdlib.h>
+
+#include "tests/support/loopback_server.h"
 
 namespace chainfleet {
 namespace {
@@ -18,6 +21,27 @@ std::string TryDuration(const std::string& text, absl::Duration* value) {
     return error.what();
   }
   return "";
+}
+
+TEST(Invocation, AClientWithoutATokenDoesNotAskTheCommandForOne) {
+  struct Refusing final : v1::JobService::Service {
+    grpc::Status GetServerInfo(grpc::ServerContext* context, const v1::GetServerInfoRequest*,
+                               v1::ServerInfo*) override {
+      calls += 1;
+      tokens += static_cast<int>(context->client_metadata().count("authorization"));
+      return {grpc::StatusCode::UNAUTHENTICATED, "no token"};
+    }
+    int calls = 0, tokens = 0;
+  } service;
+  const LoopbackServer server(&service);
+  setenv("CHAINFLEET_TOKEN_COMMAND", "echo secret", 1);
+  Invocation run;
+  absl::StatusOr<Client> client = run.ConnectTo(server.address(), absl::Seconds(60), nullptr, /*with_token=*/false);
+  unsetenv("CHAINFLEET_TOKEN_COMMAND");
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_TRUE(absl::IsUnauthenticated(client->GetServerInfo().status()));
+  EXPECT_EQ(service.calls, 1);
+  EXPECT_EQ(service.tokens, 0);
 }
 
 TEST(DurationOption, TakesDaysAloneAndBeforeOtherUnits) {

@@ -17,9 +17,8 @@
 #include "core/formats/npy.h"
 #include "core/formats/npz.h"
 #include "gmock/gmock.h"
-#include "grpcpp/server.h"
-#include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
+#include "tests/support/loopback_server.h"
 
 namespace chainfleet {
 namespace {
@@ -46,13 +45,6 @@ class PredictVerbTest : public ::testing::Test {
     std::filesystem::create_directories(folder_);
     std::ofstream(folder_ + "/x.npy", std::ios::binary)
         << WriteNpy({ArrayType::kFloat32, {1, 1}, std::string(sizeof(float), '\0')});
-    int port = 0;
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-    builder.RegisterService(&service_);
-    server_ = builder.BuildAndStart();
-    ASSERT_NE(server_, nullptr);
-    address_ = "127.0.0.1:" + std::to_string(port);
     v1::PredictResponse& answer = service_.answer;
     answer.set_num_rows(1);
     answer.mutable_scores()->add_mean(2.5);
@@ -60,14 +52,12 @@ class PredictVerbTest : public ::testing::Test {
     answer.mutable_scores()->add_variance_epistemic(0.5);
     for (const double quantile : {1.25, 3.75}) answer.add_quantiles(quantile);
   }
-  void TearDown() override {
-    server_->Shutdown();
-    std::filesystem::remove_all(folder_);
-  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   // Returns the output. Throws CLI::ParseError for refused arguments.
   std::string Run(const std::vector<std::string>& options, absl::StatusCode code = absl::StatusCode::kOk) {
-    std::vector<std::string> arguments = {"predict", "wine", "--input", folder_ + "/x.npy", "--address", address_};
+    std::vector<std::string> arguments = {"predict",          "wine",      "--input",
+                                          folder_ + "/x.npy", "--address", server_.address()};
     arguments.insert(arguments.end(), options.begin(), options.end());
     std::reverse(arguments.begin(), arguments.end());  // order that CLI11 expects
     CLI::App program;
@@ -84,8 +74,7 @@ class PredictVerbTest : public ::testing::Test {
 
   const std::string folder_ = ::testing::TempDir() + "/predict-" + std::to_string(getpid());
   FakePredictService service_;
-  std::unique_ptr<grpc::Server> server_;
-  std::string address_;
+  LoopbackServer server_{&service_};
 };
 
 TEST_F(PredictVerbTest, SendsThePriorityAndRefusesOneThatIsNone) {

@@ -233,6 +233,10 @@ class Access(unittest.TestCase):
         def status_as(token):
             return self.run_as(token, "get", "jobs", fleet=fleet).returncode
 
+        def joins_of(worker):
+            lines = [json.loads(line) for line in fleet.run("audit", "--raw", check=True).stdout.splitlines() if "/Join" in line]
+            return [line["code"] for line in lines if line.get("worker") == worker].count("OK")
+
         write("", f"{CALLER} admin\n")
         write("WORKER_", WORKER)
         write("METRICS_", METRICS)
@@ -240,6 +244,10 @@ class Access(unittest.TestCase):
         fleet.environment = {"CHAINFLEET_TOKEN": CALLER}
         fleet.wait_until_served()
         fleet.start_worker(0, environment={"CHAINFLEET_TOKEN": "", **paths})
+        runs = fleet.path("runs")  # a line for each run of the command
+        command = f"echo >> {runs}; cat {paths['CHAINFLEET_WORKER_TOKEN_FILE']}"
+        fleet.start_worker(1, environment={"CHAINFLEET_TOKEN": "", "CHAINFLEET_WORKER_TOKEN_COMMAND": command})
+        fleet.wait_until(0, lambda answer: joins_of("worker-1") > 0)
         job = fleet.submit(fleets.walk(4_000_000).replace("every_steps: 10", "every_steps: 20000"))
         fleet.wait_for_draws(job, 1)
         self.assertEqual(status_as(VISION), 4)
@@ -256,6 +264,7 @@ class Access(unittest.TestCase):
         write("", f"{VISION} admin\n{CALLER} admin\n")
         fleet.environment = {"CHAINFLEET_TOKEN": CALLER}
         fleet.wait_until_served()
+        joined = joins_of("worker-1")
         changes = fleet.logged()["server-0.log"].count("secret has changed")
         write("WORKER_", "The-next-token-of-all-workers")
         write("METRICS_", "The-next-token-of-Prometheus")
@@ -263,9 +272,12 @@ class Access(unittest.TestCase):
         fleet.wait_until(0, lambda answer: self.read(metrics, "/metrics", "The-next-token-of-Prometheus")[0] == 200
                          and fleet.logged()["server-0.log"].count("secret has changed") == changes + 2)
         self.assertEqual(self.read(metrics, "/metrics", METRICS)[0], 401)
+        fleet.wait_until(0, lambda answer: joins_of("worker-1") > joined)
+        with open(runs) as f:
+            self.assertEqual(f.read(), "\n\n", "at the start, and for the refused join")
         fleet.run("wait", fleet.submit(fleets.walk()), "--timeout", "60s", check=True)
         self.assertEqual({int(chain["lease_epoch"]) for chain in fleet.json("describe", job)["chains"]}, {1}, "it kept them")
-        self.assertIsNone(fleet.processes["worker-0"].poll())
+        self.assertEqual([fleet.processes[name].poll() for name in ("worker-0", "worker-1")], [None, None])
         # The lone token without a role is an admin's, and no longer after the change.
         changed, started = "the changed tokens have no admin of the fleet", "no admin of the fleet: nobody may"
         self.assertNotIn(changed, fleet.logged()["server-0.log"])

@@ -1,6 +1,8 @@
 """Draws encrypted at rest, with the real binaries: files of the store, keys that change, and keys that are missing."""
+import contextlib
 import glob
 import os
+import sqlite3
 import unittest
 
 import fleet as fleets
@@ -100,6 +102,30 @@ class Encryption(unittest.TestCase):
         self.fleet.start_worker(1, environment=worker)
         self.fleet.run("wait", job, "--timeout", "120s", check=True)
         self.assertGreater(min(int(chain["lease_epoch"]) for chain in self.fleet.json("describe", job)["chains"]), 1)
+
+    def test_a_small_resume_point_is_not_in_the_database(self):
+        def inline():
+            with contextlib.closing(sqlite3.connect(f"file:{self.fleet.path('data', 'state.db')}?mode=ro", uri=True)) as database:
+                return [bytes(row[0] or b"") for row in database.execute("SELECT bytes FROM resume_points")]
+
+        worker = {"CHAINFLEET_TOKEN": "", "CHAINFLEET_WORKER_TOKEN": "w" * 32}
+        self.serve()
+        self.fleet.start_worker(0, environment=worker)
+        self.fleet.run("wait", self.fleet.submit(fleets.walk()), "--timeout", "60s", check=True)
+        before = len(inline())
+        self.assertTrue(before and all(inline()), "without keys they are in the commit")
+        self.fleet.kill("server-0")
+        self.serve(flags=["--draw-keys-command", f"echo '{FIRST}'"])
+        job = self.fleet.submit(fleets.walk(20_000).replace("dimension: 3", "dimension: 7000"))
+        self.fleet.wait_for_draws(job, 10)
+        self.fleet.kill("worker-0")
+        after = inline()
+        self.assertGreater(len(after), before)
+        self.assertEqual(sum(map(bool, after)), before)
+        self.assertTrue(self.stored(job, "resume"))
+        self.fleet.start_worker(1, environment=worker)
+        self.fleet.run("wait", job, "--timeout", "120s", check=True)
+        self.assertGreater(max(int(chain["lease_epoch"]) for chain in self.fleet.json("describe", job)["chains"]), 1)
 
     def test_a_new_key_encrypts_without_a_restart(self):
         self.serve(FIRST)

@@ -96,14 +96,14 @@ class Failover(unittest.TestCase):
 
 
 class ChangedPassword(unittest.TestCase):
-    """PGPASSFILE names a file that changes while a leader and a standby run."""
+    """The password of the database changes while a leader and a standby run."""
 
     def give(self, password):
         self.postgres.answer(f"ALTER ROLE keeper PASSWORD '{password}'")
         with open(self.passwords, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as f:
-            f.write(f"*:*:*:keeper:{password}\n")
+            f.write(f"{self.before}{password}\n")
 
-    def test_a_standby_connects_again_by_the_password_that_is_in_the_file_then(self):
+    def setUp(self):
         self.postgres = Postgres()
         self.addCleanup(self.postgres.close)
         rules = os.path.join(self.postgres.folder, "data", "pg_hba.conf")
@@ -116,13 +116,27 @@ class ChangedPassword(unittest.TestCase):
         state = self.postgres.uri.replace("chainfleet@", "keeper@") + "/postgres"
         self.fleet = StartedFleet(servers=2, environment={"CHAINFLEET_STATE": state, **TOKENS})
         self.addCleanup(self.fleet.close)
-        self.passwords = self.fleet.environment["PGPASSFILE"] = self.fleet.path("passwords")
-        self.give("first")
+        self.passwords = self.fleet.path("passwords")
+
+    def test_a_standby_connects_again_by_the_password_that_is_in_the_file_then(self):
+        self.fleet.environment["PGPASSFILE"], self.before = self.passwords, "*:*:*:keeper:"
+        self.check_takeover()
+
+    def test_a_standby_connects_again_by_the_password_that_the_command_prints_then(self):
+        self.fleet.environment["CHAINFLEET_STATE_PASSWORD_COMMAND"], self.before = f"cat {self.passwords}", ""
+        self.fleet.log_everything()
+        self.check_takeover()
+        self.fleet.run("backup", self.fleet.path("backup"), check=True)
+        for name, text in self.fleet.logged().items():
+            self.assertNotIn("%of&a-database", text, name)
+
+    def check_takeover(self):
+        self.give("first%of&a-database")
         self.fleet.start_server(0)
         self.fleet.wait_until_served(by=0)
         self.fleet.start_server(1)
         self.fleet.wait_until(1, lambda answer: self.fleet.addresses[0] in answer.stderr)
-        self.give("second")
+        self.give("second%of&a-database")
         self.postgres.answer("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'keeper'")
         self.fleet.kill("server-0")
         self.fleet.wait_until_served(by=1)
@@ -156,6 +170,15 @@ class WrongState(Refused):
             said = self.refusal(state, *flags)
             self.assertEqual(said.count("set CHAINFLEET_STATE or PGPASSFILE instead"), warnings, flags)
             self.assertNotIn("tell-nobody", said)
+
+    def test_a_command_for_the_password_that_gives_none(self):
+        state = "postgresql://user@127.0.0.1:1/postgres"
+        for command, words in (("echo tell-nobody; exit 3", "--state-password-command: /bin/sh: exit 3"),
+                               ("echo tell-nobody; echo more", "print the password alone")):
+            said = self.refusal(state, "--state-password-command", command)
+            self.assertIn(words, said)
+            self.assertNotIn("tell-nobody", said)
+        self.assertIn("needs --state postgresql", self.refusal("sqlite", "--state-password-command", "true"))
 
     def test_a_scheme_that_is_mistyped(self):
         for state in ("postgresq://user:tell-nobody@127.0.0.1:1/postgres", "postgresql:/user:tell-nobody@127.0.0.1/db"):

@@ -28,7 +28,16 @@ num_steps: 100
 chains: 2
 collect: {every_steps: 10}
 """
+EXPIRY = "^chainfleet_tls_certificate_expiry_timestamp_seconds"
 HANDSHAKES = 100_000  # more than fit into the seconds after which a server has loaded a new certificate
+
+
+def status(connection):
+    """The status of /readyz. The connection stays open."""
+    connection.request("GET", "/readyz")
+    reply = connection.getresponse()
+    reply.read()
+    return reply.status
 
 
 class SecuredFleet(started_fleet.StartedFleet):
@@ -39,10 +48,15 @@ class SecuredFleet(started_fleet.StartedFleet):
         self.pki("init")
         self.pki("issue", "server", "--host", "127.0.0.1")
         self.pki("issue", "client")
+        shutil.copy(self.file("ca.crt"), self.file("clients.crt"))
         self.http_port = free_ports(1)[0]
         self.environment = {"CHAINFLEET_CA_FILE": self.file("ca.crt")}
+        self.serve(client_certificates)
+
+    def serve(self, client_certificates):
+        """In place of an earlier server, which it kills."""
         self.start_server(0, "--tls-cert", self.file("server.crt"), "--tls-key", self.file("server.key"), *self.metrics_flags(),
-                          *(("--tls-client-ca", self.file("ca.crt")) if client_certificates else ()), http=f"127.0.0.1:{self.http_port}")
+                          *(("--tls-client-ca", self.file("clients.crt")) if client_certificates else ()), http=f"127.0.0.1:{self.http_port}")
 
     def file(self, name):
         return self.path("pki", name)
@@ -61,21 +75,24 @@ class SecuredFleet(started_fleet.StartedFleet):
     def metrics(self, index=0):
         return self.page(self.metrics_addresses[index], "/metrics")
 
-    def client_certificate(self):
-        return {"CHAINFLEET_CERT_FILE": self.file("client.crt"), "CHAINFLEET_KEY_FILE": self.file("client.key")}
+    def client_certificate(self, folder="pki"):
+        return {"CHAINFLEET_CERT_FILE": self.path(folder, "client.crt"), "CHAINFLEET_KEY_FILE": self.path(folder, "client.key")}
 
-    def context(self, certificate=False):
+    def context(self, client=None):
+        """`client`: the folder of the client's certificate."""
         context = ssl.create_default_context(cafile=self.file("ca.crt"))
-        if certificate:
-            context.load_cert_chain(self.file("client.crt"), self.file("client.key"))
+        if client:
+            context.load_cert_chain(*self.client_certificate(client).values())
         return context
+
+    def connect(self, **options):
+        return http.client.HTTPSConnection("127.0.0.1", self.http_port, timeout=20, context=self.context(**options))
 
     def ready(self, **options):
         """The status of /readyz by HTTPS."""
-        connection = http.client.HTTPSConnection("127.0.0.1", self.http_port, timeout=20, context=self.context(**options))
+        connection = self.connect(**options)
         try:
-            connection.request("GET", "/readyz")
-            return connection.getresponse().status
+            return status(connection)
         finally:
             connection.close()
 
@@ -199,7 +216,7 @@ class Tls(unittest.TestCase):
         with socket.create_connection(("127.0.0.1", port), timeout=20) as plain, \
                 self.fleet.context().wrap_socket(plain, server_hostname="127.0.0.1") as secured:
             until = ssl.cert_time_to_seconds(secured.getpeercert()["notAfter"])
-        [shown] = re.findall(r"^chainfleet_tls_certificate_expiry_timestamp_seconds (\S+)$", self.fleet.metrics(), re.M)
+        [shown] = re.findall(EXPIRY + r'{certificate="server"} (\S+)$', self.fleet.metrics(), re.M)
         self.assertEqual(float(shown), until)
 
     def test_workers_serve_metrics_by_tls_with_files_of_their_own(self):
@@ -213,7 +230,8 @@ class Tls(unittest.TestCase):
         self.fleet.wait_until(0, lambda _: address in self.fleet.page(self.fleet.metrics_addresses[0], "/sd"))
         page = self.fleet.page(address, "/metrics")
         self.assertIn('program="worker"', page)
-        self.assertIn("\nchainfleet_tls_certificate_expiry_timestamp_seconds ", page)
+        self.assertEqual(self.fleet.page(address, "/healthz"), "ok\n", "a probe of Kubernetes has no certificate")
+        self.assertEqual(re.findall(EXPIRY + r'{certificate="(\w+)"} ', page, re.M), ["metrics", "server_ca"])
         before = self.fleet.serial(port)
         self.fleet.pki("renew", "worker")
         self.assertNotEqual(self.fleet.serial(port), before)
@@ -250,13 +268,59 @@ class ClientCertificates(unittest.TestCase):
         fleet.run("wait", fleet.submit(JOB), "--timeout", "60s", check=True)
         nobody = {"CHAINFLEET_CERT_FILE": "", "CHAINFLEET_KEY_FILE": ""}
         self.assertEqual(fleet.run("get", "jobs", "--timeout", "2s", env=nobody).returncode, 5)
-        self.assertEqual(fleet.ready(certificate=True), 200)
+        self.assertEqual(fleet.ready(client="pki"), 200)
         with self.assertRaises((ssl.SSLError, ConnectionError)):
             fleet.ready()
         before = fleet.callers_serial()
         fleet.pki("renew", "client")
         self.assertNotEqual(fleet.callers_serial(), before)
         fleet.run("wait", fleet.submit(JOB), "--timeout", "60s", check=True)  # by the worker, which shows the same files
+
+    def test_a_new_authority_of_clients_needs_no_restart_and_ends_no_connection(self):
+        fleet = SecuredFleet(client_certificates=True)
+        self.addCleanup(fleet.close)
+        fleet.environment |= fleet.client_certificate()
+        fleet.wait_until_served()
+        fleet.pki("init", folder="next")
+        fleet.pki("issue", "client", folder="next")
+        opened = fleet.connect(client="pki")
+        self.addCleanup(opened.close)
+        self.assertEqual(status(opened), 200)
+        socket_before = opened.sock
+        with self.assertRaises((ssl.SSLError, ConnectionError)):
+            fleet.ready(client="next")
+        os.replace(fleet.path("next", "ca.crt"), fleet.file("clients.crt"))
+        self.assertEqual(fleet.ready(client="next"), 200)
+        with self.assertRaises((ssl.SSLError, ConnectionError)):
+            fleet.ready(client="pki")
+        self.assertEqual(status(opened), 200)
+        self.assertIs(opened.sock, socket_before)
+        fleet.environment |= fleet.client_certificate("next")
+        fleet.wait_until_served()  # gRPC looks at the file every other second
+        self.assertEqual(fleet.run("get", "jobs", "--timeout", "2s", env=fleet.client_certificate()).returncode, 5)
+
+    def test_a_worker_connects_again_with_replaced_files_without_a_restart(self):
+        fleet = SecuredFleet(client_certificates=True)
+        self.addCleanup(fleet.close)
+        fleet.environment |= fleet.client_certificate()
+        fleet.wait_until_served()
+        fleet.start_worker(0)
+        fleet.run("wait", fleet.submit(JOB), "--timeout", "60s", check=True)
+        worker = fleet.processes["worker-0"]
+        shutil.copytree(fleet.path("pki"), fleet.path("before"))
+        fleet.pki("init", folder="next")
+        fleet.pki("issue", "server", "--host", "127.0.0.1", folder="next")
+        fleet.pki("issue", "client", folder="next")
+        shutil.copy(fleet.path("next", "ca.crt"), fleet.path("next", "clients.crt"))
+        for name in ("ca.crt", "clients.crt", "server.crt", "server.key", "client.crt", "client.key"):
+            os.replace(fleet.path("next", name), fleet.file(name))
+        fleet.serve(client_certificates=True)  # so that the worker loses its connection
+        fleet.wait_until_served()
+        self.assertEqual(fleet.run("get", "jobs", "--timeout", "2s", env=fleet.client_certificate("before")).returncode, 5,
+                         "the files of before let nobody in")
+        fleet.wait_until(0, lambda _: fleet.json("get", "workers").get("workers"))
+        fleet.run("wait", fleet.submit(JOB), "--timeout", "60s", check=True)
+        self.assertIsNone(worker.poll(), "the same process")
 
 
 if __name__ == "__main__":

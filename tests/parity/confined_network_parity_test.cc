@@ -11,6 +11,7 @@
 #include <fstream>
 #include <tuple>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/thread_pool.h"
 #include "core/base/utf8.h"
 #include "tests/support/model_files.h"
@@ -166,6 +167,20 @@ TEST_F(ConfinedNetworkTest, ThrowsWhenItsProcessEndsAndStartsAnother) {
   EXPECT_THAT([&] { before.sum().backward(); }, ::testing::ThrowsMessage<std::runtime_error>(
                                                     HasSubstr("the process that runs the module ends by signal 9")));
   EXPECT_TRUE(at::equal(confined->Logits(parameters, SomeInputs()), before));
+}
+
+TEST_F(ConfinedNetworkTest, AModuleIsAtFaultForTheEndOfItsProcessUnlessAnotherOneKilledIt) {
+  for (const auto& [signal, code] : {std::pair(SIGKILL, absl::StatusCode::kResourceExhausted),
+                                     std::pair(SIGUSR1, absl::StatusCode::kInvalidArgument)}) {
+    const auto process = *ModuleProcess::Start(CHAINFLEET_MODULE_PROCESS);
+    ModuleWriter message(process->memory());
+    message.Add(static_cast<int64_t>(ModuleCall::kLoad));
+    message.Add(std::string_view("no module"));
+    for (const pid_t child : Children()) kill(child, signal);
+    const absl::Status status = process->Call().status();
+    EXPECT_EQ(status.code(), code) << status;
+    EXPECT_THAT(status.ToString(), HasSubstr(absl::StrCat("by signal ", signal)));
+  }
 }
 
 TEST_F(ConfinedNetworkTest, ThrowsWhatTheModuleThrows) {

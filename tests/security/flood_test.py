@@ -1,6 +1,9 @@
 """Callers without a token do not stop the server: what attacks cost in memory, and what they cost other callers."""
+import glob
+import json
 import os
 import statistics
+import struct
 import subprocess
 import sys
 import threading
@@ -9,7 +12,7 @@ import unittest
 import urllib.request
 
 import http2
-from coordinator import Caller, Coordinator, grpc
+from coordinator import Caller, Coordinator, grpc, message
 from fleet import BIN, pki
 from real_server import RealServer, free_ports, running
 
@@ -30,7 +33,7 @@ class Haproxy(RealServer):
         self.coordinator, self.pki, self.name = coordinator, pki, name
 
     def settings(self):
-        """The path of the file; for TLS, of a copy with the two lines that its comments name."""
+        """The path of the file; for TLS, of a copy with the lines that its comments name."""
         path = os.path.join(SOURCE, "deploy", "haproxy", "haproxy.cfg")
         if not self.pki:
             return path
@@ -40,10 +43,11 @@ class Haproxy(RealServer):
             for name in ("server.crt", "server.key"):
                 with open(os.path.join(self.pki, name)) as f:
                     pem.write(f.read())
+        verified = f'ssl verify required ca-file {os.path.join(self.pki, "ca.crt")} verifyhost {self.name}'
         for plain, secured in (('    bind "${CHAINFLEET_FRONT}" proto h2\n', f'    bind "${{CHAINFLEET_FRONT}}" ssl crt {pem.name} alpn h2\n'),
-                               ('"${CHAINFLEET_BACK}" proto h2\n',
-                                f'"${{CHAINFLEET_BACK}}" ssl verify required ca-file {os.path.join(self.pki, "ca.crt")} '
-                                f'verifyhost {self.name} alpn h2\n')):
+                               ('    bind "${CHAINFLEET_HTTP_FRONT}"\n', f'    bind "${{CHAINFLEET_HTTP_FRONT}}" ssl crt {pem.name}\n'),
+                               ('"${CHAINFLEET_BACK}" proto h2\n', f'"${{CHAINFLEET_BACK}}" {verified} alpn h2\n'),
+                               ('"${CHAINFLEET_HTTP_BACK}" ', f'"${{CHAINFLEET_HTTP_BACK}}" {verified} ')):
             assert text.count(plain) == 1, plain
             text = text.replace(plain, secured)
         with open(os.path.join(self.folder, "haproxy.cfg"), "w") as f:
@@ -51,10 +55,11 @@ class Haproxy(RealServer):
         return f.name
 
     def start(self):
-        self.port = free_ports(1)[0]
+        self.port, self.http_port = free_ports(2)
         self.process = subprocess.Popen(
             ["haproxy", "-db", "-q", "-f", self.settings()], preexec_fn=self.die_with_parent,
-            env={**os.environ, "CHAINFLEET_FRONT": f"127.0.0.1:{self.port}", "CHAINFLEET_BACK": f"127.0.0.1:{self.coordinator.port}"})
+            env={**os.environ, "CHAINFLEET_FRONT": f"127.0.0.1:{self.port}", "CHAINFLEET_BACK": f"127.0.0.1:{self.coordinator.port}",
+                 "CHAINFLEET_HTTP_FRONT": f"127.0.0.1:{self.http_port}", "CHAINFLEET_HTTP_BACK": f"127.0.0.1:{self.coordinator.http_port}"})
 
 
 def issued_certificate(folder):
@@ -169,11 +174,15 @@ class Floods(AttackedServer):
     def test_haproxy_takes_no_server_of_another_name(self):
         with running(Coordinator(flags=issued_certificate)) as server:
             pki = os.path.join(server.folder, "pki")
-            for name, code in (("localhost", "OK"), ("another", "UNAVAILABLE")):
+            authorities = os.path.join(pki, "ca.crt")
+            for name, code, status in (("localhost", "OK", "200"), ("another", "UNAVAILABLE", "503")):
                 with running(Haproxy(server, pki, name)) as front:
-                    caller = Caller(front.port, authorities=os.path.join(pki, "ca.crt"))
+                    caller = Caller(front.port, authorities=authorities)
                     self.addCleanup(caller.channel.close)
                     self.assertEqual(caller.code(timeout=30, wait_for_ready=True)[0], code, name)
+                    asked = subprocess.run(["curl", "-sS", "--max-time", "30", "--cacert", authorities, "-o", os.devnull, "-w", "%{http_code}",
+                                            f"https://127.0.0.1:{front.http_port}/readyz"], capture_output=True, text=True)
+                    self.assertEqual(asked.stdout, status, (name, asked.stderr))
 
     def test_bytes_that_are_no_message_are_named(self):
         with running(Coordinator()) as server:
@@ -182,6 +191,81 @@ class Floods(AttackedServer):
                 code, text = Caller(server.port).code(method, b"\x0a\xff", service=service)
                 self.assertEqual(code, "INVALID_ARGUMENT", method)
                 self.assertIn("no message", text)
+
+
+def trusting(folder):
+    """Flags of a server behind a proxy of its own host."""
+    return ("--trusted-proxy", "127.0.0.1/32")
+
+
+class Addresses(unittest.TestCase):
+    """Callers behind haproxy keep their addresses at a server that trusts it. Nobody else gives himself an address."""
+
+    def audited(self, server):
+        """The (peer, code) of each line of the audit log."""
+        lines = []
+        for name in sorted(glob.glob(os.path.join(server.folder, "data", "audit", "*.jsonl"))):
+            with open(name) as f:
+                lines += [json.loads(line) for line in f]
+        return [(line["peer"], line["code"]) for line in lines if "peer" in line]
+
+    def curl(self, source, url, *options, body=b""):
+        done = subprocess.run(["curl", "-sS", "--max-time", "30", "--interface", source, *options, url], input=body, capture_output=True)
+        self.assertIn(done.returncode, (0, 92), done.stderr)  # 92: gRPC resets the stream of a call that it refuses before its body
+
+    def call(self, source, port, *options):
+        """A change over gRPC that fails."""
+        request = message(f1="nothing")
+        self.curl(source, f"http://127.0.0.1:{port}/chainfleet.v1.JobService/DeleteDataset", "--http2-prior-knowledge", "-H", "te: trailers",
+                  "-H", "content-type: application/grpc", "--data-binary", "@-", *options, body=b"\0" + struct.pack(">I", len(request)) + request)
+
+    def ask(self, source, port, *options):
+        """The same change over HTTP."""
+        self.curl(source, f"http://127.0.0.1:{port}/v1/datasets/nothing", "-X", "DELETE", *options)
+
+    def peers(self, server, ports, source, *options):
+        """The peers of the lines that one call and one request get."""
+        before = len(self.audited(server))
+        self.call(source, ports.port, *options)
+        self.ask(source, ports.http_port, *options)
+        lines = self.audited(server)[before:]
+        self.assertEqual([code for _, code in lines], ["NOT_FOUND"] * 2)
+        return [peer for peer, _ in lines]
+
+    def serving(self, front, token=""):
+        """Returns when haproxy and the server answer."""
+        caller = Caller(front.port, token)
+        self.addCleanup(caller.channel.close)
+        caller.call(timeout=30, wait_for_ready=True)
+
+    def test_a_trusted_proxy_names_the_caller(self):
+        with running(Coordinator(flags=trusting)) as server, running(Haproxy(server)) as front:
+            self.serving(front)
+            self.assertEqual(self.peers(server, front, "127.0.0.2"), ["ipv4:127.0.0.2"] * 2)
+            forged = ("-H", "x-forwarded-for: 10.9.9.9", "-H", "x-chainfleet-peer: ipv4:10.9.9.8:1")
+            self.assertEqual(self.peers(server, front, "127.0.0.2", *forged), ["ipv4:127.0.0.2"] * 2, "haproxy replaces what a caller sends")
+
+    def test_a_caller_that_is_no_proxy_names_nobody(self):
+        forged = ("-H", "x-forwarded-for: 10.9.9.9", "-H", "x-chainfleet-peer: ipv4:10.9.9.8:1")
+        with running(Coordinator(flags=trusting)) as server:
+            for peer in self.peers(server, server, "127.0.0.2", *forged):
+                self.assertRegex(peer, r"^ipv4:127\.0\.0\.2:\d+$")
+        with running(Coordinator()) as server:
+            for peer in self.peers(server, server, "127.0.0.1", *forged):
+                self.assertRegex(peer, r"^ipv4:127\.0\.0\.1:\d+$")
+
+    def test_refused_tokens_count_for_the_callers_behind_a_proxy(self):
+        with running(Coordinator(TOKEN, flags=trusting)) as server, running(Haproxy(server)) as front:
+            self.serving(front, TOKEN)
+            self.call("127.0.0.2", front.port)
+            self.ask("127.0.0.3", front.http_port)
+            self.assertEqual(self.audited(server), [("ipv4:127.0.0.2", "UNAUTHENTICATED"), ("ipv4:127.0.0.3", "UNAUTHENTICATED")])
+
+    def test_text_that_is_no_network_is_refused(self):
+        for text in ("10.0.0.7", "10.0.0.0/33", "localhost/32"):
+            done = subprocess.run([os.path.join(BIN, "chainfleet-server"), "--trusted-proxy", text], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f'--trusted-proxy: "{text}" is no network: give ADDRESS/BITS', done.stderr)
 
 
 class Remaining(AttackedServer):

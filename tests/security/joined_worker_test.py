@@ -1,17 +1,21 @@
 """A worker that has joined, with a key and a certificate of its own, against the chains of another."""
+import os
 import queue
 import threading
 import unittest
 
-from coordinator import message
+from coordinator import grpc, message
 import fleet as fleets
-from joined_worker import JoinedWorker, fields, reason_of
+from joined_worker import JoinedWorker, fields, outcome, reason_of
 import stranger_test
 from stranger_test import WORKER
 
+FENCED, NOT_ITS_OWN, NOT_HELD = (("FAILED_PRECONDITION", "LEASE_FENCED"), ("PERMISSION_DENIED", "NOT_YOUR_SESSION"),
+                                 ("UNAVAILABLE", "NOT_HELD"))
 
-class Joined(stranger_test.Served):
-    """A worker that joined as every worker does, and then attacks. `holder` has a chain of a job with a data set."""
+
+class Workers(stranger_test.Served):
+    """A job with a data set, and workers that tests invent."""
 
     LEASE = "60s"  # renewed by nobody
 
@@ -24,18 +28,30 @@ class Joined(stranger_test.Served):
         cls.job = cls.fleet.submit("name: held\nmodel: {builtin: softmax_regression}\ndataset: {name: tiny}\nsampler: {sgld: {}}\n"
                                    "learning_rate: {constant: 0.01}\nbatch_size: 2\nnum_epochs: 4\nchains: 1\n"
                                    "collect: {last_epochs_of_cycle: 2}\n")
+
+    @classmethod
+    def joined(cls, name, token, folder=None):
+        worker = JoinedWorker(cls.port, token, name, folder or cls.fleet.folder)
+        cls.addClassCleanup(worker.channel.close)
+        return worker
+
+    def token_of(self, tenant):
+        """A new token for workers of the tenant."""
+        return self.fleet.run("token", "create", "--role", "worker", "--tenant", tenant, "--ttl", "1h", check=True).stdout.strip()
+
+
+class Joined(Workers):
+    """A worker that joined as every worker does, and then attacks. `holder` has the chain of the job."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
         cls.holder = cls.joined("holder", WORKER)
         cls.lease = cls.holder.granted()
         # Before any other worker is there, whose free place this chain would take.
         cls.fleet.submit(fleets.walk(chains=1))
         cls.hoarder = cls.joined("hoarder", WORKER)
         cls.hoarders_lease = cls.hoarder.granted()
-
-    @classmethod
-    def joined(cls, name, token):
-        worker = JoinedWorker(cls.port, token, name, cls.fleet.folder)
-        cls.addClassCleanup(worker.channel.close)
-        return worker
 
     def chains(self):
         return self.fleet.json("describe", self.job)["chains"]
@@ -49,8 +65,7 @@ class Joined(stranger_test.Served):
         self.assertEqual(holder.read(rows), ("OK", ""))
         before = self.chains()
         self.assertEqual([(chain["worker"], chain["state"]) for chain in before], [("holder", "LEASED")])
-        other_tenants = self.fleet.run("token", "create", "--role", "worker", "--tenant", "speech", "--ttl", "1h", check=True).stdout.strip()
-        for name, token in (("thief", WORKER), ("stranger", other_tenants)):
+        for name, token in (("thief", WORKER), ("stranger", self.token_of("speech"))):
             thief = self.joined(name, token)
             with self.subTest(name):
                 self.check_refused(thief, lease, {"LEASE_FENCED": stored, "NOT_HELD": rows})
@@ -59,19 +74,43 @@ class Joined(stranger_test.Served):
 
     def check_refused(self, thief, lease, objects):
         stored, rows = objects["LEASE_FENCED"], objects["NOT_HELD"]
-        fenced, denied, unread = ("FAILED_PRECONDITION", "LEASE_FENCED"), ("PERMISSION_DENIED", "NOT_YOUR_SESSION"), ("UNAVAILABLE", "NOT_HELD")
+        self.assertEqual(outcome(lambda: list(thief.serve())), NOT_HELD, "it has never called Synchronize")
         # The worker lists the chain as its own and gives it back as failed.
         reply = thief.synchronize(message(f8=lease.named()) + message(f9=lease.named() + message(f3=1)))
         self.assertEqual(set(reply) & {3, 4, 5}, set(), "no plan, no grant, and no lease renewed")
         self.assertEqual([fields(stop) for stop in reply[6]], [fields(lease.named())])  # FENCED is 0
-        self.assertEqual(thief.commit(lease, 2, f2=b"forged"), fenced)
-        self.assertEqual(thief.commit(lease, 2, message(f8=4), f2=b"forged"), fenced, "nor does it end as FAILED")
-        self.assertEqual(thief.commit(lease, 2, speaker=self.holder.session, f2=b"forged"), denied)
         forged = lease.object(b"forged")
-        self.assertEqual(thief.put(lease, forged, b"forged"), fenced)
-        self.assertEqual(thief.put(lease, forged, b"forged", speaker=self.holder.session), fenced)
+        self.assertEqual(thief.commit(lease, 2, f2=b"forged"), FENCED)
+        self.assertEqual(thief.commit(lease, 2, message(f8=4), f2=b"forged"), FENCED, "nor does it end as FAILED")
+        self.assertEqual(thief.commit(lease, 2, thief.segment(forged), f2=b"forged"), FENCED, "nor does its signature help")
+        self.assertEqual(thief.commit(lease, 2, speaker=self.holder.session, f2=b"forged"), NOT_ITS_OWN)
+        self.assertEqual(outcome(lambda: list(thief.serve(self.holder.session))), NOT_ITS_OWN)
+        self.assertEqual(thief.put(lease, forged, b"forged"), FENCED)
+        self.assertEqual(thief.put(lease, forged, b"forged", speaker=self.holder.session), FENCED)
         for blob in (stored, rows):
-            self.assertEqual(thief.read(blob), unread)
+            self.assertEqual(thief.read(blob), NOT_HELD)
+
+    def test_a_second_worker_of_the_same_id_gets_nothing_of_the_first(self):
+        folder = self.fleet.path("second")  # for its key: the first has one of this name
+        os.mkdir(folder)
+        second = self.joined("holder", self.token_of("speech"), folder)
+        state = b"a state that only the first reads"
+        stored = self.lease.object(state)
+        self.assertEqual(self.holder.put(self.lease, stored, state), ("OK", ""))
+        before = self.chains()
+        self.assertEqual(outcome(second.synchronize), ("UNAVAILABLE", "WORKER_PRESENT"))
+        self.assertEqual(outcome(lambda: list(second.serve())), NOT_HELD)
+        self.assertEqual(second.commit(self.lease, 3, f2=b"forged"), FENCED)
+        self.assertEqual(second.put(self.lease, self.lease.object(b"forged"), b"forged"), FENCED)
+        for blob in (stored, self.lease.shards()[0]):
+            self.assertEqual(second.read(blob), NOT_HELD)
+        self.assertEqual(self.chains(), before)
+        self.assertEqual(self.holder.commit(self.lease, 3, f2=b"a state after all that"), ("OK", ""))
+
+    def test_draws_without_the_signature_of_their_worker_are_refused(self):
+        draws = self.lease.object(b"draws that nobody made")
+        for segment in (self.holder.segment(draws, signature=""), self.hoarder.segment(draws)):
+            self.assertEqual(self.holder.commit(self.lease, 4, segment, f2=b"forged"), ("PERMISSION_DENIED", "BAD_SIGNATURE"))
 
     def test_a_joined_worker_holds_no_more_room_for_uploads_than_it_leaves_free(self):
         release, ended = threading.Event(), queue.Queue()
@@ -87,6 +126,53 @@ class Joined(stranger_test.Served):
         self.assertEqual(self.holder.put(self.lease, self.lease.object(state), state), ("OK", ""))
         for call in calls:
             call.cancel()
+
+
+class Shards(Workers):
+    """Workers that serve predictions of a job whose own worker is gone."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.fleet.start_worker(0, environment={"CHAINFLEET_TOKEN": "", "CHAINFLEET_WORKER_TOKEN": WORKER})
+        cls.fleet.run("wait", cls.job, "--timeout", "60s", check=True)
+        cls.fleet.kill("worker-0")
+        fleets.write_npy(cls.fleet.path("x.npy"), "<f4", (1, 1), bytes(4))
+
+    def orders(self, name, token):
+        """The orders that a new worker, which answers none, gets until one has come or the server refuses the prediction."""
+        worker = self.joined(name, token)
+        worker.synchronize()
+        known = self.log().count("worker serves predictions")
+        release, orders = threading.Event(), []
+        self.addCleanup(release.set)
+        call = worker.serve(release=release)
+
+        def hear():
+            try:
+                for order in call:
+                    orders.append(order)
+            except grpc.RpcError:
+                pass  # cancelled below
+
+        thread, predict = threading.Thread(target=hear), f"predict-{name}"
+        thread.start()
+        try:
+            self.fleet.wait_until(0, lambda answer: self.log().count("worker serves predictions") > known)
+            self.fleet.start(predict, "chainfleet", "predict", self.job, "--input", self.fleet.path("x.npy"), "--timeout", "10m",
+                             "--address", self.fleet.address)
+            self.fleet.wait_until(0, lambda answer: orders or "no worker serves predictions" in self.fleet.logged()[f"{predict}.log"])
+            self.fleet.kill(predict)
+        finally:
+            call.cancel()
+            thread.join()
+        return orders
+
+    def test_a_worker_of_another_tenant_gets_no_inputs(self):
+        self.assertEqual(self.orders("stranger", self.token_of("speech")), [])
+        orders = self.orders("worker", WORKER)
+        self.assertTrue(orders, "a worker of all tenants gets them")
+        self.assertIn(5, fields(fields(orders[0])[1][0]), "with the inputs of the prediction")
 
 
 if __name__ == "__main__":

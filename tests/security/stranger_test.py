@@ -96,7 +96,8 @@ class Claims(Served):
 
     def test_only_plain_names_are_taken(self):
         for fields in (dict(f2="\x1b]0;owned\x07"), dict(f5="a\nb"), dict(f5="h" * (9 << 20)), dict(f3="\u202e"), dict(f7=message(f1="<b>", f3=1)),
-                       dict(f11="http://169.254.169.254:80/"), dict(f11="host:80/../x"), dict(f11="host\r\nx: y:80"), dict(f11="169.254.169.254")):
+                       dict(f11="http://169.254.169.254:80/"), dict(f11="host:80/../x"), dict(f11="host\r\nx: y:80"), dict(f11="169.254.169.254"),
+                       dict(f11="169.254.169.254:80"), dict(f11="[fe80::1]:80"), dict(f11="[::ffff:169.254.169.254]:80")):
             code, text = self.synchronize(**fields)
             self.assertEqual(code, "INVALID_ARGUMENT", repr(fields)[:80])
             self.assertTrue(text.isprintable() and len(text) < 1000, text[:200])
@@ -117,7 +118,7 @@ class Claims(Served):
 class Shares(Served):
     """One tenant against the others."""
 
-    FLAGS = ("--tenant-chains", "10", "--tenant-jobs", "3")
+    FLAGS = ("--tenant-chains", "10", "--tenant-chains", "default=20", "--tenant-jobs", "3")
 
     def submit(self, token, text, *flags):
         path = self.fleet.path("job.yaml")
@@ -129,8 +130,10 @@ class Shares(Served):
         self.assertEqual(self.submit(VISION, fleets.walk(chains=8)).returncode, 0)
         refused = self.submit(VISION, fleets.walk(chains=8))
         self.assertNotEqual(refused.returncode, 0)
-        self.assertIn("chains", refused.stderr)
-        self.assertEqual(self.submit(ADMIN, fleets.walk(chains=8)).returncode, 0, "another tenant has its own")
+        self.assertIn("has 8 of 10 chains", refused.stderr)
+        for _ in range(2):
+            self.assertEqual(self.submit(ADMIN, fleets.walk(chains=8)).returncode, 0, "another tenant has its own")
+        self.assertIn("has 16 of 20 chains", self.submit(ADMIN, fleets.walk(chains=8)).stderr)
 
     def test_a_specification_that_no_grant_can_carry_is_refused(self):
         for size in (4 << 20, 8 << 20, 15 << 20):

@@ -78,6 +78,14 @@ TEST_F(LeadKeeperTest, LosesTheLeadWithItsTermWhileARenewalWaitsForItsAnswer) {
   EXPECT_THAT(lost_, testing::SizeIs(1));
 }
 
+TEST_F(LeadKeeperTest, TheRenewalThatFindsItsConnectionBrokenConnectsAgain) {
+  const pid_t renewer = Renewer();
+  ASSERT_EQ(kill(renewer, SIGTERM), 0);
+  while (kill(renewer, 0) == 0) continue;
+  executor_.RunFor(kTerm / 3);
+  EXPECT_NE(Renewer(), renewer);
+}
+
 TEST_F(LeadKeeperTest, GivesTheLeadUpWhenItEnds) {
   const auto standby = Coordinator("b:7400");
   EXPECT_EQ(standby->TakeOver()->store, nullptr);

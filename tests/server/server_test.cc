@@ -147,7 +147,8 @@ TEST_F(ServerTest, AStandbyShowsWhenItsCertificateExpires) {
   options.tls = {pki + "/server.crt", pki + "/server.key", ""};
   options.metrics_listen = FreeAddress();
   ASSERT_TRUE(WaitToLead(options, scrape_once).ok());
-  EXPECT_THAT(page, testing::HasSubstr("\nchainfleet_tls_certificate_expiry_timestamp_seconds 2400000000\n"));
+  EXPECT_THAT(page, testing::HasSubstr("\nchainfleet_tls_certificate_expiry_timestamp_seconds{certificate=\"server\"} "
+                                       "2400000000\n"));
 }
 
 }  // namespace

@@ -71,9 +71,9 @@ void ServerNode::CommitProgress(const ProgressCommit& commit, Done<CommitReply> 
     NoteRefusal(reply.status());
     done(std::move(reply));
   });
-  process_.Schedule([this, commit, acknowledge] {
-    if (objects_->MustLookFor(commit)) {
-      if (const absl::Status status = objects_->CheckPresent(commit); !status.ok()) return acknowledge(status);
+  process_.Schedule([this, commit = ProgressCommit(commit), acknowledge]() mutable {
+    if (objects_->MustPrepare(commit)) {
+      if (const absl::Status status = objects_->Prepare(&commit); !status.ok()) return acknowledge(status);
     }
     dispatcher().CommitProgress(commit, acknowledge);
   });

@@ -69,6 +69,10 @@ absl::StatusOr<std::vector<SegmentRecord>> SimulatedStateStore::ListSegments(con
   CHAINFLEET_RETURN_IF_ERROR(Wait());
   return store_->ListSegments(query);
 }
+absl::StatusOr<std::vector<ResumeRow>> SimulatedStateStore::ListResumePoints(const std::string& job) {
+  CHAINFLEET_RETURN_IF_ERROR(Wait());
+  return store_->ListResumePoints(job);
+}
 absl::StatusOr<SegmentRecord> SimulatedStateStore::FindSegment(const std::string& job, const std::string& object) {
   CHAINFLEET_RETURN_IF_ERROR(Wait());
   return store_->FindSegment(job, object);

@@ -22,6 +22,7 @@ class SimulatedStateStore final : public StateStore {
   absl::StatusOr<std::vector<ApplyResult>> Apply(std::span<const StateChange> changes, absl::Time wall) override;
   absl::StatusOr<StoredState> Load() override { return store_->Load(); }
   absl::StatusOr<std::vector<SegmentRecord>> ListSegments(const SegmentQuery& query) override;
+  absl::StatusOr<std::vector<ResumeRow>> ListResumePoints(const std::string& job) override;
   absl::StatusOr<SegmentRecord> FindSegment(const std::string& job, const std::string& object) override;
   absl::StatusOr<Version> FindVersion(const std::string& job, int64_t number) override;
   absl::StatusOr<std::vector<Version>> ListVersions(const std::string& job, int64_t after, int32_t limit) override;

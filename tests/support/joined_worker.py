@@ -2,9 +2,11 @@
 
 No stubs: requests are bytes. The openssl command makes its key and its signatures.
 """
+import base64
 import dataclasses
 import hashlib
 import os
+import struct
 import subprocess
 
 from coordinator import Caller, grpc, message
@@ -142,6 +144,22 @@ class JoinedWorker(Caller):
         made = self.channel.unary_stream(f"/{SERVICE}/GetBlob")
         request = message(f1=blob, f2=self.session)
         return outcome(lambda: list(made(request, timeout=30, metadata=self.metadata)))
+
+    def segment(self, blob, signature=None):
+        """Fields of a commit: a segment of one draw in the object, signed by this worker unless there is a signature."""
+        signed = self._sign("chainfleet segment\n" + fields(blob)[1][0].decode())
+        one_draw = message(f2=b"\x01", f3=struct.pack("<d", 1), f4=b"\x01")
+        return message(f6=one_draw + message(f5=blob, f6="0" * 64, f7="0" * 64),
+                       f15=base64.b64encode(signed).decode() if signature is None else signature)
+
+    def serve(self, session=None, release=None):
+        """A stream of shards, over whose orders to iterate: open until `release` is set, or as short as it can be."""
+        def updates():
+            yield message(f1=(session or self.session) + message(f3=2))
+            if release:
+                release.wait(60)
+
+        return self.channel.stream_stream(f"/{SERVICE}/ServeShards")(updates(), timeout=120, metadata=self.metadata)
 
     def sign_upload(self, lease, blob):
         """The URL to which the worker may put the object. Raises the error of the call."""

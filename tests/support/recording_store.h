@@ -55,6 +55,9 @@ class RecordingStore final : public StateStore {
     if (read_hook_) read_hook_();
     return records;
   }
+  absl::StatusOr<std::vector<ResumeRow>> ListResumePoints(const std::string& job) override {
+    return store_->ListResumePoints(job);
+  }
   absl::StatusOr<SegmentRecord> FindSegment(const std::string& job, const std::string& object) override {
     return store_->FindSegment(job, object);
   }

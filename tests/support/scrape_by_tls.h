@@ -16,15 +16,19 @@ struct SecuredReply {
   std::string text;         // whole HTTP response
 };
 
-// `address`: as for Dial; `authority`: the file of the authority that must have signed the server's certificate.
-// When the certificate expires does not matter.
-inline SecuredReply ScrapeByTls(const std::string& address, const std::string& authority,
-                                const std::string& path = "/metrics") {
+// `descriptor`: from Dial, is closed; `authority`: the file of the authority that must have signed the server's
+// certificate. When the certificate expires does not matter. Shows the server the certificate in the files CLIENT.crt
+// and CLIENT.key unless `client` is empty.
+inline SecuredReply ScrapeByTls(int descriptor, const std::string& authority, const std::string& path,
+                                const std::string& client = "") {
   SecuredReply reply;
-  const int descriptor = Dial(address);
   gnutls_certificate_credentials_t trusted;
   gnutls_certificate_allocate_credentials(&trusted);
   gnutls_certificate_set_x509_trust_file(trusted, authority.c_str(), GNUTLS_X509_FMT_PEM);
+  if (!client.empty()) {
+    const std::string certificate = client + ".crt", key = client + ".key";
+    gnutls_certificate_set_x509_key_file(trusted, certificate.c_str(), key.c_str(), GNUTLS_X509_FMT_PEM);
+  }
   gnutls_session_t session;
   gnutls_init(&session, GNUTLS_CLIENT | GNUTLS_NO_SIGNAL);
   gnutls_set_default_priority(session);

@@ -36,7 +36,7 @@ LIBRARIES = {
     "spdlog": (r"spdlog/", r"core/base/"),
     "zlib, libzip, libblosc, libzstd": (r"(zlib|zip|blosc|zstd)\.h", r"core/formats/"),
     "yaml-cpp": (r"yaml-cpp/", r"(client/cli/|(server|worker)/main\.cc)"),
-    "CLI11": (r"CLI/", r"(client/cli/|(server|worker)/main\.cc)"),
+    "CLI11": (r"CLI/", r"(client/cli/|(server|worker)/main\.cc|server/tenant_flags\.(h|cc))"),
     "Abseil": (r"absl/", r""),
     "the system": (r"([a-z0-9_]+(\.h)?|(sys|linux|netinet|arpa|sanitizer)/[a-z_]+\.h)$", r""),
 }

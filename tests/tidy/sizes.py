@@ -22,7 +22,7 @@ LONG_CLASSES = {
     ("tests/server/control/garbage_orders_test.cc", "World"): 155,
     ("tests/server/predict/fake_serving.h", "FakeShardPort"): 188,
     ("tests/support/fake_coordinator.h", "FakeCoordinator"): 197,
-    ("tests/support/rows_in_memory.cc", "MemoryRows"): 279,
+    ("tests/support/rows_in_memory.cc", "MemoryRows"): 248,
     ("worker/numerics/batch/chain_batch.cc", "KernelBatch"): 356,
     ("worker/numerics/models/eager_potential.cc", "EagerPotential"): 231,
     ("worker/numerics/models/fused_potential.cc", "FusedPotential"): 188,

@@ -13,12 +13,14 @@ constexpr absl::Duration kProofLife = absl::Minutes(10), kProofSent = absl::Minu
 
 }  // namespace
 
-WorkerCredentials::WorkerCredentials(Reread<std::string> token, const std::string& worker, const Clock* clock)
-    : token_(std::move(token)), clock_(clock) {
+WorkerCredentials::WorkerCredentials(Reread<std::string> token, const std::string& worker, const Clock* clock,
+                                     bool token_printed)
+    : token_(std::move(token)), clock_(clock), token_printed_(token_printed) {
   request_.set_worker(worker);
   request_.set_public_key(key_.public_key());
   request_.set_incarnation(IncarnationOf(request_.public_key()));
   request_.set_signature(key_.Sign(JoinText(worker, incarnation())));
+  request_.set_signs_resume_points(true);
 }
 
 bool WorkerCredentials::joined() {
@@ -33,6 +35,7 @@ bool WorkerCredentials::MustJoin() {
 
 void WorkerCredentials::Joined(const v1::JoinReply& reply) {
   const absl::Time now = FromProto(reply.now());
+  ran_again_ = false;
   MutexLock lock(&mutex_);
   certificate_ = reply.certificate();
   renew_at_ = clock_->Monotonic() + (FromProto(reply.expires()) - now) / 2;
@@ -41,14 +44,19 @@ void WorkerCredentials::Joined(const v1::JoinReply& reply) {
 }
 
 bool WorkerCredentials::Forget(bool joins) {
+  const bool runs_again = token_printed_ && joins && !ran_again_;
+  if (runs_again) run_again_ = true;
   MutexLock lock(&mutex_);
   proof_.clear();
-  return !std::exchange(certificate_, "").empty() || !(joins || older_server_);
+  return !std::exchange(certificate_, "").empty() || !(joins || older_server_) || runs_again;
 }
 
 void WorkerCredentials::Attach(grpc::ClientContext* context, bool to_join) {
   if (to_join || older_server_) {
-    const std::shared_ptr<const std::string> token = token_.Current();  // may read a file, so without the lock
+    bool reads = !token_printed_;
+    if (run_again_.exchange(false)) reads = ran_again_ = true;
+    // May read a file or run a command, so without the lock.
+    const std::shared_ptr<const std::string> token = reads ? token_.Current() : token_.Last();
     if (!token->empty()) context->AddMetadata("authorization", "Bearer " + *token);
   }
   MutexLock lock(&mutex_);

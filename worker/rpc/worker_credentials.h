@@ -11,7 +11,6 @@
 #include "core/base/clock.h"
 #include "core/base/mutex.h"
 #include "core/base/reread.h"
-#include "core/domain/draw.h"
 #include "core/tls/worker_certificate.h"
 
 namespace chainfleet {
@@ -19,8 +18,10 @@ namespace chainfleet {
 // Thread-safe.
 class WorkerCredentials {
  public:
-  // `token` is empty on a server without tokens. `clock` outlives the object.
-  WorkerCredentials(Reread<std::string> token, const std::string& worker, const Clock* clock);
+  // `token` is empty on a server without tokens. It is read for each join, or, if a command prints it, only for the
+  // first join after a refused one. `clock` outlives the object.
+  WorkerCredentials(Reread<std::string> token, const std::string& worker, const Clock* clock,
+                    bool token_printed = false);
 
   // Names this process, by its key.
   const std::string& incarnation() const { return request_.incarnation(); }
@@ -32,19 +33,20 @@ class WorkerCredentials {
   void Joined(const v1::JoinReply& reply);
   // The server is older and knows no Join: calls send the token from now on.
   void ServerIsOlder() { older_server_ = true; }
-  // A server did not accept a call, or a join. Returns true if the worker may join again: it had a certificate, or
-  // another call has found that out already.
+  // A server did not accept a call, or a join. Returns true if the worker may join again: it had a certificate, another
+  // call has found that out already, or a command is to print another token.
   bool Forget(bool joins);
 
   // Adds the proof to a call, and the token to a call that joins.
   void Attach(grpc::ClientContext* context, bool to_join = false);
 
   // In base64.
-  std::string Sign(const Segment& segment) const { return absl::Base64Escape(key_.Sign(SignedText(segment))); }
+  std::string Sign(const std::string& text) const { return absl::Base64Escape(key_.Sign(text)); }
 
  private:
   const Reread<std::string> token_;
   const Clock* const clock_;
+  const bool token_printed_;
   const SigningKey key_;
   v1::JoinRequest request_;
   Mutex mutex_;
@@ -53,6 +55,8 @@ class WorkerCredentials {
   absl::Time server_zero_ CHAINFLEET_GUARDED_BY(mutex_);  // the server's clock at 0 of the monotonic clock
   std::string proof_ CHAINFLEET_GUARDED_BY(mutex_);
   std::atomic<bool> older_server_ = false;
+  std::atomic<bool> run_again_ = false;  // the command, before the next join
+  std::atomic<bool> ran_again_ = false;  // since the last join that a server accepted
 };
 
 }  // namespace chainfleet

@@ -80,7 +80,7 @@ class Connection:
         self.addresses, self.timeout = list(addresses), timeout
         self._token, self._find_token = token, find_token
         self._tls, self._credentials = tls, tls.credentials()
-        self._lock = threading.Lock()
+        self._lock, self._renewing = threading.Lock(), threading.Lock()
         self._channels: dict[str, grpc.Channel] = {}
         self._methods: WeakKeyDictionary[grpc.Channel, dict[str, Any]] = (
             WeakKeyDictionary()
@@ -187,7 +187,9 @@ class Connection:
     def environment(self) -> dict[str, str]:
         """Variables by which the program `chainfleet` reaches the same server."""
         place = {"CHAINFLEET_ADDRESS": ",".join(self.addresses), "CHAINFLEET_TOKEN": self._token}
-        return {**place, **self._tls.environment(), "CHAINFLEET_CONTEXT": ""}  # a context would go before the address
+        others = dict.fromkeys(("CHAINFLEET_TOKEN_FILE", "CHAINFLEET_TOKEN_COMMAND"), "")  # used if the token is ""
+        # A context would go before the address.
+        return {**place, **others, **self._tls.environment(), "CHAINFLEET_CONTEXT": ""}
 
     def close(self) -> None:
         """Closes the channels. A later call opens them again."""
@@ -212,8 +214,9 @@ class Connection:
 
     def _renewed(self, metadata: Metadata) -> Metadata:
         """`metadata` with the token that is found now. It is the same as before if none or no other one is found."""
-        with contextlib.suppress(ChainfleetError):
-            self._token = self._find_token() or self._token
+        with self._renewing, contextlib.suppress(ChainfleetError):
+            if metadata == self._metadata(metadata[0]):  # otherwise another thread has found one
+                self._token = self._find_token() or self._token
         return self._metadata(metadata[0])
 
     def _metadata(self, request_id: tuple[str, str] | None = None) -> Metadata:

@@ -14,6 +14,7 @@ so it never understands a file otherwise than the command line does.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -51,22 +52,36 @@ class Context:
     key_file: str = ""
 
     def token(self) -> str:
-        """Raises FailedPrecondition if the command fails, InvalidArgument if the file cannot be read."""
-        text = ""
+        """Raises FailedPrecondition if the command gives none, InvalidArgument if the file cannot be read."""
         if self.token_command:
-            with subprocess.Popen(self.token_command, shell=True, stdout=subprocess.PIPE) as command:
-                assert command.stdout is not None
-                text = command.stdout.read(_MOST_BYTES).decode("utf-8", "replace")
-            if command.returncode != 0:
-                hint = "run the command by itself: its last words are on standard error"
-                raise FailedPrecondition(f"token_command failed: {self.token_command}", reason="NO_TOKEN", hint=hint)
-        elif self.token_file:
+            return _printed("token_command", self.token_command)
+        text = ""
+        if self.token_file:
             try:
                 with open(os.path.expanduser(self.token_file), encoding="utf-8") as file:
                     text = file.read(_MOST_BYTES)
             except (OSError, UnicodeDecodeError) as error:
                 raise no_file("token_file", error) from None
         return (text.split() or [""])[0]
+
+
+@functools.cache
+def _printed(name: str, command: str) -> str:
+    """The token that a command prints. It runs once in a process: it may ask the user. `name`: the setting that has it."""
+    with subprocess.Popen(command, shell=True, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        text = child.stdout.read(_MOST_BYTES).decode("utf-8", "replace")
+    words = text.split()
+    if child.returncode != 0 or not words:
+        happened = "failed" if child.returncode != 0 else "printed nothing"
+        hint = "run the command by itself: its last words are on standard error"
+        raise FailedPrecondition(f"{name} {happened}: {command}", reason="NO_TOKEN", hint=hint)
+    return words[0]
+
+
+def forget_tokens() -> None:
+    """Lets the commands of tokens run again."""
+    _printed.cache_clear()
 
 
 @dataclass(frozen=True)
@@ -88,6 +103,9 @@ def find_server(
         raise invalid_field("context", "an address and a context were given", "give one of them")
     found = _find_context(context) if address is None else None
     known = find_token(token)
+    command = os.environ.get("CHAINFLEET_TOKEN_COMMAND", "")
+    if command and not known and token is None:
+        known = find_token(_printed("CHAINFLEET_TOKEN_COMMAND", command))
     if found is None:
         return parse_addresses(address), known, find_tls_files(tls, NO_TLS)
     files = find_tls_files(tls, TlsFiles(found.ca_file, found.cert_file, found.key_file))

@@ -10,7 +10,7 @@ from typing import Any
 from . import members, modules, programs, sampling
 from .arrays import Data, Part, has_several
 from .connection import Connection
-from .contexts import find_server
+from .contexts import find_server, forget_tokens
 from .errors import ChainfleetError, InvalidArgument, PermissionDenied, class_of
 from .job import Job
 from .likelihoods import Likelihood
@@ -43,21 +43,23 @@ def connect(
 
     Without an address the server is found as the command line finds it: `context`, a name that `chainfleet context set`
     gave, else the context of CHAINFLEET_CONTEXT, else CHAINFLEET_ADDRESS, else the current context, else
-    127.0.0.1:7400. Without a token CHAINFLEET_TOKEN says it, or the file that CHAINFLEET_TOKEN_FILE names, else the
-    context; it is read again when the server refuses it. `timeout`: seconds for one call, including its retries.
+    127.0.0.1:7400. Without a token CHAINFLEET_TOKEN says it, or the file that CHAINFLEET_TOKEN_FILE names, or what the
+    shell command CHAINFLEET_TOKEN_COMMAND prints, else the context; it is read again when the server refuses it.
+    A command runs once in a process, and again then. `timeout`: seconds for one call, including its retries.
 
     ca_file: PEM file of the certificates that sign the server's, or "system" for those of this host; calls then use
     TLS. cert_file, key_file: the client's certificate and its private key, for a server that wants one. Without these,
     CHAINFLEET_CA_FILE, CHAINFLEET_CERT_FILE and CHAINFLEET_KEY_FILE name the files, else the context.
 
     Raises InvalidArgument for a file that cannot be read, NotFound for an unknown context, FailedPrecondition if the
-    context's command for the token fails, Unavailable if no server answers within 10 s, Unauthenticated,
-    VersionMismatch for a server that is more than one minor version older or newer.
+    command for the token gives none, Unavailable if no server answers within 10 s, Unauthenticated, VersionMismatch for a
+    server that is more than one minor version older or newer.
     """
     files = TlsFiles(ca_file, cert_file, key_file)
     addresses, found_token, tls = find_server(address, token, context, files)
 
     def find_token() -> str:
+        forget_tokens()
         now, new_token, _ = find_server(address, token, context, files)
         return new_token if now == addresses else ""  # the current context may be another server's now
 

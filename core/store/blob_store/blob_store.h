@@ -46,6 +46,9 @@ class BlobStore {
 
   // Returns OK even if the object does not exist.
   virtual absl::Status Delete(const std::string& name) = 0;
+
+  // True if what chains write is encrypted: then nothing of it may be stored elsewhere in clear.
+  virtual bool encrypts() const { return false; }
 };
 
 // Puts an object whose name contains the digest of `content`. If the store has other bytes under the name, these are

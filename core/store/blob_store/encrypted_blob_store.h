@@ -41,6 +41,7 @@ class EncryptedBlobStore final : public BlobStore {
     return stored_->ListPages(prefix, visit);
   }
   absl::Status Delete(const std::string& name) override;
+  bool encrypts() const override { return has_keys_; }
 
   // Encrypts the object anew if it is a chain's and is in clear, or under another key than that of its tenant now.
   // Returns whether it did. Nobody may delete the object meanwhile.

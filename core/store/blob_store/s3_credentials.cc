@@ -1,7 +1,5 @@
 #include "core/store/blob_store/s3_credentials.h"
 
-#include <unistd.h>
-
 #include <map>
 #include <pugixml.hpp>
 #include <utility>
@@ -12,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/command.h"
+#include "core/base/environment.h"
 #include "core/base/log.h"
 #include "nlohmann/json.hpp"
 
@@ -135,9 +134,8 @@ std::map<std::string, std::string> SectionOf(const std::string& text, const std:
 }
 
 absl::StatusOr<ExpiringCredentials> RunProcess(const Clock& clock, const std::string& command) {
-  std::vector<std::string> environment;
-  for (char** variable = environ; *variable != nullptr; ++variable) environment.emplace_back(*variable);
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::string output, RunCommand(clock, {"/bin/sh", "-c", command}, environment));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string output,
+                              RunCommand(clock, {"/bin/sh", "-c", command}, OwnEnvironment()));
   return FromJson(output, "credential_process");
 }
 

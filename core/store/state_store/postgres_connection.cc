@@ -54,13 +54,20 @@ absl::Status Caught(Call call) {
   }
 }
 
+std::string PercentEncoded(const std::string& text) {
+  std::string encoded;
+  for (const char c : text) absl::StrAppend(&encoded, "%", absl::BytesToHexString(absl::string_view(&c, 1)));
+  return encoded;
+}
+
 // Keepalives end a connection that falls silent while a reply is awaited; no other timeout covers this.
-std::string WithTimeouts(const std::string& uri) {
-  const std::vector<std::string> settings = {"connect_timeout=3", absl::StrCat("tcp_user_timeout=", kTimeoutMillis),
-                                             "keepalives_idle=1", "keepalives_interval=1", "keepalives_count=2"};
+std::string WithSettings(const std::string& uri, const std::string& password) {
+  std::vector<std::string> settings = {"connect_timeout=3", absl::StrCat("tcp_user_timeout=", kTimeoutMillis),
+                                       "keepalives_idle=1", "keepalives_interval=1", "keepalives_count=2"};
   if (!absl::StartsWith(uri, "postgres://") && !absl::StartsWith(uri, "postgresql://")) {
     return absl::StrCat(absl::StrJoin(settings, " "), " ", uri);
   }
+  if (!password.empty()) settings.push_back("password=" + PercentEncoded(password));
   return absl::StrCat(uri, absl::StrContains(uri, '?') ? "&" : "?", absl::StrJoin(settings, "&"));
 }
 
@@ -152,29 +159,34 @@ class PostgresCursor final : public SqlCursor {
   int row_ = -1;
 };
 
-PostgresConnection::PostgresConnection(std::string uri, std::string name)
-    : uri_(std::move(uri)), name_(std::move(name)), line_(std::make_unique<Line>()) {}
+PostgresConnection::PostgresConnection(std::string uri, std::string name, std::shared_ptr<DatabasePassword> password)
+    : uri_(std::move(uri)), name_(std::move(name)), password_(std::move(password)), line_(std::make_unique<Line>()) {}
 PostgresConnection::~PostgresConnection() = default;
 
-absl::StatusOr<std::unique_ptr<PostgresConnection>> PostgresConnection::Open(const std::string& uri,
-                                                                             const std::string& name) {
+absl::StatusOr<std::unique_ptr<PostgresConnection>> PostgresConnection::Open(
+    const std::string& uri, const std::string& name, std::shared_ptr<DatabasePassword> password) {
   CHAINFLEET_RETURN_IF_ERROR(CheckPostgresUri(uri));
-  std::unique_ptr<PostgresConnection> opened(new PostgresConnection(uri, name));
+  std::unique_ptr<PostgresConnection> opened(new PostgresConnection(uri, name, std::move(password)));
   CHAINFLEET_RETURN_IF_ERROR(opened->Connect());
   return opened;
 }
 
 absl::Status PostgresConnection::Connect() {
-  std::string durability;
-  CHAINFLEET_RETURN_IF_ERROR(Caught([&] {
-    line_->connection = std::make_unique<pqxx::connection>(WithTimeouts(uri_));
+  std::string password, durability;
+  if (password_ != nullptr) {
+    CHAINFLEET_ASSIGN_OR_RETURN(password, password_->Get());
+  }
+  const absl::Status connected = Caught([&] {
+    line_->connection = std::make_unique<pqxx::connection>(WithSettings(uri_, password));
     for (const char* timeout : {"statement_timeout", "idle_in_transaction_session_timeout", "tcp_user_timeout"}) {
       line_->connection->set_variable(timeout, kTimeoutMillis);
     }
     line_->connection->set_variable("application_name", absl::StrCat("'", name_, "'"));
     durability = line_->connection->get_variable("synchronous_commit");
     for (const auto& [sql, name] : statements_) line_->connection->prepare(name, WithDollars(sql));
-  }));
+  });
+  if (!connected.ok() && password_ != nullptr) password_->Distrust();
+  CHAINFLEET_RETURN_IF_ERROR(connected);
   if (durability != "off") return absl::OkStatus();
   return absl::FailedPreconditionError(
       "PostgreSQL runs with synchronous_commit=off and may lose what it has committed: set it to on");

@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "core/store/state_store/database_password.h"
 #include "core/store/state_store/sql_connection.h"
 
 namespace chainfleet {
@@ -15,10 +16,12 @@ namespace chainfleet {
 // no time or resources for the statement now; reads may be retried, the outcome of a commit is unknown); else INTERNAL.
 class PostgresConnection final : public SqlConnection {
  public:
-  // `uri`: postgresql://user@host/database?... or libpq keywords. `name` appears in pg_stat_activity. INVALID_ARGUMENT:
+  // `uri`: postgresql://user@host/database?... or libpq keywords. `name` appears in pg_stat_activity. `password`, if
+  // not null, is asked before each connection and goes before all other passwords; it needs a URI. INVALID_ARGUMENT:
   // the URI cannot be parsed; the error does not quote it. FAILED_PRECONDITION: the server runs with
-  // synchronous_commit=off, so it could lose a commit that it has confirmed.
-  static absl::StatusOr<std::unique_ptr<PostgresConnection>> Open(const std::string& uri, const std::string& name);
+  // synchronous_commit=off, so it could lose a commit that it has confirmed. Errors of `password`.
+  static absl::StatusOr<std::unique_ptr<PostgresConnection>> Open(const std::string& uri, const std::string& name,
+                                                                  std::shared_ptr<DatabasePassword> password = nullptr);
   ~PostgresConnection() override;
 
   absl::StatusOr<SqlStatement> Prepare(const std::string& sql) override;
@@ -35,7 +38,7 @@ class PostgresConnection final : public SqlConnection {
  private:
   struct Line;
   friend class PostgresCursor;
-  PostgresConnection(std::string uri, std::string name);
+  PostgresConnection(std::string uri, std::string name, std::shared_ptr<DatabasePassword> password);
   absl::Status Connect();
   // Runs the statements of RunLater.
   absl::Status CatchUp();
@@ -43,6 +46,7 @@ class PostgresConnection final : public SqlConnection {
   absl::Status EnsureLine();
 
   const std::string uri_, name_;
+  const std::shared_ptr<DatabasePassword> password_;
   const std::unique_ptr<Line> line_;
   std::unordered_map<std::string, std::string> statements_;  // statement names by text
   std::string later_;                                        // deferred statements of the open transaction

@@ -16,7 +16,8 @@ constexpr char kWriterName[] = "chainfleet-leader";
 std::string FetchSql() {
   return absl::StrCat(
       "SELECT ", sql::Listed(sql::ColumnsOf<ChainRow>(), "c."),
-      ", r.step, CASE WHEN w.whole = 1 THEN r.bytes END, r.object, r.sha256, s.digest, j.intent "
+      ", r.step, CASE WHEN w.whole = 1 THEN r.bytes END, r.object, r.sha256, CASE WHEN w.whole = 1 THEN r.proof END, "
+      "s.digest, j.intent "
       "FROM (SELECT job COLLATE \"C\" AS job, chain, first_index, whole FROM unnest(CAST(? AS TEXT[]), "
       "CAST(? AS BIGINT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[])) AS u (job, chain, first_index, whole)) AS w "
       "JOIN chains AS c ON c.job = w.job AND c.chain = w.chain "
@@ -29,14 +30,19 @@ std::string FetchSql() {
 
 absl::StatusOr<std::unique_ptr<PostgresLeader>> PostgresLeader::Connect(PostgresOptions options) {
   std::unique_ptr<PostgresLeader> leader(new PostgresLeader(std::move(options)));
-  CHAINFLEET_ASSIGN_OR_RETURN(leader->connection_, PostgresConnection::Open(leader->options_.uri, "chainfleet-lease"));
+  CHAINFLEET_ASSIGN_OR_RETURN(leader->connection_, leader->Open("chainfleet-lease"));
   return leader;
+}
+
+absl::StatusOr<std::unique_ptr<PostgresConnection>> PostgresLeader::Open(const std::string& name) const {
+  return PostgresConnection::Open(options_.uri, name, options_.password);
 }
 
 absl::StatusOr<PostgresLeader::Election> PostgresLeader::TakeOver() {
   generation_ = -1;
-  CHAINFLEET_ASSIGN_OR_RETURN(std::unique_ptr<PostgresConnection> writer,
-                              PostgresConnection::Open(options_.uri, kWriterName));
+  // Asks for the password, which then serves the reader, too: a command must not run in the transaction below, which
+  // may not be idle for long.
+  CHAINFLEET_ASSIGN_OR_RETURN(std::unique_ptr<PostgresConnection> writer, Open(kWriterName));
   CHAINFLEET_RETURN_IF_ERROR(connection_->BeginWrite());
   // Do everything that may fail before the commit: a coordinator without a store must not block others as leader.
   absl::StatusOr<Outcome> outcome = Elect(writer->backend_pid());
@@ -67,6 +73,8 @@ absl::StatusOr<PostgresLeader::Outcome> PostgresLeader::Elect(int writer_pid) {
     CHAINFLEET_RETURN_IF_ERROR(EndWriter(leading.backend_pid));
     held = leading.generation;
   }
+  // Before what may take longer than a password serves.
+  CHAINFLEET_ASSIGN_OR_RETURN(outcome.reader, Open("chainfleet-reader"));
   // Only the leader migrates: a newer standby must not change the tables of an older leader.
   CHAINFLEET_RETURN_IF_ERROR(MigratePostgresSchema(version, options_.fresh_incarnation, connection_.get()));
   CHAINFLEET_RETURN_IF_ERROR(SqlRows(connection_.get()).KeepHome(options_.home));
@@ -83,7 +91,6 @@ absl::StatusOr<PostgresLeader::Outcome> PostgresLeader::Elect(int writer_pid) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<std::string> incarnation,
                               sql::First<std::string>(connection_.get(), "SELECT incarnation FROM store"));
   outcome.incarnation = incarnation.value_or("");
-  CHAINFLEET_ASSIGN_OR_RETURN(outcome.reader, PostgresConnection::Open(options_.uri, "chainfleet-reader"));
   return outcome;
 }
 

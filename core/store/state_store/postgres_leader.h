@@ -26,7 +26,8 @@ struct PostgresOptions {
   std::string fresh_incarnation;  // random; used if the store is new or restored
   absl::Duration timeout = kLeaderTerm;
   Opening opening = Opening::kUsual;
-  ObjectHome home;  // place of this coordinator's objects
+  ObjectHome home;                             // place of this coordinator's objects
+  std::shared_ptr<DatabasePassword> password;  // null: the URI's, or that of libpq's variables and files
 };
 
 // Not thread-safe; every call may block for a few seconds. Errors: PostgresConnection's, SCHEMA_TOO_NEW, OTHER_STORE.
@@ -65,6 +66,7 @@ class PostgresLeader {
     std::string incarnation;
     std::unique_ptr<PostgresConnection> reader;
   };
+  absl::StatusOr<std::unique_ptr<PostgresConnection>> Open(const std::string& name) const;
   absl::StatusOr<Outcome> Elect(int writer_pid);
   absl::StatusOr<Leading> FindLeader();
   absl::Status EndWriter(int64_t backend_pid);

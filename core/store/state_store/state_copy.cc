@@ -163,8 +163,9 @@ absl::Status SetNumbering(const TableOfRows& table, SqlConnection* postgres) {
 
 bool IsPostgresUri(const std::string& store) { return absl::StartsWith(store, "postgres"); }
 
-absl::StatusOr<std::unique_ptr<SqlConnection>> OpenToRead(const std::string& store) {
-  if (IsPostgresUri(store)) return PostgresConnection::Open(store, "chainfleet-backup");
+absl::StatusOr<std::unique_ptr<SqlConnection>> OpenToRead(const std::string& store,
+                                                          const std::shared_ptr<DatabasePassword>& password) {
+  if (IsPostgresUri(store)) return PostgresConnection::Open(store, "chainfleet-backup", password);
   CHAINFLEET_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> file, SqliteConnection::Open(store));
   CHAINFLEET_RETURN_IF_ERROR(file->Execute("PRAGMA query_only = 1"));
   return std::unique_ptr<SqlConnection>(std::move(file));
@@ -213,8 +214,9 @@ absl::Status Fill(SqliteConnection* copy, PostgresConnection* database) {
 
 }  // namespace
 
-absl::Status CopyState(const std::string& store, const std::string& path) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::unique_ptr<SqlConnection> from, OpenToRead(store));
+absl::Status CopyState(const std::string& store, const std::string& path,
+                       const std::shared_ptr<DatabasePassword>& password) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::unique_ptr<SqlConnection> from, OpenToRead(store, password));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteConnection> copy, SqliteConnection::Open(path));
   CHAINFLEET_RETURN_IF_ERROR(copy->Execute("PRAGMA synchronous = OFF"));  // a copy that a crash ends is made again
   CHAINFLEET_RETURN_IF_ERROR(PrepareSqliteSchema("new", Opening::kUsual, kInBackup, copy.get()));
@@ -265,11 +267,12 @@ absl::Status VisitObjects(const std::string& path, const std::function<absl::Sta
   return absl::OkStatus();
 }
 
-absl::Status FillPostgres(const std::string& path, const std::string& uri) {
+absl::Status FillPostgres(const std::string& path, const std::string& uri,
+                          const std::shared_ptr<DatabasePassword>& password) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteConnection> copy, SqliteConnection::Open(path));
   CHAINFLEET_RETURN_IF_ERROR(PrepareSqliteSchema("new", Opening::kUsual, kInBackup, copy.get()));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::unique_ptr<PostgresConnection> database,
-                              PostgresConnection::Open(uri, "chainfleet-restore"));
+                              PostgresConnection::Open(uri, "chainfleet-restore", password));
   CHAINFLEET_RETURN_IF_ERROR(database->BeginWrite());
   absl::Status status = Fill(copy.get(), database.get());
   if (status.ok()) status = database->Commit();

@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/executor.h"
 #include "core/base/limits.h"
+#include "core/base/per_tenant.h"
 #include "core/base/status.h"
 #include "server/predict/serving/inference_statistics.h"
 #include "server/predict/serving/predict_priority.h"
@@ -23,7 +24,7 @@ struct BatchLimits {
   absl::Duration max_delay;  // time that a request waits for others while the workers are free
   // Waiting requests. Beyond it, a tenant's requests are rejected that has as many as its equal share, or more.
   int64_t max_waiting = 1024;
-  int64_t tenant_rows_per_second = RowRates::kNone;
+  PerTenant<int64_t> tenant_rows_per_second = RowRates::kNone;
   int64_t max_bytes = limits::kMaxPredictBytes;  // bytes of all inputs, waiting or in flight; further ones are rejected
 };
 

@@ -6,10 +6,12 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/base/mutex.h"
+#include "core/base/per_tenant.h"
 #include "core/base/status.h"
 
 namespace chainfleet {
@@ -19,12 +21,13 @@ namespace chainfleet {
 class RowRates {
  public:
   static constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
-  explicit RowRates(int64_t rows_per_second) : rate_(rows_per_second) {}
+  explicit RowRates(PerTenant<int64_t> rows_per_second) : rates_(std::move(rows_per_second)) {}
 
   // RESOURCE_EXHAUSTED / TENANT_LIMIT, with the time to wait.
   absl::Status Take(const std::string& tenant, int64_t rows, absl::Duration now) {
-    if (rate_ == kNone) return absl::OkStatus();
-    const auto rate = static_cast<double>(rate_);
+    const int64_t bound = rates_.For(tenant);
+    if (bound == kNone) return absl::OkStatus();
+    const auto rate = static_cast<double>(bound);
     MutexLock lock(&mutex_);
     Bucket& bucket = buckets_.try_emplace(tenant, Bucket{rate, now}).first->second;
     bucket.rows = std::min(rate, bucket.rows + absl::ToDoubleSeconds(now - bucket.filled) * rate);
@@ -36,17 +39,18 @@ class RowRates {
     }
     const absl::Duration wait = absl::Ceil(absl::Seconds(missing / rate), absl::Milliseconds(1));
     const std::string message =
-        absl::StrCat("tenant ", tenant, " may predict ", rate_, " rows a second (--tenant-rows-per-second): try ", rows,
+        absl::StrCat("tenant ", tenant, " may predict ", bound, " rows a second (--tenant-rows-per-second): try ", rows,
                      " rows again in ", absl::FormatDuration(wait));
     return WithRetryAfter(BoundReached("tenant_rows_per_second", message, "TENANT_LIMIT"), wait);
   }
 
   // Returns the rows of a request that got no place after all.
   void GiveBack(const std::string& tenant, int64_t rows) {
-    if (rate_ == kNone) return;
+    const int64_t bound = rates_.For(tenant);
+    if (bound == kNone) return;
     MutexLock lock(&mutex_);
     Bucket& bucket = buckets_.at(tenant);
-    bucket.rows = std::min(static_cast<double>(rate_), bucket.rows + static_cast<double>(rows));
+    bucket.rows = std::min(static_cast<double>(bound), bucket.rows + static_cast<double>(rows));
   }
 
  private:
@@ -54,7 +58,7 @@ class RowRates {
     double rows = 0;
     absl::Duration filled;  // monotonic
   };
-  const int64_t rate_;
+  const PerTenant<int64_t> rates_;
   Mutex mutex_;
   std::map<std::string, Bucket> buckets_ CHAINFLEET_GUARDED_BY(mutex_);
 };

@@ -291,7 +291,8 @@ absl::StatusOr<std::unique_ptr<HttpServer>> OpenHttp(const Endpoint& endpoint, b
   const Clock* const clock = parts.clock;
   Executor* const executor = parts.executor;
   const FairBudget bytes = parts.bytes;
-  return HttpServer::Start(endpoint, std::make_unique<Gateway>(std::move(parts)), bytes, clock, executor);
+  const TrustedProxies proxies = parts.proxies;
+  return HttpServer::Start(endpoint, std::make_unique<Gateway>(std::move(parts)), bytes, clock, executor, proxies);
 }
 
 }  // namespace chainfleet

@@ -11,6 +11,7 @@
 #include "core/base/clock.h"
 #include "core/base/executor.h"
 #include "core/base/status.h"
+#include "core/base/trusted_proxies.h"
 #include "server/http/http_limits.h"
 #include "server/http/http_server.h"
 #include "server/rpc/gateway/file_upload.h"
@@ -28,6 +29,7 @@ struct GatewayParts {
   // True for a server without tokens that only this host reaches. Requests must then name this host: a page of another
   // site could otherwise have its own name resolved to this host, and call the server from the user's browser.
   bool is_local = false;
+  TrustedProxies proxies = {};  // tell the addresses of their clients
 };
 
 // True if `host`, of an address or a Host header with its port, is a name of this host alone.

@@ -112,6 +112,24 @@ class Calls(Served):
                 self.get(self.connect(server, token="old", find_token=lambda found=found: found))
             self.assertEqual(len(server.metadata), 1)
 
+    def test_calls_whose_token_is_refused_at_once_find_another_one_once(self):
+        all_refused, found = threading.Barrier(4), []
+
+        def answer(request, context):
+            if dict(context.invocation_metadata())["authorization"] == "Bearer old":
+                all_refused.wait(60)
+                context.abort(grpc.StatusCode.UNAUTHENTICATED, "unknown token")
+            return jobs_pb2.Job(id=request.name)
+
+        def find_token():
+            found.append(f"new-{len(found)}")
+            return found[-1]
+
+        connected = self.connect(self.serve(GetJob=answer), token="old", timeout=60, find_token=find_token)
+        with concurrent.futures.ThreadPoolExecutor(4) as threads:
+            self.assertEqual([job.id for job in threads.map(lambda _: self.get(connected), range(4))], ["a"] * 4)
+        self.assertEqual(found, ["new-0"])
+
     def test_a_refusal_has_its_code_reason_fields_and_hint(self):
         wrong = error_details_pb2.BadRequest()
         wrong.field_violations.add(field="chains", description="must be 1 or more")

@@ -98,17 +98,37 @@ class Contexts(unittest.TestCase):
             file.write("\n secret alice\n")
         os.environ["HOME"] = self.folder
         self.write("contexts:\n  file: {address: h:1, token_file: ~/token}\n  command: {address: h:1, token_command: echo made bob}\n"
-                   "  broken: {address: h:1, token_command: exit 3}\n  gone: {address: h:1, token_file: /nowhere}\n")
+                   "  broken: {address: h:1, token_command: exit 3}\n  gone: {address: h:1, token_file: /nowhere}\n"
+                   "  mute: {address: h:1, token_command: echo}\n")
         self.assertEqual([contexts.find_server(context=name)[1] for name in ("file", "command")], ["secret", "made"])
-        for name, words in (("broken", "token_command failed: exit 3"), ("gone", "token_file")):
+        for name, words in (("broken", "token_command failed: exit 3"), ("gone", "token_file"),
+                            ("mute", "token_command printed nothing: echo")):
             with self.assertRaisesRegex(cf.ChainfleetError, words):
                 contexts.find_server(context=name)
         self.assertEqual(contexts.find_server(token="", context="command")[1], "")
         os.environ["CHAINFLEET_TOKEN"] = "mine"
         self.assertEqual(contexts.find_server(context="broken")[1], "mine", "its command is not run")
 
+    def test_a_command_runs_once_and_again_after_its_token_was_forgotten(self):
+        runs = os.path.join(self.folder, "runs")
+        os.environ["CHAINFLEET_TOKEN_COMMAND"] = f"echo x >> {runs}; echo token-$(wc -l < {runs}) mine"
+        self.assertEqual([contexts.find_server("h:1")[1] for _ in range(2)], ["token-1", "token-1"])
+        contexts.forget_tokens()
+        self.assertEqual(contexts.find_server("h:1")[1], "token-2")
+        self.assertEqual(contexts.find_server("h:1", token="")[1], "")
+        self.write("current: lab\ncontexts:\n  lab: {address: h:1, token_command: echo other}\n")
+        self.assertEqual(contexts.find_server()[1], "token-2", "the environment goes before the context")
+        os.environ["CHAINFLEET_TOKEN_COMMAND"] = "exit 3"
+        with self.assertRaisesRegex(cf.errors.FailedPrecondition, "CHAINFLEET_TOKEN_COMMAND failed: exit 3"):
+            contexts.find_server("h:1")
+
     def test_programs_reach_the_server_of_the_connection_and_not_that_of_a_context(self):
         self.assertEqual(connection.Connection(["h:1"], "t", 1).environment()["CHAINFLEET_CONTEXT"], "")
+
+    def test_programs_of_a_connection_without_a_token_find_no_other(self):
+        found = connection.Connection(["h:1"], "", 1).environment()
+        for name in ("CHAINFLEET_TOKEN", "CHAINFLEET_TOKEN_FILE", "CHAINFLEET_TOKEN_COMMAND"):
+            self.assertEqual(found[name], "")
 
 
 if __name__ == "__main__":

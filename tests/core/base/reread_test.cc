@@ -110,7 +110,9 @@ TEST_F(RereadTest, ReadingEndsWithTheLastCopy) {
 TEST_F(RereadTest, WithoutAnIntervalEachUseReads) {
   const Reread<std::string> secret = Open(absl::ZeroDuration());
   now_ = "second";
+  EXPECT_EQ(*secret.Last(), "first");
   EXPECT_EQ(*secret.Current(), "second");
+  EXPECT_EQ(*secret.Last(), "second");
   now_ = "";
   EXPECT_EQ(*secret.Current(), "second");
 }
@@ -138,6 +140,13 @@ TEST_F(RereadTest, AnErrorOrAnEmptyValueKeepsTheFormerOneAndIsLoggedOnce) {
   EXPECT_EQ(Later(secret), "second") << "once it is right";
   now_ = absl::NotFoundError("no such file");
   EXPECT_THAT(LogOfLater(secret), HasSubstr("no such file")) << "again, after it was right";
+}
+
+TEST_F(RereadTest, AReadingThatTheEndOfTheProcessStopsIsNotLogged) {
+  const Reread<std::string> secret = Open();
+  now_ = absl::CancelledError("was stopped");
+  EXPECT_THAT(LogOfLater(secret), IsEmpty());
+  EXPECT_EQ(*secret.Current(), "first");
 }
 
 TEST_F(RereadTest, TheFirstErrorIsReturned) {

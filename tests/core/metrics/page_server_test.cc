@@ -4,10 +4,12 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <list>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "core/base/host_port.h"
 #include "core/base/mutex.h"
@@ -201,7 +203,7 @@ class SecuredPageTest : public PageServerTest {
   }
   ~SecuredPageTest() override { std::filesystem::remove_all(folder_); }
 
-  SecuredReply Read() const { return ScrapeByTls(address(), folder_ + "/ca.crt", "/page"); }
+  SecuredReply Read() const { return ScrapeByTls(Dial(address()), folder_ + "/ca.crt", "/page"); }
 
   static inline const Validity kValidity{absl::FromUnixSeconds(1'700'000'000), absl::FromUnixSeconds(2'400'000'000)};
   std::string folder_;
@@ -239,6 +241,83 @@ TEST_F(SecuredPageTest, ClientsWithoutAHandshakeDelayNobody) {
   std::list<HttpPeer> silent;
   for (int i = 0; i < 300; ++i) silent.emplace_back(port());
   EXPECT_THAT(Read().text, EndsWith("a page\n"));
+}
+
+// Two authorities of clients, "old" and "new", that have one name. The server trusts the old one at first.
+class ClientAuthorityTest : public SecuredPageTest {
+ protected:
+  ClientAuthorityTest() {
+    for (const char* authority : {"old", "new"}) {
+      EXPECT_TRUE(InitAuthority(folder_ + "/" + authority, kValidity).ok());
+      EXPECT_TRUE(IssueCertificate(folder_ + "/" + authority, "client", {}, kValidity).ok());
+    }
+    Trust({"old"});
+    Serve(files_);
+  }
+
+  // Replaces the file of the authorities.
+  void Trust(const std::vector<std::string>& authorities, const std::string& first_lines = "") const {
+    std::ofstream file(folder_ + "/next.crt");
+    file << first_lines;
+    for (const std::string& authority : authorities) {
+      file << std::ifstream(folder_ + "/" + authority + "/ca.crt").rdbuf();
+    }
+    file.close();
+    std::filesystem::rename(folder_ + "/next.crt", files_.authorities);
+  }
+
+  // Returns the reply to a client with a certificate of this authority; "" if the client is refused.
+  std::string ReadAs(const std::string& authority, int connection) const {
+    return ScrapeByTls(connection, folder_ + "/ca.crt", "/page", folder_ + "/" + authority + "/client").text;
+  }
+  std::string ReadAs(const std::string& authority) const { return ReadAs(authority, Dial(address())); }
+
+  const TlsFiles files_{folder_ + "/server.crt", folder_ + "/server.key", folder_ + "/clients.crt"};
+};
+
+TEST_F(ClientAuthorityTest, AReplacedAuthorityDecidesFromTheNextConnectionOn) {
+  EXPECT_THAT(ReadAs("old"), EndsWith("a page\n"));
+  EXPECT_EQ(ReadAs("new"), "");
+  EXPECT_EQ(Read().text, "") << "a client without a certificate";
+  Trust({"old", "new"});
+  EXPECT_THAT(ReadAs("old"), EndsWith("a page\n"));
+  EXPECT_THAT(ReadAs("new"), EndsWith("a page\n"));
+  Trust({"new"});
+  EXPECT_EQ(ReadAs("old"), "");
+  EXPECT_THAT(ReadAs("new"), EndsWith("a page\n"));
+}
+
+// The handshake of a connection may come after others have replaced the authorities that it began with.
+TEST_F(ClientAuthorityTest, AConnectionOutlivesTheAuthorityThatLetItIn) {
+  const int connection = Dial(address());
+  EXPECT_THAT(ReadAs("old"), EndsWith("a page\n")) << "a later connection, so the server has accepted the first one";
+  Trust({"new"});
+  EXPECT_THAT(ReadAs("new"), EndsWith("a page\n"));
+  EXPECT_EQ(ReadAs("old"), "");
+  EXPECT_THAT(ReadAs("old", connection), EndsWith("a page\n"));
+}
+
+TEST_F(ClientAuthorityTest, TheFormerAuthorityStaysInUseWhileTheFileIsWrong) {
+  Trust({});
+  EXPECT_THAT(ReadAs("old"), EndsWith("a page\n"));
+  EXPECT_EQ(ReadAs("new"), "");
+  std::filesystem::remove(files_.authorities);
+  EXPECT_THAT(ReadAs("old"), EndsWith("a page\n"));
+  Trust({"new"});
+  EXPECT_THAT(ReadAs("new"), EndsWith("a page\n"));
+}
+
+TEST_F(ClientAuthorityTest, OnlyTheFirstMebibytesOfTheFileAreRead) {
+  Trust({"new"}, std::string(kMaxTlsFileBytes, '\n'));
+  EXPECT_EQ(ReadAs("new"), "");
+  EXPECT_THAT(ReadAs("old"), EndsWith("a page\n"));
+}
+
+TEST_F(ClientAuthorityTest, AFileWithoutAnAuthorityEndsTheStart) {
+  Trust({});
+  const absl::Status started = PageServer::Start({"127.0.0.1:0", files_}, {}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(started)) << started;
+  EXPECT_THAT(std::string(started.message()), HasSubstr(files_.authorities));
 }
 
 }  // namespace

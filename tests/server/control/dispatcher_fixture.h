@@ -160,6 +160,9 @@ class DispatcherTest : public testing::Test {
     options.on_job_end = [this](const JobView& job, KeepFindings keep) {
       if (on_job_end_) on_job_end_(job, std::move(keep));
     };
+    options.check_resume_point = [this](const std::string& tenant, const ApplyResult& granted) {
+      return check_resume_point_ ? check_resume_point_(tenant, granted) : absl::OkStatus();
+    };
     options.free_bytes = [this] { return free_bytes_; };
     options.on_store_lost = [this](const absl::Status& status) { lost_ = status; };
     Begin(store, options);
@@ -249,6 +252,7 @@ class DispatcherTest : public testing::Test {
   absl::Status lost_;
   std::optional<int64_t> free_bytes_;
   std::function<void(const JobView&, KeepFindings)> on_job_end_;
+  std::function<absl::Status(const std::string&, const ApplyResult&)> check_resume_point_;
   ControlObserver* observer_ = nullptr;  // for dispatchers that Start makes
 };
 

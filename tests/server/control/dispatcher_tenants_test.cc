@@ -88,7 +88,7 @@ TEST_F(DispatcherTenants, TiersComeBeforeShares) {
 TEST_F(DispatcherTenants, AnEmptyFleetIsSharedByTheWeights) {
   DispatcherOptions options;
   options.id_key = RngKey{42};
-  options.shares.weights["three"] = 3;
+  options.shares.weights.own["three"] = 3;
   coordinator_.reset();
   store_ = database_.Open();
   Begin(store_.get(), options);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr absl::Duration kHour = absl::Hours(1);
 
-FairShare OfWeights(std::map<std::string, double> weights) { return FairShare({std::move(weights), kHour}); }
+FairShare OfWeights(std::map<std::string, double> weights) { return FairShare({{1, std::move(weights)}, kHour}); }
 
 std::map<std::string, int64_t> Parts(const std::vector<FairShare::Claim>& claims) {
   std::map<std::string, int64_t> parts;
@@ -110,7 +110,7 @@ TEST(FairShare, WeightsOneAndThreeShareAQuarterAndThreeQuartersOverTime) {
 }
 
 TEST(FairShare, OneSlotIsSharedInTime) {
-  Fleet fleet(FairShare({{{"three", 3}}, 24 * kHour}), 1);
+  Fleet fleet(FairShare({{1, {{"three", 3}}}, 24 * kHour}), 1);
   std::map<std::string, double> had = fleet.Run(240 * kHour, {"one", "three"});
   EXPECT_NEAR(had["one"] / (had["one"] + had["three"]), 0.25, 0.02);
 }

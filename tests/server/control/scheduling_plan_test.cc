@@ -82,7 +82,7 @@ class SchedulingPlanTest : public testing::Test {
     return grants;
   }
 
-  SchedulingTables tables_{{}, {}, {}, FairShare({.weights = {{"heavy", 3}}}), {}};
+  SchedulingTables tables_{{}, {}, {}, FairShare({.weights = {1, {{"heavy", 3}}}}), {}};
 };
 
 TEST_F(SchedulingPlanTest, AnIdleFleetGetsAnEmptyPlan) {

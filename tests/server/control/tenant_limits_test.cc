@@ -66,6 +66,24 @@ TEST_F(TenantLimitsTest, BoundsTheJobsAndUnfinishedChainsOfATenantAndOfNoOther) 
   EXPECT_TRUE(Check({.jobs = 1, .chains = 7}, {"vision", "", 0, 4}).ok()) << "chains for a job that is there";
 }
 
+TEST_F(TenantLimitsTest, ATenantMayHaveBoundsOfItsOwn) {
+  const TenantLimits limits{.jobs = {0, {{"vision", 9}}},
+                            .chains = {0, {{"vision", 9}}},
+                            .contents = {0, {{"vision", 9}}},
+                            .stored_bytes = {0, {{"vision", 900}}}};
+  const TenantRequest all{.tenant = "vision", .jobs = 1, .chains = 1, .bytes = 1, .contents = 1};
+  EXPECT_TRUE(Check(limits, all).ok()) << Check(limits, all);
+  EXPECT_EQ(BoundOf(Check(limits, {.tenant = "speech", .jobs = 1})), "tenant_jobs");
+  EXPECT_EQ(BoundOf(Check(limits, {.tenant = "speech", .chains = 1})), "tenant_chains");
+  EXPECT_EQ(BoundOf(Check(limits, {.tenant = "speech", .contents = 1})), "tenant_contents");
+  EXPECT_EQ(BoundOf(Check(limits, {.tenant = "speech", .bytes = 1})), "tenant_stored_gib");
+  Add("vision", 7);
+  EXPECT_THAT(std::string(Check(limits, {"vision", "", 0, 3}).message()), HasSubstr("has 7 of 9 chains"));
+  for (int i = 0; i < 8; ++i) Add("vision", 17, true);
+  EXPECT_THAT(std::string(Check(limits, {"vision", "", 0, 2}).message()),
+              HasSubstr("has 143 of 144 chains with those that ended"));
+}
+
 TEST_F(TenantLimitsTest, BoundsTheChainsThatAreKept) {
   for (int i = 0; i < TenantLimits::kKeptChains; ++i) Add("vision", 3, true);
   EXPECT_TRUE(Check({.chains = 4}, {"vision", "", 1, 4}).ok());

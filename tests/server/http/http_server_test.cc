@@ -108,6 +108,29 @@ TEST_F(HttpServerTest, TheHandlerGetsPathQueryAndPeer) {
   EXPECT_THAT(head.peer, testing::StartsWith("ipv4:127.0.0.1:"));
 }
 
+TEST_F(HttpServerTest, ATrustedProxyNamesTheClientOfEachRequest) {
+  server_ = HttpServer::Start({"127.0.0.1:0"}, std::make_unique<Echo>(&asked_), bytes_, &clock_, &executor_,
+                              TrustedProxies::Parse({"127.0.0.1/32"}).value())
+                .value();
+  HttpPeer proxy(port());
+  const std::string two_lines = "X-Forwarded-For: 10.1.2.4, 10.1.2.3\r\nX-Forwarded-For: 127.0.0.1\r\n";
+  EXPECT_EQ(proxy.Send(Get("/", two_lines)).Read().code, 200);
+  EXPECT_EQ(proxy.Send(Get("/", "X-Forwarded-For: 2001:db8::1\r\n")).Read().code, 200);
+  EXPECT_EQ(proxy.Send(Get("/")).Read().code, 200);
+  MutexLock lock(&asked_.mutex);
+  EXPECT_EQ(asked_.requests.at(0).head.peer, "ipv4:10.1.2.3");
+  EXPECT_EQ(asked_.requests.at(0).held->holder(), "ipv4:10.1.2.3") << "its bytes count as this client's";
+  EXPECT_EQ(asked_.requests.at(1).head.peer, "ipv6:%5B2001:db8::1%5D");
+  EXPECT_THAT(asked_.requests.at(2).head.peer, testing::StartsWith("ipv4:127.0.0.1:"));
+}
+
+TEST_F(HttpServerTest, NobodyElseNamesTheClient) {
+  EXPECT_EQ(HttpPeer(port()).Send(Get("/", "X-Forwarded-For: 10.1.2.3\r\n")).Read().code, 200);
+  MutexLock lock(&asked_.mutex);
+  EXPECT_THAT(asked_.requests.at(0).head.peer, testing::StartsWith("ipv4:127.0.0.1:"));
+  EXPECT_EQ(asked_.requests.at(0).held->holder(), "ipv4:127.0.0.1");
+}
+
 TEST_F(HttpServerTest, LargeBodiesAreRefusedAndTheirClientsReadWhy) {
   EXPECT_EQ(HttpPeer(port()).Send(Post("/", std::string(limits::kHttpBodyBytes, 'x'))).Read().code, 200);
   HttpPeer peer(port());

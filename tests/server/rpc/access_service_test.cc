@@ -1,4 +1,5 @@
-// Tokens that an admin makes and revokes while the server runs, and backups.
+// Tokens that an admin makes and revokes while the server runs, the calls that they have open, and backups.
+#include <deque>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -7,6 +8,7 @@
 #include "absl/strings/strip.h"
 #include "chainfleet/v1/access.grpc.pb.h"
 #include "core/store/draw_codec/sha256.h"
+#include "inference/grpc_service.grpc.pb.h"
 #include "tests/server/rpc/running_server.h"
 
 namespace chainfleet {
@@ -298,6 +300,196 @@ TEST_F(BackupTest, OnlyAdminsOfTheFleetMay) {
     EXPECT_EQ(ReasonOf(refused), "NOT_ALLOWED") << token;
     EXPECT_THAT(std::string(refused.message()), HasSubstr("an admin of the fleet"));
   }
+}
+
+// Calls that the tokens "revoked" and "kept" open before the first of them is revoked.
+class RevokedStreamTest : public AccessServiceTest {
+ protected:
+  void SetUp() override {
+    for (const char* token : {"revoked", "kept"}) ASSERT_TRUE(Create(RequestFor(token, v1::ADMIN)).ok());
+    ASSERT_TRUE(CreateJob(GaussianJob("walk")).ok());
+  }
+  void RevokeToken() { ASSERT_TRUE(Revoke(TokenId(Sha256Hex("revoked"))).ok()); }
+  // The context of the next call by this token.
+  grpc::ClientContext* As(const std::string& token) {
+    grpc::ClientContext& context = contexts_.emplace_back();
+    SetDeadline(&context);
+    context.AddMetadata("authorization", "Bearer " + token);
+    return &context;
+  }
+  std::unique_ptr<grpc::ClientReader<v1::Job>> Watch(const std::string& token) {
+    v1::WatchJobRequest request;
+    request.set_name("walk");
+    return jobs_->WatchJob(As(token), request);
+  }
+  // Reads a watch to its end. Returns the reason of its error, or "".
+  static std::string EndOf(grpc::ClientReader<v1::Job>* watch) {
+    v1::Job job;
+    while (watch->Read(&job)) continue;
+    return ReasonOf(FromGrpc(watch->Finish()));
+  }
+  // Opens an upload that lacks only its end, and waits until the server has taken its bytes.
+  std::unique_ptr<grpc::ClientWriter<v1::PutDatasetRequest>> Upload(v1::Dataset* stored) {
+    const std::string rows = "0.5,0.25,1\n0.25,0.5,0\n";
+    std::vector<v1::PutDatasetRequest> messages(3);
+    messages[0].mutable_header()->set_name("late");
+    messages[0].mutable_header()->set_num_files(1);
+    messages[1].mutable_file()->set_file_name("rows.csv");
+    messages[1].mutable_file()->set_size_bytes(std::ssize(rows));
+    messages[2].set_data(rows);
+    auto upload = jobs_->PutDataset(As("revoked"), stored);
+    for (const auto& message : messages) EXPECT_TRUE(upload->Write(message));
+    while (upload_budget_.held_bytes() < std::ssize(rows)) continue;
+    return upload;
+  }
+  // An object that no window of a connection holds.
+  std::string PutLarge(const std::string& name) {
+    std::string bytes(size_t{64} << 20, 'x');
+    EXPECT_TRUE(blobs_.Put(name, bytes).ok());
+    return bytes;
+  }
+
+ private:
+  std::deque<grpc::ClientContext> contexts_;
+};
+
+TEST_F(RevokedStreamTest, AnIdleWatchEndsWithALineInTheAuditLogAndThatOfAnotherTokenGoesOn) {
+  const auto revoked = Watch("revoked"), kept = Watch("kept");
+  v1::Job job;
+  ASSERT_TRUE(revoked->Read(&job) && kept->Read(&job));
+  RevokeToken();
+  EXPECT_EQ(EndOf(revoked.get()), "UNAUTHENTICATED");
+  const auto audit = ListAudit();
+  ASSERT_TRUE(audit.ok()) << audit.status();
+  EXPECT_THAT(audit->lines(),
+              testing::Contains(testing::AllOf(HasSubstr("WatchJob"), HasSubstr("\"code\":\"UNAUTHENTICATED\""),
+                                               HasSubstr(TokenId(Sha256Hex("revoked"))))));
+  ASSERT_TRUE(SetIntent("walk", v1::Job::CANCEL).ok());
+  while (kept->Read(&job)) continue;
+  EXPECT_EQ(job.state(), v1::Job::CANCELLED);
+  EXPECT_TRUE(kept->Finish().ok());
+}
+
+TEST_F(RevokedStreamTest, AWatchEndsWhenItsTokenExpires) {
+  v1::CreateTokenRequest request = RequestFor("short", v1::READER);
+  request.set_lifetime_seconds(3600);
+  ASSERT_TRUE(Create(request).ok());
+  const auto watch = Watch("short");
+  v1::Job job;
+  ASSERT_TRUE(watch->Read(&job));
+  clock_.PutForward(absl::Hours(1));
+  EXPECT_EQ(EndOf(watch.get()), "UNAUTHENTICATED");
+}
+
+// The token may be asked for while it is unknown, too.
+TEST_F(RevokedStreamTest, AWatchEndsWhenItsTokenLosesItsRole) {
+  const auto watch = Watch("revoked");
+  v1::Job job;
+  ASSERT_TRUE(watch->Read(&job));
+  RevokeToken();
+  ASSERT_TRUE(Create(RequestFor("revoked", v1::PREDICTOR)).ok());
+  EXPECT_THAT(EndOf(watch.get()), testing::AnyOf("NOT_ALLOWED", "UNAUTHENTICATED"));
+}
+
+TEST_F(RevokedStreamTest, AWatchEndsWhenItsTokenGetsAnotherTenant) {
+  const auto watch = Watch("revoked");
+  v1::Job job;
+  ASSERT_TRUE(watch->Read(&job));
+  RevokeToken();
+  ASSERT_TRUE(Create(RequestFor("revoked", v1::READER, "vision")).ok());
+  EXPECT_EQ(EndOf(watch.get()), "UNAUTHENTICATED");
+}
+
+// The server is shutting down, or cannot read the keys of an issuer.
+TEST_F(RevokedStreamTest, AWatchGoesOnWhileNewCallsAreUnavailable) {
+  const auto watch = Watch("kept");
+  v1::Job job;
+  ASSERT_TRUE(watch->Read(&job));
+  auth_.RefuseAll();
+  ASSERT_TRUE(absl::IsUnavailable(ListJobsWith("kept")));
+  Waited<absl::StatusOr<JobView>> cancelled;
+  dispatcher_.SetIntent(job.id(), JobIntent::kCancel, cancelled.Take());
+  ASSERT_TRUE(cancelled.Get()->ok());
+  while (watch->Read(&job)) continue;
+  EXPECT_EQ(job.state(), v1::Job::CANCELLED);
+  EXPECT_TRUE(watch->Finish().ok());
+}
+
+TEST_F(RevokedStreamTest, ADownloadEndsInItsMiddleAndThatOfAnotherTokenGoesOn) {
+  const std::string bytes = PutLarge("store/datasets/x");
+  v1::ReadObjectRequest request;
+  request.set_name("store/datasets/x");
+  auto revoked = access_->ReadObject(As("revoked"), request), kept = access_->ReadObject(As("kept"), request);
+  v1::Chunk chunk;
+  ASSERT_TRUE(revoked->Read(&chunk));
+  EXPECT_FALSE(chunk.data().empty());
+  ASSERT_TRUE(kept->Read(&chunk));
+  RevokeToken();
+  EXPECT_EQ(ReasonOf(ReadAll(std::move(revoked)).status()), "UNAUTHENTICATED");
+  const auto rest = ReadAll(std::move(kept));
+  ASSERT_TRUE(rest.ok()) << rest.status();
+  EXPECT_EQ(chunk.data().size() + rest->size(), bytes.size());
+}
+
+TEST_F(RevokedStreamTest, ADownloadOfDrawsEndsInItsMiddle) {
+  CommitADraw();
+  v1::ListSegmentsRequest list;
+  list.set_job("walk");
+  const auto segments = Call(*jobs_, &v1::JobService::Stub::ListSegments, list);
+  ASSERT_TRUE(segments.ok() && segments->segments_size() == 1) << segments.status();
+  v1::ReadSegmentRequest request;
+  request.set_job("walk");
+  request.set_object(segments->segments(0).segment().object().name());
+  PutLarge(request.object());  // the digest is wrong, which only the last chunk shows
+  auto reader = jobs_->ReadSegment(As("revoked"), request);
+  v1::Chunk chunk;
+  ASSERT_TRUE(reader->Read(&chunk));
+  RevokeToken();
+  EXPECT_EQ(ReasonOf(ReadAll(std::move(reader)).status()), "UNAUTHENTICATED");
+}
+
+TEST_F(RevokedStreamTest, ABackupEnds) {
+  const auto backup = access_->Backup(As("revoked"), v1::BackupRequest());
+  v1::BackupCopy copy;
+  ASSERT_TRUE(backup->Read(&copy));
+  RevokeToken();
+  EXPECT_FALSE(backup->Read(&copy));
+  EXPECT_EQ(ReasonOf(FromGrpc(backup->Finish())), "UNAUTHENTICATED");
+}
+
+TEST_F(RevokedStreamTest, AnUploadIsRefusedAtItsEnd) {
+  v1::Dataset stored;
+  const auto upload = Upload(&stored);
+  RevokeToken();
+  upload->WritesDone();
+  EXPECT_EQ(ReasonOf(FromGrpc(upload->Finish())), "UNAUTHENTICATED");
+  EXPECT_TRUE(absl::IsNotFound(content_.datasets().Get({kDefaultTenant}, "late").status()));
+}
+
+TEST_F(RevokedStreamTest, AnIdleUploadEnds) {
+  v1::Dataset stored;
+  const auto upload = Upload(&stored);
+  RevokeToken();
+  EXPECT_EQ(ReasonOf(FromGrpc(upload->Finish())), "UNAUTHENTICATED");
+}
+
+TEST_F(RevokedStreamTest, AnIdleStreamOfInferenceEndsAndThatOfAnotherTokenGoesOn) {
+  const auto models = inference::GRPCInferenceService::NewStub(channel_);
+  const auto revoked = models->ModelStreamInfer(As("revoked")), kept = models->ModelStreamInfer(As("kept"));
+  inference::ModelInferRequest request;
+  request.set_model_name("nowhere");
+  inference::ModelStreamInferResponse response;
+  for (const auto& stream : {revoked.get(), kept.get()}) {
+    ASSERT_TRUE(stream->Write(request) && stream->Read(&response));
+    EXPECT_THAT(response.error_message(), HasSubstr("unknown model"));
+  }
+  RevokeToken();
+  EXPECT_FALSE(revoked->Read(&response));
+  EXPECT_EQ(ReasonOf(FromGrpc(revoked->Finish())), "UNAUTHENTICATED");
+  ASSERT_TRUE(kept->Write(request) && kept->Read(&response));
+  kept->WritesDone();
+  EXPECT_FALSE(kept->Read(&response));
+  EXPECT_TRUE(kept->Finish().ok());
 }
 
 class OpenAccessTest : public AccessServiceTest {

@@ -9,6 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_replace.h"
 #include "core/domain/tenant.h"
+#include "tests/server/rpc/contract_methods.h"
 #include "tests/server/rpc/one_worker.h"
 #include "tests/support/fake_clock.h"
 
@@ -136,6 +137,7 @@ TEST_F(AdmissionTest, ACommitIsSignedAndItsRecordHasTheSignature) {
   SpeakAsVision();
   v1::ListSegmentsRequest list;
   list.set_job(job);
+  list.set_resume_points(true);
   const auto segments = Call(*jobs_, &v1::JobService::Stub::ListSegments, list);
   ASSERT_TRUE(segments.ok() && segments->segments_size() == 1) << segments.status();
   std::string signature;
@@ -144,6 +146,16 @@ TEST_F(AdmissionTest, ACommitIsSignedAndItsRecordHasTheSignature) {
   v1::WorkerProof proof;
   proof.ParseFromString(own_.proof);
   EXPECT_EQ(segments->segments(0).certificate(), absl::Base64Escape(proof.certificate()));
+  ASSERT_EQ(segments->resume_points_size(), 1);
+  EXPECT_EQ(segments->resume_points(0).chain(), commit.chain.index);
+  EXPECT_EQ(segments->resume_points(0).last_digest(), commit.segment->digest);
+  const v1::ResumePoint& point = segments->resume_points(0).resume_point();
+  EXPECT_EQ(point.step(), 10);
+  EXPECT_EQ(point.proof().last_digest(), commit.segment->digest);
+  EXPECT_NE(point.proof().signature(), "");
+  EXPECT_EQ(point.proof().certificate(), "") << "the process signs no resume points: the server did";
+  list.set_resume_points(false);
+  EXPECT_EQ(Call(*jobs_, &v1::JobService::Stub::ListSegments, list)->resume_points_size(), 0);
 }
 
 // Everybody who reads a draw sees the certificate of its worker, and so the name of the process.
@@ -257,6 +269,21 @@ TEST_F(AdmissionTest, ATokenThatGetsTheIdOfARevokedOneLetsItsWorkersInOnlyForThe
 TEST_F(AdmissionTest, ATokenAloneDoesNotWork) {
   token_ = "join";
   EXPECT_EQ(ReasonOf(Synchronize().status()), "NOT_ALLOWED");
+}
+
+// The row of a worker that has joined in the matrix of auth_test.cc.
+TEST_F(AdmissionTest, AProcessThatHasJoinedMakesTheCallsOfWorkersAndNoOther) {
+  for (const char* token : {"join", "other join"}) {
+    Process process{"w1"};
+    ASSERT_TRUE(Join(&process, token).ok());
+    for (const auto* method : ContractMethods()) {
+      const bool may = method->service()->full_name() == "chainfleet.v1.WorkerService";
+      const absl::StatusOr<Principal> caller =
+          auth_.Authorize(GrpcPath(*method), {{kWorkerProofHeader, process.proof}});
+      EXPECT_EQ(caller.ok(), may) << token << " " << method->full_name();
+      EXPECT_EQ(ReasonOf(caller.status()), may ? "" : "NOT_ALLOWED") << token << " " << method->full_name();
+    }
+  }
 }
 
 TEST_F(AdmissionTest, AWorkerThatJoinedForOneTenantIsListedToNoOther) {

@@ -3,8 +3,10 @@
 
 #include <grpcpp/generic/generic_stub.h>
 
+#include <atomic>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "server/rpc/cancelled_calls.h"
 #include "server/rpc/receiving_calls.h"
 #include "server/rpc/refused_peers.h"
+#include "tests/server/rpc/contract_methods.h"
 #include "tests/server/rpc/running_server.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/scrape.h"
@@ -194,19 +197,14 @@ class CallGateTest : public RunningServer {
 
 TEST_F(CallGateTest, EveryMethodNamesBytesThatAreNoMessageOfIt) {
   int methods = 0;
-  for (const char* name : {"chainfleet.v1.JobService", "chainfleet.v1.PredictService", "chainfleet.v1.WorkerService",
-                           "inference.GRPCInferenceService"}) {
-    const auto* service = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name);
-    ASSERT_NE(service, nullptr) << name;
-    for (int i = 0; i < service->method_count(); ++i) {
-      if (service->method(i)->client_streaming()) continue;
-      ++methods;
-      const absl::Status refused = CallRaw(std::string("/") + name + "/" + service->method(i)->name(), "\x0a\x7f");
-      EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << service->method(i)->full_name();
-      EXPECT_THAT(std::string(refused.message()), HasSubstr("no message of this method"));
-    }
+  for (const auto* method : ContractMethods()) {
+    if (method->client_streaming()) continue;
+    ++methods;
+    const absl::Status refused = CallRaw(GrpcPath(*method), "\x0a\x7f");
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << method->full_name();
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("no message of this method"));
   }
-  EXPECT_GT(methods, 35);
+  EXPECT_GT(methods, 45);
 }
 
 TEST_F(CallGateTest, MeasuresWhatARequestTakesBeforeItIsParsed) {
@@ -233,6 +231,54 @@ TEST_F(CallGateTokenTest, CountsRefusedTokens) {
   ASSERT_TRUE(metrics.ok()) << metrics.status();
   EXPECT_EQ(GetJob("a").status().code(), absl::StatusCode::kUnauthenticated);
   EXPECT_THAT(Scrape(*metrics), HasSubstr("chainfleet_tokens_refused_total 1"));
+}
+
+class CallGateTurnsTest : public RunningServer {
+ protected:
+  CallGateTurnsTest() : RunningServer(GivenTokens{{"token-a", "a"}, {"token-b", "b"}}) {}
+
+  // A call of tenant a.
+  template <typename Request, typename Response>
+  struct AsyncCall {
+    AsyncCall() { SetDeadline(&context); }
+    grpc::ClientContext context;
+    Request request;
+    Response response;
+    Waited<grpc::Status> status;
+  };
+};
+
+TEST_F(CallGateTurnsTest, ReadsOfOneTenantWaitForEachOtherAndNotForThoseOfAnother) {
+  token_ = "token-a";
+  const auto job = CreateJob(GaussianJob("job"));
+  ASSERT_TRUE(job.ok()) << job.status();
+  Waited<bool> all_held, open;
+  const auto opening = open.Take();
+  state_->AfterSegmentsAreRead([&open, hold = all_held.Take(), reads = std::make_shared<std::atomic<int>>(0)] {
+    if (++*reads == limits::kTenantTurns) hold(true);
+    open.Get();
+  });
+  std::vector<AsyncCall<v1::ListSegmentsRequest, v1::ListSegmentsResponse>> held(limits::kTenantTurns);
+  for (auto& call : held) {
+    SendToken(&call.context);
+    call.request.set_job(job->id());
+    jobs_->async()->ListSegments(&call.context, &call.request, &call.response, call.status.Take());
+  }
+  all_held.Get();
+  AsyncCall<v1::ListJobsRequest, v1::ListJobsResponse> next;
+  SendToken(&next.context);
+  std::atomic<bool> answered = false;
+  jobs_->async()->ListJobs(&next.context, &next.request, &next.response,
+                           [&answered, take = next.status.Take()](const grpc::Status& status) {
+                             answered = true;
+                             take(status);
+                           });
+  token_ = "token-b";
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(Call(*jobs_, &v1::JobService::Stub::ListJobs, v1::ListJobsRequest()).ok());
+  EXPECT_FALSE(answered) << "four reads of its tenant have their turns";
+  opening(true);
+  EXPECT_TRUE(next.status.Get()->ok());
+  for (auto& call : held) EXPECT_TRUE(call.status.Get()->ok());
 }
 
 }  // namespace

@@ -2,12 +2,14 @@
 
 #include <spdlog/spdlog.h>
 
+#include <deque>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
 #include "core/store/draw_codec/sha256.h"
+#include "inference/grpc_service.grpc.pb.h"
 #include "server/rpc/audit_rate.h"
 #include "server/rpc/request_id.h"
 #include "tests/server/rpc/running_server.h"
@@ -214,6 +216,59 @@ TEST_F(CallRecordTest, ChangesAndRefusalsGetALineInTheAuditLog) {
   EXPECT_EQ(lines[3]["reason"], "NOT_ALLOWED");
   EXPECT_EQ(lines[4]["code"], "UNAUTHENTICATED");
   EXPECT_EQ(lines[4]["peer"], "ipv4:127.0.0.1");
+}
+
+class RefusedReadsTest : public RunningServer {
+ protected:
+  RefusedReadsTest()
+      : RunningServer({{"reads", "vision", Role::kReader}, {"reads-too", "vision", Role::kReader}}, true,
+                      /*tenant_calls=*/int64_t{0}) {}
+};
+
+TEST_F(RefusedReadsTest, GetLinesInTheAuditLogAtOneRateForTheTenant) {
+  constexpr size_t kCalls = 200;
+  for (size_t i = 0; i < kCalls; ++i) {
+    token_ = i % 2 == 0 ? "reads" : "reads-too";
+    ASSERT_EQ(ReasonOf(GetJob("walk").status()), "TENANT_LIMIT");
+  }
+  const std::vector<std::string> lines = audit_->Read("").value().lines;
+  ASSERT_GE(lines.size(), static_cast<size_t>(limits::kAuditLinesAtOnce));
+  EXPECT_LT(lines.size(), kCalls / 2) << "one in 10 s";
+  const nlohmann::json line = nlohmann::json::parse(lines.front());
+  EXPECT_EQ(line["principal"], TokenId(Sha256Hex("reads")));
+  EXPECT_EQ(line["tenant"], "vision");
+  EXPECT_EQ(line["method"], "/chainfleet.v1.JobService/GetJob");
+  EXPECT_EQ(line["code"], "RESOURCE_EXHAUSTED");
+  EXPECT_EQ(line["reason"], "TENANT_LIMIT");
+}
+
+class FullServerTest : public RunningServer {
+ protected:
+  FullServerTest() : RunningServer({{"a", "a"}, {"b", "b"}, {"c", "c"}}) {}
+};
+
+TEST_F(FullServerTest, ItsRefusalsGetNoLineInTheAuditLog) {
+  const auto models = inference::GRPCInferenceService::NewStub(channel_);
+  std::deque<grpc::ClientContext> contexts;
+  const auto open = [&](const std::string& token) {
+    token_ = token;
+    SetDeadline(&contexts.emplace_back());
+    SendToken(&contexts.back());
+    return models->ModelStreamInfer(&contexts.back());
+  };
+  std::vector<decltype(open(""))> streams;
+  inference::ModelInferRequest request;
+  request.set_model_name("nowhere");
+  inference::ModelStreamInferResponse response;
+  for (size_t i = 0; i < limits::kInferenceStreams; ++i) {
+    streams.push_back(open(i % 2 == 0 ? "a" : "b"));
+    ASSERT_TRUE(streams.back()->Write(request) && streams.back()->Read(&response));
+  }
+  const auto refused = open("c");
+  EXPECT_FALSE(refused->Read(&response));
+  EXPECT_EQ(ReasonOf(FromGrpc(refused->Finish())), "QUEUE_FULL");
+  for (grpc::ClientContext& context : contexts) context.TryCancel();
+  EXPECT_THAT(audit_->Read("").value().lines, testing::IsEmpty());
 }
 
 // gRPC cancels such a call on the server like one whose client has disconnected.

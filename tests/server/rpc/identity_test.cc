@@ -255,6 +255,19 @@ TEST_F(CallQuotaTest, BoundsTheCallsThatATenantHasInFlight) {
   EXPECT_TRUE(again.ok()) << again;
 }
 
+class OwnCallQuotaTest : public RunningServer {
+ protected:
+  OwnCallQuotaTest()
+      : RunningServer(GivenTokens{{"vision", "vision"}, {"speech", "speech"}}, true, {4096, {{"vision", 0}}}) {}
+};
+
+TEST_F(OwnCallQuotaTest, ATenantMayHaveABoundOfItsOwn) {
+  token_ = "vision";
+  EXPECT_EQ(BoundOf(GetJob("walk").status()), "tenant_calls");
+  token_ = "speech";
+  EXPECT_TRUE(absl::IsNotFound(GetJob("walk").status()));
+}
+
 class ChangesQuotaTest : public RunningServer {
  protected:
   explicit ChangesQuotaTest(GivenTokens tokens = {{"vision", "vision"}})

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/clock.h"
+#include "core/base/thread_pool.h"
 #include "core/wire/grpc_status.h"
 #include "inference/grpc_service.grpc.pb.h"
 #include "server/rpc/call_limits.h"
@@ -34,11 +36,14 @@ class KeptAnswers final : public StreamedService<inference::GRPCInferenceService
   explicit KeptAnswers(const std::string& tenant) {
     TakeStream<inference::ModelStreamInferResponse>(
         "/inference.GRPCInferenceService/ModelStreamInfer", [this, tenant](Context* context) {
-          return streams_.Open(*context, ClientDeadline(*context, clock_), tenant,
+          const auto still = [this] { return is_revoked_ ? absl::UnauthenticatedError("revoked") : absl::OkStatus(); };
+          return streams_.Open(*context, ClientDeadline(*context, clock_), tenant, still,
                                [this](const inference::ModelInferRequest&, const auto& answer) { Keep(answer); });
         });
   }
 
+  // All streams lose their callers' rights.
+  void Revoke() { is_revoked_ = true; }
   // Waits until `number` requests are not answered.
   void AwaitKept(size_t number) {
     const MutexLock lock(&mutex_);
@@ -99,7 +104,9 @@ class KeptAnswers final : public StreamedService<inference::GRPCInferenceService
   std::deque<std::shared_ptr<StreamedAnswer>> kept_ CHAINFLEET_GUARDED_BY(mutex_);
   size_t most_ CHAINFLEET_GUARDED_BY(mutex_) = 0, cancelled_ CHAINFLEET_GUARDED_BY(mutex_) = 0;
   BytesInFlight bytes_{2 << 20};
-  InferenceStreams streams_{&bytes_};
+  std::atomic<bool> is_revoked_ = false;
+  InferenceStreams streams_{&bytes_, &threads_};
+  ThreadPool threads_{1};  // ends before what its tasks use
 };
 
 TEST(StreamedRequest, KeepsNothingOfAMessageThatItRefuses) {
@@ -138,6 +145,7 @@ class StreamBoundTest : public ::testing::Test {
   std::unique_ptr<inference::GRPCInferenceService::Stub> Connect() const {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // no window grows unless the test reads
     return inference::GRPCInferenceService::NewStub(
         grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", port_), grpc::InsecureChannelCredentials(), arguments));
   }
@@ -203,6 +211,17 @@ TEST_F(StreamBoundTest, ACancelledStreamKeepsNoRoomForAnswersThatNobodyReads) {
   service_.DropKept();
   server_->Shutdown(gpr_inf_past(GPR_CLOCK_REALTIME));  // returns after the stream has ended
   EXPECT_EQ(service_.held_bytes(), 0);
+}
+
+TEST_F(StreamBoundTest, ARevokedStreamEndsAlthoughItsClientDoesNotRead) {
+  Send(1);
+  service_.AwaitKept(1);
+  inference::ModelInferResponse answer;
+  answer.add_raw_output_contents(std::string(400 << 10, 'x'));
+  service_.AnswerNewest(std::move(answer));
+  ASSERT_GT(service_.held_bytes(), 0) << "the answer is larger than the client's window";
+  service_.Revoke();
+  while (service_.held_bytes() > 0) continue;
 }
 
 TEST_F(StreamBoundTest, RefusesARequestThatIsLargeOnceItIsParsed) {

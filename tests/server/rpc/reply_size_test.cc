@@ -15,6 +15,7 @@
 #include "core/wire/types_wire.h"
 #include "inference/grpc_service.grpc.pb.h"
 #include "server/rpc/job_render.h"
+#include "tests/server/rpc/contract_methods.h"
 #include "tests/server/rpc/running_server.h"
 
 namespace chainfleet {
@@ -216,16 +217,11 @@ std::map<std::string, Size> Replies() {
 
 TEST(ReplySize, TheLargestReplyOfEveryMethodFitsAMessage) {
   std::map<std::string, Size> replies = Replies();
-  for (const char* service : {"chainfleet.v1.AccessService", "chainfleet.v1.JobService", "chainfleet.v1.PredictService",
-                              "chainfleet.v1.WorkerService", "inference.GRPCInferenceService"}) {
-    const auto* descriptor = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(service);
-    ASSERT_NE(descriptor, nullptr) << service;
-    for (int i = 0; i < descriptor->method_count(); ++i) {
-      const std::string name = descriptor->name() + "." + descriptor->method(i)->name();
-      const auto reply = replies.extract(name);
-      ASSERT_FALSE(reply.empty()) << name << ": say what its largest reply is";
-      EXPECT_LE(reply.mapped()(), limits::kMaxMessageBytes) << name;
-    }
+  for (const auto* method : ContractMethods()) {
+    const std::string name = method->service()->name() + "." + method->name();
+    const auto reply = replies.extract(name);
+    ASSERT_FALSE(reply.empty()) << name << ": say what its largest reply is";
+    EXPECT_LE(reply.mapped()(), limits::kMaxMessageBytes) << name;
   }
   EXPECT_TRUE(replies.empty()) << replies.begin()->first << " is no method";
 }

@@ -29,7 +29,7 @@ std::string FreshFolder() {
 
 }  // namespace
 
-RunningServer::RunningServer(GivenTokens tokens, bool allow_modules, int64_t tenant_calls,
+RunningServer::RunningServer(GivenTokens tokens, bool allow_modules, const PerTenant<int64_t>& tenant_calls,
                              const TenantLimits& tenant_limits, int64_t changes_at_once)
     : coordinator_(&clock_, threads_.get(), state_.get(), state_->Load().value(), Options(&findings_, tenant_limits)),
       folder_(FreshFolder()),
@@ -40,6 +40,7 @@ RunningServer::RunningServer(GivenTokens tokens, bool allow_modules, int64_t ten
       backup_copies_(FileBlobStore::Open(RealFileSystem(), BackupFolder(folder_)).value()),
       parts_{.clock = &clock_,
              .executor = threads_.get(),
+             .timers = threads_.get(),
              .state = state_.get(),
              .blobs = &blobs_,
              .backup_copies = backup_copies_.get(),

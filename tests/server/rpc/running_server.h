@@ -16,6 +16,7 @@
 #include "chainfleet/v1/predict.grpc.pb.h"
 #include "chainfleet/v1/worker.grpc.pb.h"
 #include "core/base/clock.h"
+#include "core/base/per_tenant.h"
 #include "core/base/thread_pool.h"
 #include "core/metrics/metrics.h"
 #include "core/store/blob_store/file_blob_store.h"
@@ -81,10 +82,23 @@ class HeldStore {
   const std::shared_ptr<Waited<bool>> open_ = std::make_shared<Waited<bool>>();
 };
 
+// The system's clock, whose calendar a test may put forward.
+class CalendarClock final : public Clock {
+ public:
+  void PutForward(absl::Duration by) { ahead_s_ += absl::ToInt64Seconds(by); }
+  absl::Duration Monotonic() const override { return system_.Monotonic(); }
+  absl::Time Wall() const override { return system_.Wall() + absl::Seconds(ahead_s_.load()); }
+
+ private:
+  const SystemClock system_;
+  std::atomic<int64_t> ahead_s_ = 0;
+};
+
 class RunningServer : public ::testing::Test {
  protected:
-  explicit RunningServer(GivenTokens tokens = {}, bool allow_modules = true, int64_t tenant_calls = 4096,
-                         const TenantLimits& tenant_limits = {}, int64_t changes_at_once = limits::kChangesAtOnce);
+  explicit RunningServer(GivenTokens tokens = {}, bool allow_modules = true,
+                         const PerTenant<int64_t>& tenant_calls = 4096, const TenantLimits& tenant_limits = {},
+                         int64_t changes_at_once = limits::kChangesAtOnce);
   ~RunningServer() override;
 
   std::string address() const { return "127.0.0.1:" + std::to_string(server_->port()); }
@@ -136,7 +150,7 @@ class RunningServer : public ::testing::Test {
 
   std::string token_;  // token of Call; empty: none
   std::string proof_;  // serialised WorkerProof of Call; empty: none
-  const SystemClock clock_;
+  CalendarClock clock_;
   std::unique_ptr<ThreadPool> threads_ = std::make_unique<ThreadPool>(4);
   MemoryDatabase database_{"store"};
   const std::unique_ptr<RecordingStore> state_ = std::make_unique<RecordingStore>(database_.Open());

@@ -111,19 +111,23 @@ absl::StatusOr<std::unique_ptr<ModuleProcess>> ModuleProcess::Start(const std::s
 ModuleProcess::~ModuleProcess() {
   if (alive()) {
     kill(pid_, SIGKILL);
-    Reap();
+    Reap().IgnoreError();
   }
   close(socket_);
 }
 
-// Waits for the end of the process and says how it was.
-std::string ModuleProcess::Reap() {
+// Waits for the end of the process and returns how it was. SIGKILL comes from outside, so the module may run elsewhere.
+// Only ConfinedNetwork::Load tells its callers so: a pass throws the message alone, and fails as any other would.
+absl::Status ModuleProcess::Reap() {
   int status = 0;
   while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) continue;
   pid_ = 0;
   const bool killed = WIFSIGNALED(status);
-  return absl::StrCat("the process that runs the module ends ", killed ? "by signal " : "with exit status ",
-                      killed ? WTERMSIG(status) : WEXITSTATUS(status));
+  const std::string how =
+      absl::StrCat("the process that runs the module ends ", killed ? "by signal " : "with exit status ",
+                   killed ? WTERMSIG(status) : WEXITSTATUS(status));
+  if (!killed || WTERMSIG(status) != SIGKILL) return RefusedModule(how);
+  return absl::ResourceExhaustedError(how + ", as the kernel ends it when memory is short");
 }
 
 absl::Status ModuleProcess::WaitForAnswer(absl::Duration limit) {
@@ -131,19 +135,19 @@ absl::Status ModuleProcess::WaitForAnswer(absl::Duration limit) {
   const absl::Duration until = clock.Monotonic() + limit;
   char byte = 0;
   if (!alive()) return RefusedModule("the process that runs the module has ended");
-  if (send(socket_, &byte, 1, MSG_NOSIGNAL) != 1) return RefusedModule(Reap());
+  if (send(socket_, &byte, 1, MSG_NOSIGNAL) != 1) return Reap();
   for (;;) {
     const absl::Duration left = until - clock.Monotonic();
     if (left <= absl::ZeroDuration()) {
       kill(pid_, SIGKILL);
-      Reap();
+      Reap().IgnoreError();
       return RefusedModule(absl::StrCat("the module does not answer within ", absl::FormatDuration(limit)));
     }
     pollfd ready = {socket_, POLLIN, 0};
     if (poll(&ready, 1, static_cast<int>(absl::ToInt64Milliseconds(std::min(left, kLongestPoll))) + 1) <= 0) continue;
     const ssize_t got = recv(socket_, &byte, 1, 0);
     if (got == 1) return absl::OkStatus();
-    if (got == 0 || errno != EINTR) return RefusedModule(Reap());
+    if (got == 0 || errno != EINTR) return Reap();
   }
 }
 

@@ -35,8 +35,9 @@ class ModuleProcess {
   bool alive() const { return pid_ > 0; }
 
   // Sends the message in the memory and waits for the answer. INVALID_ARGUMENT with a violation at model.torchscript:
-  // the process refuses the module, ends, or takes longer than `limit`, which kills it. Throws c10::Error with the
-  // message of an exception there.
+  // the process refuses the module, ends by itself, or takes longer than `limit`, which kills it. RESOURCE_EXHAUSTED:
+  // another one killed it, such as the kernel when memory is short. Throws c10::Error with the message of an exception
+  // there.
   absl::StatusOr<ModuleReader> Call(absl::Duration limit = kPassTime);
 
  private:
@@ -44,7 +45,7 @@ class ModuleProcess {
       : pid_(pid), socket_(socket), memory_(std::move(memory)) {}
 
   absl::Status WaitForAnswer(absl::Duration limit);
-  std::string Reap();
+  absl::Status Reap();
 
   pid_t pid_;  // 0: it has ended
   const int socket_;
@@ -74,8 +75,8 @@ class ModuleProcesses : public std::enable_shared_from_this<ModuleProcesses> {
       : program_(std::move(program)), most_idle_(most_idle), starter_(starter) {}
 
   // A process that has loaded `file`, and was used only by those who share its ownership. Takes about a second if none
-  // is idle, at most a minute. INVALID_ARGUMENT: ScriptModule::Load refuses the file, or the process ends or takes too
-  // long. RESOURCE_EXHAUSTED: no process can be started. Throws c10::Error if the process has an exception. Not for the
+  // is idle, at most a minute. INVALID_ARGUMENT: ScriptModule::Load refuses the file. RESOURCE_EXHAUSTED: no process
+  // can be started. Errors of ModuleProcess::Call. Throws c10::Error if the process has an exception. Not for the
   // thread of `starter`.
   absl::StatusOr<Lease> Take(const File& file);
 

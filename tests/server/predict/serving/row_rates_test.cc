@@ -53,6 +53,16 @@ TEST(RefusalTimes, EndBeforeTheDeadlineOfTheRequest) {
   }
 }
 
+TEST(RowRates, ATenantMayHaveARateOfItsOwn) {
+  RowRates rates({RowRates::kNone, {{"slow", 10}}});
+  for (const int64_t rows : {10, 1000}) EXPECT_TRUE(rates.Take("quick", rows, absl::ZeroDuration()).ok());
+  EXPECT_TRUE(rates.Take("slow", 10, absl::ZeroDuration()).ok());
+  const absl::Status refused = rates.Take("slow", 1, absl::ZeroDuration());
+  EXPECT_THAT(std::string(refused.message()), ::testing::HasSubstr("slow may predict 10 rows a second"));
+  rates.GiveBack("slow", 1);
+  EXPECT_TRUE(rates.Take("slow", 1, absl::ZeroDuration()).ok());
+}
+
 TEST(RowRates, WithoutABoundAllRowsPass) {
   RowRates rates(RowRates::kNone);
   EXPECT_TRUE(rates.Take("a", int64_t{1} << 60, absl::ZeroDuration()).ok());

@@ -8,6 +8,7 @@
 #include "server/http/http_limits.h"
 #include "server/rpc/gateway/routes.h"
 #include "server/rpc/standby_server.h"
+#include "tests/server/rpc/contract_methods.h"
 #include "tests/server/rpc/gateway/http_before_server.h"
 #include "tests/support/deflated.h"
 #include "tests/support/scrape.h"
@@ -17,6 +18,13 @@ namespace {
 
 using testing::Contains;
 using testing::HasSubstr;
+
+// The path of a route with 1 for each field.
+std::string FilledPath(const Route& route) {
+  std::string path = route.path;
+  for (size_t open; (open = path.find('{')) != path.npos;) path.replace(open, path.find('}') - open + 1, "1");
+  return path;
+}
 
 class GatewayWithJob : public HttpBeforeServer {
  protected:
@@ -29,14 +37,11 @@ class GatewayWithJob : public HttpBeforeServer {
 
 TEST_F(GatewayWithJob, EveryRouteNamesAMethodAndItsFields) {
   for (const Route& route : Routes()) {
-    const google::protobuf::Descriptor& request = RequestOf(route);
-    std::string path = route.path;
-    for (size_t open; (open = path.find('{')) != path.npos;) {
-      const size_t close = path.find('}');
-      EXPECT_NE(request.FindFieldByName(path.substr(open + 1, close - open - 1)), nullptr) << route.path;
-      path.replace(open, close - open + 1, "1");
+    const RouteMatch match = FindRoute(route.verb, FilledPath(route));
+    EXPECT_EQ(match.route, &route) << route.path;
+    for (const auto& [field, value] : match.fields) {
+      EXPECT_NE(RequestOf(route).FindFieldByName(field), nullptr) << route.path;
     }
-    EXPECT_EQ(FindRoute(route.verb, path).route, &route) << path;
   }
 }
 
@@ -181,7 +186,14 @@ TEST_F(GatewayWithLittleMemory, ARequestWithoutRoomIsRefusedAndCounted) {
 
 class GatewayWithTokens : public HttpBeforeServer {
  protected:
-  GatewayWithTokens() : HttpBeforeServer(GivenTokens{{"vision", "vision"}, {"worker", kEveryTenant, Role::kWorker}}) {}
+  GatewayWithTokens()
+      : HttpBeforeServer(GivenTokens{{"vision", "vision"},
+                                     {"worker", kEveryTenant, Role::kWorker},
+                                     {"predictor", "vision", Role::kPredictor},
+                                     {"reader", "vision", Role::kReader},
+                                     {"user", "vision"},
+                                     {"operator", "default", Role::kOperator},
+                                     {"admin", "default", Role::kAdmin}}) {}
 };
 
 TEST_F(GatewayWithTokens, TokensAreThoseOfGrpc) {
@@ -198,6 +210,29 @@ TEST_F(GatewayWithTokens, TokensAreThoseOfGrpc) {
               "a token that may write");
   EXPECT_EQ(Ask(Get("/v2", "Authorization: Bearer vision\r\n")).code, 200);
   EXPECT_THAT(Scrape(registry_.Serve("127.0.0.1:0").value()), HasSubstr("chainfleet_tokens_refused_total 3"));
+}
+
+// The matrix of every role and every route.
+TEST_F(GatewayWithTokens, EachRoleMayAskForTheRoutesOfTheRolesBelow) {
+  for (const Route& route : Routes()) {
+    const std::string least = LeastRole(GrpcPath(MethodOf(route)));
+    bool may = false;
+    for (const std::string role : {"worker", "predictor", "reader", "user", "operator", "admin"}) {
+      may = may || role == least;
+      const std::string token = "Authorization: Bearer " + role + "\r\n";
+      const PeerReply reply =
+          Ask(HasBody(route) ? Get(FilledPath(route), "Content-Length: 2\r\n" + token, route.verb) + "{}"
+                             : Get(FilledPath(route), token, route.verb));
+      const std::string what = absl::StrCat(role, " ", route.verb, " ", route.path, " ", reply.body);
+      if (may) {
+        EXPECT_THAT(reply.code, testing::Not(testing::AnyOf(0, 401, 403))) << what;
+      } else {
+        EXPECT_EQ(reply.code, 403) << what;
+        EXPECT_EQ(Parsed(reply).value("reason", ""), "NOT_ALLOWED") << what;
+      }
+    }
+    EXPECT_TRUE(may) << route.path << ": no role is " << least;
+  }
 }
 
 TEST_F(GatewayWithTokens, TheTokenIsCheckedBeforeTheBody) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_replace.h"
 #include "core/formats/npy.h"
 #include "core/formats/npz.h"
+#include "core/store/draw_codec/sha256.h"
 #include "server/rpc/gateway/routes.h"
 #include "tests/server/rpc/gateway/http_before_server.h"
 #include "tests/server/rpc/torch_script_archive.h"
@@ -151,6 +152,30 @@ TEST_F(JobApiTest, AJobIsWatchedByServerSentEvents) {
   EXPECT_THAT(watcher.ReadUntil("\"intent\":\"PAUSE\""), HasSubstr("data: {"));
   ASSERT_TRUE(SetIntent("g", v1::Job::CANCEL).ok());
   EXPECT_THAT(watcher.ReadUntil("event: end\ndata: {}\n\n"), HasSubstr("\"state\":\"CANCELLED\""));
+}
+
+class RevokedTokenTest : public HttpBeforeServer {
+ protected:
+  RevokedTokenTest() : HttpBeforeServer({{"admin", "default", Role::kAdmin}}) { token_ = "admin"; }
+};
+
+TEST_F(RevokedTokenTest, AWatchEndsWithAnErrorEvent) {
+  const AccessToken token{.sha256 = Sha256Hex("made"),
+                          .tenant = "default",
+                          .role = Role::kReader,
+                          .expires_at = clock_.Wall() + absl::Hours(1)};
+  Waited<absl::StatusOr<AccessToken>> added;
+  coordinator_.tokens().Add(token, added.Take());
+  ASSERT_TRUE(added.Get()->ok()) << added.Get()->status();
+  ASSERT_TRUE(CreateJob(GaussianJob("g")).ok());
+  HttpPeer watcher(http_->port());
+  watcher.Send(Get("/v1/jobs/g/watch", "Authorization: Bearer made\r\n"));
+  EXPECT_THAT(watcher.ReadUntil("\n\n"), HasSubstr("data: {"));
+  Waited<absl::StatusOr<bool>> revoked;
+  coordinator_.tokens().Revoke(TokenId(token.sha256), std::nullopt, revoked.Take());
+  ASSERT_TRUE(revoked.Get()->ok()) << revoked.Get()->status();
+  watcher.ReadUntil("event: error\ndata: ");
+  EXPECT_THAT(watcher.ReadUntil("\n\n"), HasSubstr("\"UNAUTHENTICATED\""));
 }
 
 TEST_F(JobApiTest, ASegmentIsOneBodyThatIsCutIfItsBytesChanged) {

@@ -4,13 +4,16 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "google/protobuf/dynamic_message.h"
+#include "inference/grpc_service.pb.h"
 #include "server/rpc/gateway/routes.h"
+#include "tests/server/rpc/contract_methods.h"
 #include "tests/server/rpc/gateway/http_before_server.h"
 
 namespace chainfleet {
@@ -89,15 +92,6 @@ Answer Without(const std::string& name, Answer answer) {
   return answer;
 }
 
-std::vector<const MethodDescriptor*> Methods() {
-  std::vector<const MethodDescriptor*> methods;
-  for (const char* name : {"chainfleet.v1.JobService", "chainfleet.v1.PredictService", "chainfleet.v1.AccessService",
-                           "inference.GRPCInferenceService"}) {
-    const auto* service = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name);
-    for (int i = 0; i < service->method_count(); ++i) methods.push_back(service->method(i));
-  }
-  return methods;
-}
 std::unique_ptr<Message> NewRequest(const MethodDescriptor& method) {
   auto* const factory = google::protobuf::MessageFactory::generated_factory();
   return std::unique_ptr<Message>(factory->GetPrototype(method.input_type())->New());
@@ -254,12 +248,67 @@ class TwoTenants : public HttpBeforeServer {
   std::unique_ptr<grpc::ClientReaderWriter<v1::ShardUpdate, v1::ShardOrder>> shard_stream_;
 };
 
+// Texts in which a name is looked up for a writer, an operator and an admin of a tenant.
+using Texts = std::span<const char* const>;
+constexpr const char* kOfWriters[] = {"CreateJob.name",
+                                      "CreateJob.exported",
+                                      "CreateJob.weights",
+                                      "GetJob.name",
+                                      "WatchJob.name",
+                                      "ListEvents.job",
+                                      "SetIntent.name",
+                                      "ScaleJob.name",
+                                      "ListSegments.job",
+                                      "GetTraces.job",
+                                      "ReadSegment.job",
+                                      "CreateSnapshot.job",
+                                      "ListSnapshots.job",
+                                      "DeleteSnapshot.job",
+                                      "SetAlias.job",
+                                      "DeleteAlias.name",
+                                      "ReadRows.dataset",
+                                      "DeleteDataset.name",
+                                      "ShareDataset.name",
+                                      "DeleteModel.name",
+                                      "ShareModel.name",
+                                      "Predict.job",
+                                      "Evaluate.job",
+                                      "Evaluate.dataset",
+                                      "Evaluate.ood_dataset",
+                                      "Evaluate.calibration_dataset",
+                                      "Evaluate.stacking_dataset",
+                                      "Predict.weights",
+                                      "Predict.conformal",
+                                      "StartEvaluation.dataset",
+                                      "GetEvaluation.id",
+                                      "ListEvaluations.job",
+                                      "CancelEvaluation.id",
+                                      "ModelMetadata.name",
+                                      "ModelConfig.name",
+                                      "ModelInfer.model_name"};
+constexpr const char* kOfOperators[] = {"DrainWorker.worker", "DeleteDataset.name", "ShareModel.name"};
+constexpr const char* kOfAdmins[] = {"RevokeToken.id", "DrainWorker.worker", "DeleteModel.name"};
+// All other methods: they list what the caller has, name what is new, answer without NOT_FOUND, or are refused to
+// every caller of a tenant.
+constexpr const char* kOthers[] = {
+    "CreateToken",     "ListTokens",      "ListAudit",    "Backup",      "ReadObject",     "ListJobs",
+    "ListAliases",     "PutDataset",      "ListDatasets", "PutModel",    "ListModels",     "ListWorkers",
+    "GetServerInfo",   "ServerLive",      "ServerReady",  "ModelReady",  "ServerMetadata", "ModelStreamInfer",
+    "ModelStatistics", "RepositoryIndex", "Join",         "Synchronize", "CommitProgress", "PutBlob",
+    "SignUpload",      "GetBlob",         "ServeShards"};
+
 class NamesOfOthers : public TwoTenants {
  protected:
+  void ExpectLookedUp(const std::string& token, Texts texts) {
+    token_ = token;
+    const std::set<std::string> not_found = AskForAllNames();
+    for (const char* text : texts) EXPECT_TRUE(not_found.contains(text)) << text << " was never looked up";
+  }
+
   // Asks for each name in each text of each request. Returns the texts in which one was looked up and not found.
   std::set<std::string> AskForAllNames() {
     std::set<std::string> not_found;
-    for (const MethodDescriptor* method : Methods()) {
+    for (const MethodDescriptor* method : ContractMethods()) {
       std::vector<Path> paths;
       AddPaths(*method->input_type(), {}, &paths);
       for (const Path& path : paths) {
@@ -280,70 +329,26 @@ class NamesOfOthers : public TwoTenants {
   }
 };
 
-TEST_F(NamesOfOthers, AreAnsweredAsNamesOfNothing) {
-  token_ = "speech";
-  const std::set<std::string> not_found = AskForAllNames();
-  for (const char* what : {"CreateJob.name",
-                           "CreateJob.exported",
-                           "CreateJob.weights",
-                           "GetJob.name",
-                           "WatchJob.name",
-                           "ListEvents.job",
-                           "SetIntent.name",
-                           "ScaleJob.name",
-                           "ListSegments.job",
-                           "GetTraces.job",
-                           "ReadSegment.job",
-                           "CreateSnapshot.job",
-                           "ListSnapshots.job",
-                           "DeleteSnapshot.job",
-                           "SetAlias.job",
-                           "DeleteAlias.name",
-                           "ReadRows.dataset",
-                           "DeleteDataset.name",
-                           "ShareDataset.name",
-                           "DeleteModel.name",
-                           "ShareModel.name",
-                           "Predict.job",
-                           "Evaluate.job",
-                           "Evaluate.dataset",
-                           "Evaluate.ood_dataset",
-                           "Evaluate.calibration_dataset",
-                           "Evaluate.stacking_dataset",
-                           "Predict.weights",
-                           "Predict.conformal",
-                           "StartEvaluation.dataset",
-                           "GetEvaluation.id",
-                           "ListEvaluations.job",
-                           "CancelEvaluation.id",
-                           "ModelMetadata.name",
-                           "ModelConfig.name",
-                           "ModelInfer.model_name"}) {
-    EXPECT_TRUE(not_found.contains(what)) << what << " was never looked up";
+TEST(NamesOfOthersTables, HaveEveryMethod) {
+  std::set<std::string> known(std::begin(kOthers), std::end(kOthers));
+  for (const Texts texts : {Texts(kOfWriters), Texts(kOfOperators), Texts(kOfAdmins)}) {
+    for (const std::string text : texts) known.insert(text.substr(0, text.find('.')));
   }
+  for (const MethodDescriptor* method : ContractMethods()) {
+    EXPECT_EQ(known.erase(method->name()), 1u) << method->full_name() << ": add its texts that name something";
+  }
+  EXPECT_THAT(known, testing::IsEmpty()) << "these are no methods";
 }
 
-TEST_F(NamesOfOthers, AreAnsweredToAnOperatorAsNamesOfNothing) {
-  token_ = "speech-operator";
-  const std::set<std::string> not_found = AskForAllNames();
-  for (const char* what : {"DrainWorker.worker", "DeleteDataset.name", "ShareModel.name"}) {
-    EXPECT_TRUE(not_found.contains(what)) << what << " was never looked up";
-  }
-}
-
-TEST_F(NamesOfOthers, AreAnsweredToAnAdminAsNamesOfNothing) {
-  token_ = "speech-admin";
-  const std::set<std::string> not_found = AskForAllNames();
-  for (const char* what : {"RevokeToken.id", "DrainWorker.worker", "DeleteModel.name"}) {
-    EXPECT_TRUE(not_found.contains(what)) << what << " was never looked up";
-  }
-}
+TEST_F(NamesOfOthers, AreAnsweredAsNamesOfNothing) { ExpectLookedUp("speech", kOfWriters); }
+TEST_F(NamesOfOthers, AreAnsweredToAnOperatorAsNamesOfNothing) { ExpectLookedUp("speech-operator", kOfOperators); }
+TEST_F(NamesOfOthers, AreAnsweredToAnAdminAsNamesOfNothing) { ExpectLookedUp("speech-admin", kOfAdmins); }
 
 TEST_F(TwoTenants, ListsHaveNothingOfOthers) {
   for (const std::string token : {"speech", "speech-operator", "speech-admin"}) {
     token_ = token;
     std::string replies;
-    for (const MethodDescriptor* method : Methods()) {
+    for (const MethodDescriptor* method : ContractMethods()) {
       if (!absl::StartsWith(method->name(), "List") && method->name() != "RepositoryIndex") continue;
       if (method->service()->name() == "AccessService" && token != "speech-admin") continue;
       const auto request = NewRequest(*method);
@@ -378,6 +383,55 @@ TEST_F(TwoTenants, PathsOfHttpWithNamesOfOthersAreAnsweredAsPathsOfNothing) {
         };
         EXPECT_EQ(ask(name), ask(Missing(name))) << route.verb << " " << path;
       }
+    }
+  }
+}
+
+// Asks "mine" for a row with an evaluation's id in a parameter, a map's value, which AskForAllNames leaves out.
+class EvaluationsInParameters : public TwoTenants {
+ protected:
+  std::string EvaluationOf(const std::string& tenant) {
+    token_ = tenant;
+    const auto list =
+        Call(*predictions_, &v1::PredictService::Stub::ListEvaluations, v1::ListEvaluationsRequest()).value();
+    return list.evaluations(0).id();
+  }
+  Answer Infer(const std::string& method, const std::string& parameter, const std::string& id) {
+    inference::ModelInferRequest request;
+    request.set_model_name("mine");
+    inference::ModelInferRequest::InferInputTensor* const input = request.add_inputs();
+    input->set_name("x");
+    input->set_datatype("UINT8");
+    for (const int64_t size : {1, 1, 2, 2}) input->add_shape(size);
+    request.add_raw_input_contents("1234");
+    (*request.mutable_parameters())[parameter].set_string_param(id);
+    const auto* const called = google::protobuf::DescriptorPool::generated_pool()->FindMethodByName(
+        "inference.GRPCInferenceService." + method);
+    return Without(id, CallOnce(*called, request));
+  }
+  Answer InferByHttp(const std::string& parameter, const std::string& id) {
+    const std::string body = absl::StrCat(
+        R"({"inputs":[{"name":"x","shape":[1,1,2,2],"datatype":"UINT8","data":[1,2,3,4]}],"parameters":{")", parameter,
+        R"(":")", id, R"("}})");
+    const PeerReply reply = Ask(Post("/v2/models/mine/infer", body,
+                                     absl::StrCat("Authorization: Bearer ", token_, "\r\nX-Request-Id: the-same\r\n")));
+    return Without(id, {reply.code, reply.body, ""});
+  }
+};
+
+TEST_F(EvaluationsInParameters, AreAnsweredAsIdsOfNothingIfTheyAreOfOthers) {
+  const std::string theirs = EvaluationOf("vision"), own = EvaluationOf("speech");
+  std::string missing = theirs;
+  missing.back() = theirs.back() == 'a' ? 'b' : 'a';
+  for (const std::string parameter : {"weights", "conformal"}) {
+    for (const std::string method : {"ModelInfer", "ModelStreamInfer", "HTTP"}) {
+      const auto ask = [&](const std::string& id) {
+        return method == "HTTP" ? InferByHttp(parameter, id) : Infer(method, parameter, id);
+      };
+      const Answer answer = ask(theirs);
+      EXPECT_THAT(answer.message, testing::HasSubstr("no evaluation NAME")) << method << " " << parameter;
+      EXPECT_EQ(answer, ask(missing)) << method << " " << parameter;
+      EXPECT_THAT(ask(own).message, testing::HasSubstr("evaluation NAME is ")) << method << " " << parameter;
     }
   }
 }

@@ -67,7 +67,7 @@ class Context:
 
 @functools.cache
 def _printed(name: str, command: str) -> str:
-    """The token that a command prints. It runs once in a process: it may ask the user. `name`: the setting that has it."""
+    """The token that a command prints. It runs once in a process: it may ask the user. `name`: its setting."""
     with subprocess.Popen(command, shell=True, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         text = child.stdout.read(_MOST_BYTES).decode("utf-8", "replace")

@@ -52,8 +52,8 @@ def connect(
     CHAINFLEET_CA_FILE, CHAINFLEET_CERT_FILE and CHAINFLEET_KEY_FILE name the files, else the context.
 
     Raises InvalidArgument for a file that cannot be read, NotFound for an unknown context, FailedPrecondition if the
-    command for the token gives none, Unavailable if no server answers within 10 s, Unauthenticated, VersionMismatch for a
-    server that is more than one minor version older or newer.
+    command for the token gives none, Unavailable if no server answers within 10 s, Unauthenticated, VersionMismatch
+    for a server that is more than one minor version older or newer.
     """
     files = TlsFiles(ca_file, cert_file, key_file)
     addresses, found_token, tls = find_server(address, token, context, files)

@@ -6,8 +6,8 @@ agreement and total variation against that reference as a table in Markdown. Not
 
 DATA holds cifar10/*.bin.xz and hmc-cifar10/probs_official_order.npy; BIN the binaries (default: build/release/bin).
 Every method gets the same number of gradients of one image. With --cpu-seconds it gets as many passes as N seconds of
-processor allow, by what the fewest passes that suit every method need for 1,000 images. small takes about two minutes
-of 2 quiet cores for each method; full needs a GPU. --only: methods whose names match REGEX.
+processor allow, by two runs with few passes over 1,000 images. small takes about two minutes of 2 quiet cores for each
+method; full needs a GPU. --only: methods whose names match REGEX.
 """
 
 import argparse
@@ -168,8 +168,9 @@ def main():
                     continue
                 print(f"{time.strftime('%T')} cifar_tables: {name}", file=sys.stderr, flush=True)
                 if options.cpu_seconds:
-                    used = sample(job_of(name, fewest, PROBE, "probe"))[2]
-                    afforded = options.cpu_seconds / used * fewest * PROBE / images
+                    first, second = (sample(job_of(name, count, PROBE, "probe"))[2] for count in (fewest, 2 * fewest))
+                    # The difference is without what each job costs to begin.
+                    afforded = options.cpu_seconds / max(second - first, 0.1) * fewest * PROBE / images
                     passes = max(fewest, round(afforded / cycles) * cycles)  # the cycles of a schedule are equal
                 job = job_of(name, passes, images, "train")
                 id_, seconds, used = sample(job)

@@ -10,7 +10,7 @@ import unittest
 import urllib.request
 
 import fleet as fleets
-from extent_test import FOUR_CHAINS, STORED_TRACES, check_diagnostics
+from extent_test import FOUR_CHAINS, check_diagnostics
 from journeys_test import JOB, check_draws
 from started_fleet import StartedFleet
 from with_postgres import Postgres
@@ -87,7 +87,10 @@ class Failover(unittest.TestCase):
     def test_the_next_leader_has_the_diagnostics_of_a_running_job(self):
         self.fleet.start_server(1)
         job = self.fleet.submit(FOUR_CHAINS)
-        next(state for state in self.fleet.watch(job) if self.postgres.answer(STORED_TRACES) == "1")
+        next(state for state in self.fleet.watch(job) if any("nested_rhat" in row for row in state.get("diagnostics", [])))
+        size = "SELECT coalesce(max(length(body)), 0) FROM findings WHERE part = 'traces while running'"
+        before = self.postgres.answer(size)
+        next(state for state in self.fleet.watch(job) if self.postgres.answer(size) != before)
         for worker in range(2):
             self.fleet.kill(f"worker-{worker}")
         self.fleet.kill("server-0")

@@ -102,17 +102,17 @@ TEST_F(DrawUploaderTest, SendsASmallResumePointInlineAndABigOneAsAnObject) {
 }
 
 TEST_F(DrawUploaderTest, EachResumePointNamesTheDrawsThatItFollows) {
-  const auto proof = [&] {
+  const auto proof_after = [&](int64_t step, int64_t draws) {
+    Offer(step, draws);
     executor_.RunUntilIdle();
     return *chain().progress.resume_point->proof;
   };
-  Offer(1, 0);
-  EXPECT_EQ(proof().last_digest, FirstParentDigest());
-  EXPECT_EQ(proof().name, ResumeObjectName("store", lease_.chain, lease_.epoch, Sha256Hex("state at 1")));
-  Offer(2, 1);
-  EXPECT_EQ(proof().last_digest, chain().segments.at(0).digest) << "those of its own commit";
-  Offer(3, 0);
-  EXPECT_EQ(proof().last_digest, chain().segments.at(0).digest) << "those of an earlier one";
+  const ResumeProof first = proof_after(1, 0);
+  EXPECT_EQ(first.last_digest, FirstParentDigest());
+  EXPECT_EQ(first.name, ResumeObjectName("store", lease_.chain, lease_.epoch, Sha256Hex("state at 1")));
+  const ResumeProof second = proof_after(2, 1), third = proof_after(3, 0);
+  EXPECT_EQ(second.last_digest, chain().segments.at(0).digest) << "those of its own commit";
+  EXPECT_EQ(third.last_digest, chain().segments.at(0).digest) << "those of an earlier one";
 }
 
 TEST_F(DrawUploaderTest, RefusesWhenFullAndTakesTheSameUploadLater) {

@@ -269,8 +269,9 @@ std::unique_ptr<grpc::Service> CallGate::Guard(grpc::Service* service, const std
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> CallGate::BoundReplies() {
   return MakeReplyBound(&parts_->bytes, [parts = parts_](const grpc::ServerContextBase& call, bool cancelled) {
     parts->turns.End(&call);  // before the client has read the answer, which may take long
+    if (!cancelled) return;
     const std::string peer = ConnectionPeer(call);
-    if (!cancelled || !parts->cancelled.Count(peer, parts->clock->Monotonic())) return;
+    if (!parts->cancelled.Count(peer, parts->clock->Monotonic())) return;
     if (FrontDoor* const door = parts->door()) door->Cut(peer);
   });
 }

@@ -259,11 +259,14 @@ class Tls(unittest.TestCase):
 
 
 class ClientCertificates(unittest.TestCase):
+    def setUp(self):
+        self.fleet = SecuredFleet(client_certificates=True)
+        self.addCleanup(self.fleet.close)
+        self.fleet.environment |= self.fleet.client_certificate()
+        self.fleet.wait_until_served()
+
     def test_only_their_holders_get_in_also_with_a_renewed_one(self):
-        fleet = SecuredFleet(client_certificates=True)
-        self.addCleanup(fleet.close)
-        fleet.environment |= fleet.client_certificate()
-        fleet.wait_until_served()
+        fleet = self.fleet
         fleet.start_worker(0)
         fleet.run("wait", fleet.submit(JOB), "--timeout", "60s", check=True)
         nobody = {"CHAINFLEET_CERT_FILE": "", "CHAINFLEET_KEY_FILE": ""}
@@ -277,10 +280,7 @@ class ClientCertificates(unittest.TestCase):
         fleet.run("wait", fleet.submit(JOB), "--timeout", "60s", check=True)  # by the worker, which shows the same files
 
     def test_a_new_authority_of_clients_needs_no_restart_and_ends_no_connection(self):
-        fleet = SecuredFleet(client_certificates=True)
-        self.addCleanup(fleet.close)
-        fleet.environment |= fleet.client_certificate()
-        fleet.wait_until_served()
+        fleet = self.fleet
         fleet.pki("init", folder="next")
         fleet.pki("issue", "client", folder="next")
         opened = fleet.connect(client="pki")
@@ -300,10 +300,7 @@ class ClientCertificates(unittest.TestCase):
         self.assertEqual(fleet.run("get", "jobs", "--timeout", "2s", env=fleet.client_certificate()).returncode, 5)
 
     def test_a_worker_connects_again_with_replaced_files_without_a_restart(self):
-        fleet = SecuredFleet(client_certificates=True)
-        self.addCleanup(fleet.close)
-        fleet.environment |= fleet.client_certificate()
-        fleet.wait_until_served()
+        fleet = self.fleet
         fleet.start_worker(0)
         fleet.run("wait", fleet.submit(JOB), "--timeout", "60s", check=True)
         worker = fleet.processes["worker-0"]

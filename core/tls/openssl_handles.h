@@ -1,4 +1,4 @@
-// Owners of OpenSSL's objects.
+// Owners of OpenSSL's objects, and its type of bytes.
 #pragma once
 
 #include <openssl/bio.h>
@@ -6,6 +6,7 @@
 #include <openssl/x509.h>
 
 #include <memory>
+#include <string_view>
 
 namespace chainfleet {
 
@@ -20,5 +21,9 @@ using BioHandle = std::unique_ptr<BIO, FreeWith<BIO_free_all>>;
 using CertificateHandle = std::unique_ptr<X509, FreeWith<X509_free>>;
 using KeyHandle = std::unique_ptr<EVP_PKEY, FreeWith<EVP_PKEY_free>>;
 using DigestHandle = std::unique_ptr<EVP_MD_CTX, FreeWith<EVP_MD_CTX_free>>;
+
+inline const unsigned char* UnsignedBytes(std::string_view bytes) {
+  return reinterpret_cast<const unsigned char*>(bytes.data());
+}
 
 }  // namespace chainfleet

@@ -14,8 +14,6 @@ namespace {
 
 void SetTime(ASN1_TIME* field, absl::Time time) { ASN1_TIME_set(field, absl::ToTimeT(time)); }
 
-const unsigned char* RawBytes(const std::string& text) { return reinterpret_cast<const unsigned char*>(text.data()); }
-
 }  // namespace
 
 absl::StatusOr<Signer> OpenAuthority(const std::string& folder) {
@@ -68,12 +66,12 @@ std::string SignText(const Signer& authority, const std::string& text) {
   const DigestHandle digest(EVP_MD_CTX_new());
   size_t size = 0;
   if (EVP_DigestSignInit(digest.get(), nullptr, EVP_sha256(), nullptr, authority.key.get()) != 1 ||
-      EVP_DigestSign(digest.get(), nullptr, &size, RawBytes(text), text.size()) != 1) {
+      EVP_DigestSign(digest.get(), nullptr, &size, UnsignedBytes(text), text.size()) != 1) {
     return "";
   }
   std::string signature(size, '\0');  // as long as it may be
   auto* const bytes = reinterpret_cast<unsigned char*>(signature.data());
-  if (EVP_DigestSign(digest.get(), bytes, &size, RawBytes(text), text.size()) != 1) return "";
+  if (EVP_DigestSign(digest.get(), bytes, &size, UnsignedBytes(text), text.size()) != 1) return "";
   signature.resize(size);
   return signature;
 }
@@ -82,7 +80,7 @@ bool HasSigned(const X509& authority, const std::string& text, const std::string
   const DigestHandle digest(EVP_MD_CTX_new());
   const bool has_signed =
       EVP_DigestVerifyInit(digest.get(), nullptr, EVP_sha256(), nullptr, X509_get0_pubkey(&authority)) == 1 &&
-      EVP_DigestVerify(digest.get(), RawBytes(signature), signature.size(), RawBytes(text), text.size()) == 1;
+      EVP_DigestVerify(digest.get(), UnsignedBytes(signature), signature.size(), UnsignedBytes(text), text.size()) == 1;
   ERR_clear_error();
   return has_signed;
 }

@@ -25,8 +25,6 @@ constexpr size_t kKeyBytes = crypto_sign_PUBLICKEYBYTES, kIncarnationBytes = 16;
 
 using NamesHandle = std::unique_ptr<GENERAL_NAMES, FreeWith<GENERAL_NAMES_free>>;
 
-const unsigned char* BytesOf(const std::string& text) { return reinterpret_cast<const unsigned char*>(text.data()); }
-
 std::string RawKey(const EVP_PKEY* key) {
   std::string raw(kKeyBytes, '\0');
   size_t size = raw.size();
@@ -35,7 +33,7 @@ std::string RawKey(const EVP_PKEY* key) {
 }
 
 KeyHandle PublicKey(const std::string& raw) {
-  return KeyHandle(EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, BytesOf(raw), raw.size()));
+  return KeyHandle(EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, UnsignedBytes(raw), raw.size()));
 }
 
 std::string UriOf(const X509* certificate) {
@@ -70,21 +68,22 @@ SigningKey::~SigningKey() { sodium_memzero(secret_.data(), secret_.size()); }
 
 std::string SigningKey::Sign(const std::string& text) const {
   std::string signature(crypto_sign_BYTES, '\0');
-  crypto_sign_detached(reinterpret_cast<unsigned char*>(signature.data()), nullptr, BytesOf(text), text.size(),
+  crypto_sign_detached(reinterpret_cast<unsigned char*>(signature.data()), nullptr, UnsignedBytes(text), text.size(),
                        secret_.data());
   return signature;
 }
 
 std::string IncarnationOf(const std::string& public_key) {
   std::string digest(SHA256_DIGEST_LENGTH, '\0');
-  SHA256(BytesOf(public_key), public_key.size(), reinterpret_cast<unsigned char*>(digest.data()));
+  SHA256(UnsignedBytes(public_key), public_key.size(), reinterpret_cast<unsigned char*>(digest.data()));
   return absl::BytesToHexString(digest.substr(0, kIncarnationBytes));
 }
 
 bool IsSignedBy(const std::string& public_key, const std::string& text, const std::string& signature) {
   InitSodium();
   return public_key.size() == kKeyBytes && signature.size() == crypto_sign_BYTES &&
-         crypto_sign_verify_detached(BytesOf(signature), BytesOf(text), text.size(), BytesOf(public_key)) == 0;
+         crypto_sign_verify_detached(UnsignedBytes(signature), UnsignedBytes(text), text.size(),
+                                     UnsignedBytes(public_key)) == 0;
 }
 
 absl::StatusOr<std::string> WorkerCertificate::Issue(const Signer& authority, const WorkerClaims& claims,
@@ -108,9 +107,9 @@ absl::StatusOr<std::string> WorkerCertificate::Issue(const Signer& authority, co
 }
 
 absl::StatusOr<WorkerCertificate> WorkerCertificate::Read(const std::string& der, const X509& authority) {
-  const unsigned char* begin = BytesOf(der);
+  const unsigned char* begin = UnsignedBytes(der);
   const CertificateHandle certificate(d2i_X509(nullptr, &begin, static_cast<long>(der.size())));
-  if (certificate == nullptr || begin != BytesOf(der) + der.size()) return NoWorker("cannot be read");
+  if (certificate == nullptr || begin != UnsignedBytes(der) + der.size()) return NoWorker("cannot be read");
   if (X509_verify(certificate.get(), X509_get0_pubkey(&authority)) != 1) {
     return NoWorker("is from another authority");
   }

@@ -199,7 +199,7 @@ class StreamCall final : public InferenceStreams::Reactor {
   StreamCall(const ClientDeadline& deadline, BytesInFlight* bytes, StreamCaller caller, InferenceStreams::Infer infer)
       : deadline_(deadline),
         session_(std::make_shared<InferenceSession>(this, bytes, std::move(caller), std::move(infer))) {}
-  void TakeWatch(std::shared_ptr<CallerWatch> watch) { watch_ = std::move(watch); }
+  void TakeWatch(std::shared_ptr<const void> watch) { watch_ = std::move(watch); }
   const std::shared_ptr<InferenceSession>& session() const { return session_; }
   void OnReadDone(bool ok) override {
     session_->CheckCaller();
@@ -210,15 +210,12 @@ class StreamCall final : public InferenceStreams::Reactor {
     session_->Abandon(deadline_.HasPassed() ? absl::DeadlineExceededError("the client's deadline of the stream passed")
                                             : absl::CancelledError("the client went away"));
   }
-  void OnDone() override {
-    if (watch_ != nullptr) watch_->Done();
-    delete this;
-  }
+  void OnDone() override { delete this; }
 
  private:
   const ClientDeadline deadline_;
   const std::shared_ptr<InferenceSession> session_;
-  std::shared_ptr<CallerWatch> watch_;  // may be null
+  std::shared_ptr<const void> watch_;  // may be null
 };
 
 }  // namespace

@@ -134,18 +134,15 @@ class MessageStream final : public grpc::ServerWriteReactor<Message> {
  public:
   explicit MessageStream(TokenCheck still = nullptr)
       : feed_(std::make_shared<StreamFeed<Message>>(this, std::move(still))) {}
-  void TakeWatch(std::shared_ptr<CallerWatch> watch) { watch_ = std::move(watch); }
+  void TakeWatch(std::shared_ptr<const void> watch) { watch_ = std::move(watch); }
   const std::shared_ptr<StreamFeed<Message>>& feed() const { return feed_; }
   void OnWriteDone(bool ok) override { feed_->Written(ok); }
   void OnCancel() override { feed_->Cancel(); }
-  void OnDone() override {
-    if (watch_ != nullptr) watch_->Done();
-    delete this;
-  }
+  void OnDone() override { delete this; }
 
  private:
   const std::shared_ptr<StreamFeed<Message>> feed_;
-  std::shared_ptr<CallerWatch> watch_;  // may be null
+  std::shared_ptr<const void> watch_;  // may be null
 };
 
 // Asks `still` before each message and each kTokenCheckInterval. `executor` outlives the stream. The context is that of

@@ -59,12 +59,13 @@ class CallerWatch {
   bool is_refused_ CHAINFLEET_GUARDED_BY(mutex_) = false;
 };
 
-// The reactor of the call owns the watch, and calls Done in OnDone. `executor` outlives the call.
-inline std::shared_ptr<CallerWatch> WatchCaller(Executor* executor, const grpc::CallbackServerContext* context,
-                                                std::function<bool()> check) {
+// Repeats `check` until the result is destroyed. The reactor of the call owns the result, because the context lives
+// until OnDone deletes the reactor. `executor` outlives the call.
+inline std::shared_ptr<const void> WatchCaller(Executor* executor, const grpc::CallbackServerContext* context,
+                                               std::function<bool()> check) {
   const auto watch = std::make_shared<CallerWatch>(context, std::move(check));
   RecheckLater(executor, std::weak_ptr(watch));
-  return watch;
+  return {nullptr, [watch](const void*) { watch->Done(); }};
 }
 
 }  // namespace chainfleet

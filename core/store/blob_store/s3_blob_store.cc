@@ -237,12 +237,4 @@ absl::StatusOr<S3SignedUrl> SignS3Put(const S3Client& client, const std::string&
                         sha256, valid_for);
 }
 
-absl::StatusOr<S3SignedUrl> S3BlobStore::SignGet(const std::string& name, absl::Duration valid_for) const {
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::string key, KeyOf(name));
-  if (valid_for < absl::Seconds(1) || valid_for > kMaxValidFor) {
-    return absl::InvalidArgumentError(absl::StrCat("no signature for ", absl::FormatDuration(valid_for)));
-  }
-  return client_->Presign({.method = "GET", .key = key}, "UNSIGNED-PAYLOAD", valid_for);
-}
-
 }  // namespace chainfleet

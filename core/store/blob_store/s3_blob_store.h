@@ -44,14 +44,6 @@ class S3BlobStore final : public BlobStore {
   absl::Status ListPages(const std::string& prefix, const PageVisitor& visit) const override;
   absl::Status Delete(const std::string& name) override;
 
-  // SignS3Put with this store's client.
-  absl::StatusOr<S3SignedUrl> SignPut(const std::string& name, const std::string& sha256, int64_t size_bytes,
-                                      absl::Duration valid_for) const {
-    return SignS3Put(*client_, name, sha256, size_bytes, valid_for);
-  }
-  // Signs a URL that reads this one object. Errors: INVALID_ARGUMENT.
-  absl::StatusOr<S3SignedUrl> SignGet(const std::string& name, absl::Duration valid_for) const;
-
  private:
   enum class IfPresent { kKeep, kReplace };
 

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/backoff.h"
+#include "core/base/percent.h"
 #include "core/store/blob_store/s3_reply.h"
 #include "core/store/draw_codec/sha256.h"
 
@@ -61,7 +62,9 @@ S3Client::S3Client(S3Settings settings, HttpTransport* transport, const Clock* c
   folder_ = in_host ? "/" : absl::StrCat("/", settings_.bucket, "/");
 }
 
-std::string S3Client::PathOf(const S3Call& call) const { return folder_ + UriEncode(call.key, /*keep_slash=*/true); }
+std::string S3Client::PathOf(const S3Call& call) const {
+  return folder_ + PercentEncoded(call.key, /*keep_slash=*/true);
+}
 
 absl::StatusOr<HttpReply> S3Client::Send(const S3Call& call) const {
   CHAINFLEET_ASSIGN_OR_RETURN(const S3Credentials credentials, credentials_.Current());

@@ -12,6 +12,7 @@
 #include "core/base/command.h"
 #include "core/base/environment.h"
 #include "core/base/log.h"
+#include "core/base/percent.h"
 #include "nlohmann/json.hpp"
 
 namespace chainfleet {
@@ -111,7 +112,7 @@ CredentialReader InstanceProfile(const std::string& endpoint) {
                                                              {{"x-aws-ec2-metadata-token-ttl-seconds", "300"}}));
     const std::map<std::string, std::string> headers{{"x-aws-ec2-metadata-token", token}};
     CHAINFLEET_ASSIGN_OR_RETURN(const std::string roles, Ask(transport, "GET", endpoint + kRoles, headers));
-    const std::string role = UriEncode(roles.substr(0, roles.find('\n')), /*keep_slash=*/false);
+    const std::string role = PercentEncoded(roles.substr(0, roles.find('\n')));
     CHAINFLEET_ASSIGN_OR_RETURN(const std::string reply, Ask(transport, "GET", endpoint + kRoles + role, headers));
     return FromJson(reply, endpoint);
   };

@@ -3,13 +3,13 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
-#include <cctype>
 #include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/check.h"
+#include "core/base/percent.h"
 #include "core/store/draw_codec/sha256.h"
 
 namespace chainfleet {
@@ -52,25 +52,10 @@ std::string Signature(const S3SignedParts& parts, const S3SigningScope& scope, c
 
 }  // namespace
 
-std::string UriEncode(const std::string& text, bool keep_slash) {
-  static constexpr char kDigits[] = "0123456789ABCDEF";
-  std::string encoded;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool letter_or_digit = byte < 0x80 && std::isalnum(byte);
-    if (letter_or_digit || c == '-' || c == '.' || c == '_' || c == '~' || (c == '/' && keep_slash)) {
-      encoded += c;
-    } else {
-      encoded += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
-    }
-  }
-  return encoded;
-}
-
 std::string S3QueryString(const std::map<std::string, std::string>& query) {
   std::vector<std::string> pairs;
   for (const auto& [name, value] : query)
-    pairs.push_back(absl::StrCat(UriEncode(name, /*keep_slash=*/false), "=", UriEncode(value, /*keep_slash=*/false)));
+    pairs.push_back(absl::StrCat(PercentEncoded(name), "=", PercentEncoded(value)));
   return absl::StrJoin(pairs, "&");
 }
 

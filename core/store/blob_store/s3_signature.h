@@ -20,7 +20,7 @@ struct S3Credentials {
 // The signed parts of a request. The sender must send exactly these.
 struct S3SignedParts {
   std::string method;
-  std::string path;                            // from "/", already encoded by UriEncode
+  std::string path;                            // from "/", already encoded by PercentEncoded
   std::map<std::string, std::string> query;    // plain names and values
   std::map<std::string, std::string> headers;  // lower-case names, `host` among them, values without outer spaces
   std::string payload_sha256;                  // 64 hex digits of the body
@@ -32,9 +32,6 @@ struct S3SigningScope {
   std::string region;
   std::string service = "s3";
 };
-
-// Encodes every byte except A-Za-z0-9-._~ as %XX; keeps '/' if `keep_slash`.
-std::string UriEncode(const std::string& text, bool keep_slash);
 
 // Returns name=value&..., encoded, in signing order.
 std::string S3QueryString(const std::map<std::string, std::string>& query);

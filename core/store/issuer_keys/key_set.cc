@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "core/store/issuer_keys/json_text.h"
+#include "core/tls/openssl_handles.h"
 
 namespace chainfleet {
 namespace {
@@ -24,10 +25,8 @@ using Owned = std::unique_ptr<T, void (*)(T*)>;
 constexpr size_t kCoordinateBytes = 32, kSignatureBytes = 64, kMostExponentBytes = 8;
 constexpr int kFewestRsaBits = 2048, kMostRsaBits = 8192;
 
-const unsigned char* BytesOf(const std::string& text) { return reinterpret_cast<const unsigned char*>(text.data()); }
-
 Owned<BIGNUM> NumberOf(const std::string& bytes) {
-  return {BN_bin2bn(BytesOf(bytes), static_cast<int>(bytes.size()), nullptr), BN_free};
+  return {BN_bin2bn(UnsignedBytes(bytes), static_cast<int>(bytes.size()), nullptr), BN_free};
 }
 
 // Null: OpenSSL refuses the key, such as a point that is not on its curve.
@@ -76,7 +75,7 @@ Handle ReadKey(const Json& jwk, std::string* algorithm) {
   if (type != "OKP" || curve != "Ed25519") return nullptr;
   *algorithm = "EdDSA";
   const std::string raw = bytes("x");
-  return {EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, BytesOf(raw), raw.size()), EVP_PKEY_free};
+  return {EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, UnsignedBytes(raw), raw.size()), EVP_PKEY_free};
 }
 
 // OpenSSL wants the two numbers of an ES256 signature in DER. "": they are not two numbers of 32 bytes.
@@ -94,9 +93,9 @@ std::string DerOf(const std::string& signature) {
 bool HasSigned(EVP_PKEY* key, const WebToken& token) {
   const EVP_MD* const digest = token.algorithm == "EdDSA" ? nullptr : EVP_sha256();
   const std::string signature = token.algorithm == "ES256" ? DerOf(token.signature) : token.signature;
-  const Owned<EVP_MD_CTX> context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
+  const DigestHandle context(EVP_MD_CTX_new());
   return EVP_DigestVerifyInit(context.get(), nullptr, digest, nullptr, key) == 1 &&
-         EVP_DigestVerify(context.get(), BytesOf(signature), signature.size(), BytesOf(token.signed_text),
+         EVP_DigestVerify(context.get(), UnsignedBytes(signature), signature.size(), UnsignedBytes(token.signed_text),
                           token.signed_text.size()) == 1;
 }
 

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/base/percent.h"
 #include "core/store/state_store/postgres_uri.h"
 
 namespace chainfleet {
@@ -52,12 +53,6 @@ absl::Status Caught(Call call) {
   } catch (const std::exception& error) {
     return StatusOf(error);
   }
-}
-
-std::string PercentEncoded(const std::string& text) {
-  std::string encoded;
-  for (const char c : text) absl::StrAppend(&encoded, "%", absl::BytesToHexString(absl::string_view(&c, 1)));
-  return encoded;
 }
 
 // Keepalives end a connection that falls silent while a reply is awaited; no other timeout covers this.

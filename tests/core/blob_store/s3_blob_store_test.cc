@@ -28,12 +28,14 @@ HttpReply Reply(int code, const std::string& body = "", std::map<std::string, st
 
 class S3BlobStoreTest : public ::testing::Test {
  protected:
-  absl::StatusOr<std::unique_ptr<S3BlobStore>> Open(const S3BlobStore::Options& options = {}) {
+  std::unique_ptr<S3Client> Client() {
     S3Settings settings{.bucket = "draws", .prefix = "fleet/", .endpoint = "http://store:8333", .region = "eu-1"};
     settings.credentials = FixedCredentials({"id", kSecret, "session"});
-    return S3BlobStore::Open(std::make_unique<S3Client>(settings, &http_, &clock_, RngKey{7},
-                                                        [this](absl::Duration wait) { waits_.push_back(wait); }),
-                             options);
+    return std::make_unique<S3Client>(settings, &http_, &clock_, RngKey{7},
+                                      [this](absl::Duration wait) { waits_.push_back(wait); });
+  }
+  absl::StatusOr<std::unique_ptr<S3BlobStore>> Open(const S3BlobStore::Options& options = {}) {
+    return S3BlobStore::Open(Client(), options);
   }
   // Returns an opened store and forgets the requests of its opening.
   std::unique_ptr<S3BlobStore> Opened(const S3BlobStore::Options& options = {}) {
@@ -269,18 +271,18 @@ TEST_F(Multipart, AServerWithoutTheConditionOnCompletionIsAskedWithoutIt) {
 }
 
 TEST_F(S3BlobStoreTest, SignedUrlsAreForOneNameAndItsBytes) {
-  auto store = Opened();
+  const auto client = Client();
   const std::string sha256(64, 'a');
-  const S3SignedUrl put = store->SignPut("a/b", sha256, 5, absl::Minutes(10)).value();
+  const S3SignedUrl put = SignS3Put(*client, "a/b", sha256, 5, absl::Minutes(10)).value();
   EXPECT_THAT(put.url, StartsWith("http://store:8333/draws/fleet/a/b?X-Amz-Algorithm=AWS4-HMAC-SHA256&"));
   EXPECT_THAT(put.url, HasSubstr("X-Amz-Expires=600&"));
   EXPECT_THAT(put.url, HasSubstr("X-Amz-SignedHeaders=content-length%3Bhost%3Bif-none-match%3Bx-amz-content-sha256"));
   EXPECT_EQ(put.headers.at("x-amz-content-sha256"), sha256);
   EXPECT_TRUE(http_.asked.empty()) << "signing asks nobody";
-  EXPECT_FALSE(store->SignPut("a/b", "short", 5, absl::Minutes(10)).ok());
-  EXPECT_FALSE(store->SignPut("../b", sha256, 5, absl::Minutes(10)).ok());
-  EXPECT_FALSE(store->SignPut("a/b", sha256, 5, absl::Hours(200)).ok());
-  EXPECT_FALSE(store->SignGet("a/b", absl::ZeroDuration()).ok());
+  EXPECT_FALSE(SignS3Put(*client, "a/b", "short", 5, absl::Minutes(10)).ok());
+  EXPECT_FALSE(SignS3Put(*client, "../b", sha256, 5, absl::Minutes(10)).ok());
+  EXPECT_FALSE(SignS3Put(*client, "a/b", sha256, 5, absl::Hours(200)).ok());
+  EXPECT_FALSE(SignS3Put(*client, "a/b", sha256, 5, absl::ZeroDuration()).ok());
 }
 
 TEST(S3Client, PutsTheBucketIntoTheHostOfAws) {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/base/percent.h"
+
 namespace chainfleet {
 namespace {
 
@@ -23,7 +25,8 @@ class S3Examples : public ::testing::Test {
     headers.merge(std::map<std::string, std::string>{{"host", "examplebucket.s3.amazonaws.com"},
                                                      {"x-amz-content-sha256", sha256},
                                                      {"x-amz-date", "20130524T000000Z"}});
-    return S3Authorization({method, UriEncode(path, true), std::move(query), std::move(headers), sha256}, scope_, who_);
+    return S3Authorization({method, PercentEncoded(path, true), std::move(query), std::move(headers), sha256}, scope_,
+                           who_);
   }
 };
 
@@ -68,7 +71,7 @@ class TestSuite : public ::testing::Test {
   std::string Signed(const std::string& path, std::map<std::string, std::string> query) const {
     return S3Authorization(
         {"GET",
-         UriEncode(path, true),
+         PercentEncoded(path, true),
          std::move(query),
          {{"host", "example.amazonaws.com"}, {"x-amz-date", "20150830T123600Z"}},
          kEmptySha256},

@@ -22,7 +22,8 @@ absl::StatusOr<DrawKind> DrawKindFromString(const std::string& text) {
 }
 
 std::string SignedText(const ResumePoint& point) {
-  return absl::StrCat("chainfleet resume point\n", point.proof->name, "\n", point.step, "\n", point.proof->last_digest);
+  return absl::StrCat("chainfleet resume point\n", point.proof->name, "\n", point.step, "\n", point.proof->last_digest,
+                      point.proof->with_draws ? "\ndraws" : "");
 }
 
 absl::Status CheckResumePoint(int64_t step, const std::optional<ResumePoint>& point, const DigestHex& sha256) {

@@ -76,9 +76,12 @@ struct Segment {
 struct Author {
   std::string worker, host, device_kind;  // device_kind: "cpu" or "cuda"
   int32_t numerics_version = 0;
-  // The worker's signature of SignedText and its certificate, in base64; empty: it had not joined. Visited by records
-  // only.
+  // The worker's signature and its certificate, in base64; empty: it had not joined. With `resume_sha256`, the worker
+  // signed the resume point of the same commit, at `resume_step`, whose text names the segment's digest; else the
+  // segment. Visited by records only.
   std::string signature, certificate;
+  int64_t resume_step = 0;
+  DigestHex resume_sha256;
   static void Fields(auto& self, auto&& visit) {
     visit("worker", self.worker);
     visit("host", self.host);
@@ -87,8 +90,8 @@ struct Author {
   }
 };
 
-// Returns the text that a worker signs when it commits the segment. The object's name has its store, chain, lease and
-// digest, and the digest those of all segments before.
+// Returns the text that is signed when the segment is committed by a worker of release 0.1, or to such a server. The
+// object's name has its store, chain, lease and digest, and the digest those of all segments before.
 inline std::string SignedText(const Segment& segment) { return "chainfleet segment\n" + segment.object.name; }
 
 // A committed segment and its origin; only the segment is part of the digest.
@@ -117,6 +120,8 @@ struct SegmentRecord {
     Author::Fields(self.author, visit);
     visit("signature", self.author.signature, IfAny());
     visit("certificate", self.author.certificate, IfAny());
+    visit("resume_step", self.author.resume_step, IfAny());
+    visit("resume_sha256", self.author.resume_sha256, IfAny());
     visit("committed_at", self.committed_at);
   }
 };
@@ -125,12 +130,14 @@ struct SegmentRecord {
 struct ResumeProof {
   std::string name;         // name as an object, also if it is inline: store, chain, lease epoch and digest
   DigestHex last_digest;    // newest segment of the chain then; empty: the server did not know it when it signed
+  bool with_draws = false;  // that segment is of the same commit, so the signature covers it
   std::string signature;    // signature of SignedText, base64
   std::string certificate;  // the worker's, base64; empty: the server signed for a worker that did not
   absl::Time committed_at;
   static void Fields(auto& self, auto&& visit) {
     visit("name", self.name, Required());
     visit("last_digest", self.last_digest, Required());
+    visit("with_draws", self.with_draws, IfAny());
     visit("signature", self.signature, Required());
     visit("certificate", self.certificate, IfAny());
     visit("committed_at", self.committed_at);

@@ -33,8 +33,8 @@ struct Bounds {
   double most = std::numeric_limits<double>::infinity();
   bool open_least = false, open_most = false;
   bool or_default = false;  // a message without the value means the default
-  // For a struct with any(), a list, a bool or an enum: stored only if any() holds, not empty, true, or not the
-  // default.
+  // For a struct with any(), a list, a number, a bool or an enum: stored only if any() holds, not empty, not zero, true,
+  // or not the default.
   bool if_any = false;
   bool required = false;  // a stored record without the value is damaged
 };

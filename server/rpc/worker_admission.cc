@@ -63,6 +63,7 @@ absl::StatusOr<v1::JoinReply> WorkerAdmission::Admit(const v1::JoinRequest& requ
   reply.set_certificate(std::move(certificate));
   *reply.mutable_now() = ToProto(now);
   *reply.mutable_expires() = ToProto(validity.until);
+  reply.set_one_signature(true);
   return reply;
 }
 
@@ -91,16 +92,12 @@ std::shared_ptr<const WorkerCertificate> WorkerAdmission::Verify(std::string_vie
 
 absl::Status WorkerAdmission::TakeSignatures(const WorkerCertificate* worker, const std::string& store_incarnation,
                                              ProgressCommit* commit) const {
-  const std::string of_draws = std::exchange(commit->author.signature, "");
+  Author& author = commit->author;
+  const std::string of_draws = std::exchange(author.signature, "");
   ResumePoint& point = commit->resume_point;
   if (worker == nullptr) {
     point.proof.reset();
     return absl::OkStatus();
-  }
-  if (commit->segment) {
-    if (!IsSignatureOf(*worker, SignedText(*commit->segment), of_draws)) return NotSigned("segment of draws", *commit);
-    commit->author.signature = of_draws;
-    commit->author.certificate = worker->base64();
   }
   const bool has_signature = point.proof && !point.proof->signature.empty();
   if (has_signature || worker->claims().signs_resume_points) {
@@ -109,7 +106,21 @@ absl::Status WorkerAdmission::TakeSignatures(const WorkerCertificate* worker, co
       return NotSigned("resume point", *commit);
     }
     point.proof->certificate = worker->base64();
-  } else {
+  }
+  if (commit->segment) {
+    const bool covered = of_draws.empty() && has_signature && point.proof->with_draws &&
+                         point.proof->last_digest == commit->segment->digest;
+    if (!covered && !IsSignatureOf(*worker, SignedText(*commit->segment), of_draws)) {
+      return NotSigned("segment of draws", *commit);
+    }
+    author.certificate = worker->base64();
+    author.signature = covered ? point.proof->signature : of_draws;
+    if (covered) {
+      author.resume_step = point.step;
+      author.resume_sha256 = point.sha256;
+    }
+  }
+  if (!has_signature) {
     point.proof.emplace();
     point.proof->name = ResumeObjectName(store_incarnation, commit->chain, commit->lease_epoch, point.sha256);
     if (commit->segment) point.proof->last_digest = commit->segment->digest;

@@ -37,8 +37,8 @@ class WorkerAdmission {
   std::shared_ptr<const WorkerCertificate> Verify(std::string_view proof) const;
 
   // Keeps the signatures of a commit, with the worker's certificate; null: a caller who has not joined, whose
-  // signatures nobody can check, so none is kept. Signs the resume point for a worker that does not. PERMISSION_DENIED /
-  // BAD_SIGNATURE: the worker did not sign what it must.
+  // signatures nobody can check, so none is kept. Signs the resume point for a worker that does not. PERMISSION_DENIED
+  // / BAD_SIGNATURE: the worker did not sign what it must.
   absl::Status TakeSignatures(const WorkerCertificate* worker, const std::string& store_incarnation,
                               ProgressCommit* commit) const;
 

@@ -217,6 +217,7 @@ void SmallDraws(benchmark::State& state, bool joined, int chains) {
       point.proof.emplace();
       point.proof->name = ResumeObjectName(loopback.store(), grant.chain, grant.lease_epoch, point.sha256);
       point.proof->last_digest = segment.digest;
+      point.proof->with_draws = true;
       parents[c] = segment.digest;
       loopback.client().PutBlob(grant.chain, grant.lease_epoch, segment.object, bytes,
                                 [&loopback, commit, &reply = replies[c]](const absl::StatusOr<bool>& put) {

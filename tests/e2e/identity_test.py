@@ -105,6 +105,8 @@ class Identity(unittest.TestCase):
         for said, change in (("it is not signed", lambda r: r.pop("signature")),
                              ("it is signed by worker worker-0", lambda r: r.update(worker="somebody")),
                              ("the signature is not that of its worker", lambda r: r.update(signature="A" * 86 + "==")),
+                             ("the signature is not that of its worker", lambda r: r.update(resume_step=r["resume_step"] + 1)),
+                             ("the signature is not that of its worker", lambda r: r.pop("resume_sha256")),
                              ("its object has the name of another segment", lambda r: r.update(lease_epoch=r["lease_epoch"] + 1)),
                              ("its object has the name of another segment", lambda r: r.update(digest="0" * 64)),
                              ("the parent digest is not that of the segment before", lambda r: r.update(parent_digest="f" * 64))):

@@ -185,8 +185,11 @@ void CoordinatorClient::Synchronize(const SynchronizeRequest& request, absl::Dur
 void CoordinatorClient::CommitProgress(const ProgressCommit& commit, Done<CommitReply> done) {
   v1::CommitProgressRequest request = ToProto(commit);
   const WorkerCredentials* const credentials = options_.credentials;
-  if (credentials != nullptr && commit.segment) request.set_signature(credentials->Sign(SignedText(*commit.segment)));
-  if (credentials != nullptr && commit.resume_point.proof) {
+  const bool signs_point = credentials != nullptr && commit.resume_point.proof;
+  if (credentials != nullptr && commit.segment && (credentials->signs_segments() || !signs_point)) {
+    request.set_signature(credentials->Sign(SignedText(*commit.segment)));
+  }
+  if (signs_point) {
     request.mutable_resume_point()->mutable_proof()->set_signature(credentials->Sign(SignedText(commit.resume_point)));
   }
   const auto read = [](const v1::CommitProgressReply& reply) { return CommitReply{reply.replayed()}; };

@@ -36,6 +36,7 @@ bool WorkerCredentials::MustJoin() {
 void WorkerCredentials::Joined(const v1::JoinReply& reply) {
   const absl::Time now = FromProto(reply.now());
   ran_again_ = false;
+  signs_segments_ = !reply.one_signature();
   MutexLock lock(&mutex_);
   certificate_ = reply.certificate();
   renew_at_ = clock_->Monotonic() + (FromProto(reply.expires()) - now) / 2;

@@ -40,6 +40,8 @@ class WorkerCredentials {
   // Adds the proof to a call, and the token to a call that joins.
   void Attach(grpc::ClientContext* context, bool to_join = false);
 
+  // True: the server wants a signature of each segment beside that of the resume point.
+  bool signs_segments() const { return signs_segments_; }
   // In base64.
   std::string Sign(const std::string& text) const { return absl::Base64Escape(key_.Sign(text)); }
 
@@ -55,6 +57,7 @@ class WorkerCredentials {
   absl::Time server_zero_ CHAINFLEET_GUARDED_BY(mutex_);  // the server's clock at 0 of the monotonic clock
   std::string proof_ CHAINFLEET_GUARDED_BY(mutex_);
   std::atomic<bool> older_server_ = false;
+  std::atomic<bool> signs_segments_ = true;
   std::atomic<bool> run_again_ = false;  // the command, before the next join
   std::atomic<bool> ran_again_ = false;  // since the last join that a server accepted
 };

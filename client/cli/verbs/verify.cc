@@ -47,7 +47,8 @@ struct Trust {
 absl::StatusOr<WorkerCertificate> CheckSignature(const v1::SegmentRecord& record, const Trust& trust) {
   const v1::Segment& segment = record.segment();
   const auto name = ParseChainObjectName(segment.object().name());
-  if (!name || ToString(name->chain) != ToString(FromProto(record.chain())) || name->digest != segment.digest() ||
+  if (!name || name->kind != ChainObjectName::Kind::kSegment ||
+      ToString(name->chain) != ToString(FromProto(record.chain())) || name->digest != segment.digest() ||
       name->lease_epoch != record.lease_epoch()) {
     return Forged(record, "its object has the name of another segment");
   }
@@ -59,9 +60,8 @@ absl::StatusOr<WorkerCertificate> CheckSignature(const v1::SegmentRecord& record
   if (certificate->claims().worker != record.worker()) {
     return Forged(record, absl::StrCat("it is signed by worker ", certificate->claims().worker));
   }
-  Segment signed_segment;
-  signed_segment.object.name = segment.object().name();
-  if (certificate->HasSigned(SignedText(signed_segment), signature)) return certificate;
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto parsed, Parsed<SegmentRecord>(record));
+  if (certificate->HasSigned(SignedText(parsed), signature)) return certificate;
   return Forged(record, "the signature is not that of its worker");
 }
 

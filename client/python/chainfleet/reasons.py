@@ -21,7 +21,7 @@ class AuditLog(ChainfleetError):
 
 
 class BadPageToken(ChainfleetError):
-    """The page token does not belong to a list call with these arguments."""
+    """The page token does not belong to a list call with these arguments, or the last item before it is deleted."""
 
     hint = "list again without a token, or with the arguments of the first call"
 
@@ -213,7 +213,7 @@ class NotHeld(ChainfleetError):
     """
 
     hint = (
-        "the worker repeats by itself. Repeated without end: another program uses the worker's token. "
+        "the worker repeats by itself. If the error never ends, another program uses the worker's token. "
         "Uploads: put the data set or model again"
     )
 
@@ -285,8 +285,8 @@ class NoDraws(ChainfleetError):
 
 
 class NoDrawKey(ChainfleetError):
-    """Draws were to be read or stored, but the server's keys of draws have none by which they are encrypted, or none
-    for the tenant.
+    """Draws or traces were to be read or stored, but the server's draw keys lack the one that encrypted them, or have
+    none for the tenant.
     """
 
     hint = "an operator adds the key that the message names to the server's keys of draws, and starts it again"
@@ -454,7 +454,7 @@ class TokenNotFound(ChainfleetError):
 
 
 class TokenUsedUp(ChainfleetError):
-    """As many workers have joined by the token as it was made for."""
+    """The token has admitted as many workers as it was made for."""
 
     hint = "an admin makes another: chainfleet token create --role worker --uses N"
 

@@ -224,14 +224,14 @@ class Resources:
         workers that may join by it; 0: any number. An admin of a tenant makes tokens of that tenant, without
         puts_models. Raises InvalidArgument, NotAllowed, TokensOff.
         """
-        if role.upper() not in access_pb2.Role.keys()[1:]:
+        if role.upper() not in types_pb2.Role.keys()[1:]:
             raise invalid_field("role", f"is {role!r}", "create_token explains the roles")
         token = "cf_" + secrets.token_hex(32)
         request = build(
             access_pb2.CreateTokenRequest,
             sha256=hashlib.sha256(token.encode()).hexdigest(),
             tenant=tenant,
-            role=access_pb2.Role.Value(role.upper()),
+            role=types_pb2.Role.Value(role.upper()),
             lifetime_seconds=round(lifetime),
             note=note,
             puts_models=puts_models,
@@ -299,7 +299,7 @@ class Resources:
         return Evaluation(found)
 
     def info(self, timeout: float | None = None) -> jobs_pb2.ServerInfo:
-        """Version and identity of the server."""
+        """Version and identity of the server; `caller`: who you are to it, and the limits of your tenant with usage."""
         return self.connection.call(
             "JobService/GetServerInfo", jobs_pb2.GetServerInfoRequest(), jobs_pb2.ServerInfo, timeout
         )

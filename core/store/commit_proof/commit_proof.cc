@@ -29,6 +29,18 @@ absl::StatusOr<WorkerCertificate> ReadCommitter(const std::string& certificate, 
                                                  ", and the job belongs to tenant ", tenant));
 }
 
+std::string SignedText(const SegmentRecord& record) {
+  const Author& author = record.author;
+  const auto name = ParseChainObjectName(record.segment.object.name);
+  if (author.resume_sha256.empty() || !name) return SignedText(record.segment);
+  ResumePoint point{.step = author.resume_step};
+  point.proof.emplace();
+  point.proof->name = ResumeObjectName(name->store_incarnation, name->chain, name->lease_epoch, author.resume_sha256);
+  point.proof->last_digest = record.segment.digest;
+  point.proof->with_draws = true;
+  return SignedText(point);
+}
+
 absl::StatusOr<std::string> CheckResumeProof(const ChainId& chain, const ResumePoint& point,
                                              const DigestHex& last_digest, const std::string& tenant,
                                              const std::vector<CertificateHandle>& authorities) {

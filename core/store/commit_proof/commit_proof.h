@@ -17,6 +17,9 @@ absl::StatusOr<WorkerCertificate> ReadCommitter(const std::string& certificate, 
                                                 const std::string& tenant,
                                                 const std::vector<CertificateHandle>& authorities);
 
+// Returns the text that the author of the record, whose object has the name of a segment, has signed.
+std::string SignedText(const SegmentRecord& record);
+
 // Checks that `point`, which has a proof, was committed for this chain, after the segment with the digest
 // `last_digest`, by a worker of `tenant` or, for a worker that does not sign, by the server. Returns the worker, or ""
 // for the server. UNAUTHENTICATED. The caller checks the bytes by their digest.

@@ -36,7 +36,7 @@ class JsonFieldWriter {
       if (!rules.if_any || value.any()) (*json_)[name] = ToJson(value);
     } else if constexpr (requires { value.empty(); }) {
       if (!rules.if_any || !value.empty()) (*json_)[name] = ToJson(value);
-    } else if constexpr (std::is_same_v<T, bool> || std::is_enum_v<T>) {
+    } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
       if (!rules.if_any || value != T()) (*json_)[name] = ToJson(value);
     } else {
       (*json_)[name] = ToJson(value);

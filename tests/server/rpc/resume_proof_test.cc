@@ -14,6 +14,7 @@
 #include "absl/strings/escaping.h"
 #include "core/domain/tenant.h"
 #include "core/domain/worker_protocol.h"
+#include "core/store/commit_proof/commit_proof.h"
 #include "core/store/draw_codec/object_names.h"
 #include "core/store/draw_codec/sha256.h"
 #include "server/rpc/worker_admission.h"
@@ -69,6 +70,7 @@ class ResumeProofTest : public testing::Test {
     point.proof.emplace();
     point.proof->name = ResumeObjectName("store", chain_, 2, point.sha256);
     point.proof->last_digest = commit.segment->digest;
+    point.proof->with_draws = true;
     point.proof->signature = absl::Base64Escape(key.Sign(SignedText(point)));
     return commit;
   }
@@ -126,6 +128,33 @@ TEST_F(ResumeProofTest, AWorkerThatSignsResumePointsSignsEachOfThem) {
   for (ProgressCommit* commit : {&none, &foreign, &moved, &after_nothing}) {
     EXPECT_EQ(ReasonOf(Take(&worker, commit)), "BAD_SIGNATURE");
   }
+}
+
+TEST_F(ResumeProofTest, TheSignatureOfTheResumePointCoversTheDrawsOfItsCommit) {
+  const WorkerCertificate worker = Join(/*signs=*/true);
+  ProgressCommit both = Signed(key_), one = both, after_others = both;
+  one.author.signature = after_others.author.signature = "";
+  ASSERT_TRUE(Take(&worker, &both).ok());
+  ASSERT_TRUE(Take(&worker, &one).ok());
+  EXPECT_EQ(one.author.signature, one.resume_point.proof->signature);
+  EXPECT_EQ(one.author.certificate, worker.base64());
+  for (const ProgressCommit& commit : {both, one}) {
+    SegmentRecord record = *GrantAfter(commit).newest_segment;
+    const auto is_signed = [&] {
+      std::string signature;
+      return absl::Base64Unescape(record.author.signature, &signature) &&
+             worker.HasSigned(SignedText(record), signature);
+    };
+    EXPECT_TRUE(is_signed());
+    record.segment.object.name = SegmentObjectName("store", chain_, 2, record.segment.digest = DigestOf('c'));
+    EXPECT_FALSE(is_signed());
+  }
+  ProgressCommit before = after_others;  // its worker knew the digest, but did not draw: another had committed it
+  before.resume_point.proof->with_draws = false;
+  before.resume_point.proof->signature = absl::Base64Escape(key_.Sign(SignedText(before.resume_point)));
+  EXPECT_EQ(ReasonOf(Take(&worker, &before)), "BAD_SIGNATURE");
+  after_others.segment->digest = DigestOf('c');
+  EXPECT_EQ(ReasonOf(Take(&worker, &after_others)), "BAD_SIGNATURE") << "it names other draws";
 }
 
 TEST_F(ResumeProofTest, TheServerSignsForAWorkerThatDoesNot) {

@@ -29,6 +29,7 @@ class FakeService final : public v1::WorkerService::Service {
     reply->set_certificate("certificate");
     reply->mutable_now()->set_seconds(1'000'000);
     reply->mutable_expires()->set_seconds(1'000'000 + 24 * 3600);
+    reply->set_one_signature(one_signature_);
     return grpc::Status::OK;
   }
   grpc::Status Synchronize(grpc::ServerContext* context, const v1::SynchronizeRequest* request,
@@ -111,6 +112,7 @@ class FakeService final : public v1::WorkerService::Service {
   int joins_ = 0;
   std::string known_token_ = "secret", token_, key_;
   v1::WorkerProof proof_;
+  bool one_signature_ = false;                        // to answer to Join
   bool signs_resume_points_ = false;                  // said in the last Join
   bool is_signed_ = false, point_is_signed_ = false;  // the last commit: segment and resume point
   v1::WorkerSession session_;                         // session of the last call that named one
@@ -254,19 +256,23 @@ TEST_F(CoordinatorClientTest, ReadsItsTokenWhileOtherThreadsUseItsCredentials) {
   EXPECT_TRUE(Synchronize(&client, "w0").ok());
 }
 
-TEST_F(CoordinatorClientTest, SignsTheDrawsAndTheResumePointThatItCommits) {
-  ASSERT_TRUE(Synchronize(&client_, "w0").ok());
-  EXPECT_TRUE(service_.signs_resume_points_);
+TEST_F(CoordinatorClientTest, SignsTheResumePointThatItCommitsAndTheDrawsForAServerThatWantsIt) {
   ProgressCommit commit;
   commit.lease_epoch = 2;
   commit.segment.emplace().object.name = "store/job-a/3/segments/e2-b";
   commit.resume_point.step = 7;
   commit.resume_point.proof.emplace().name = "store/job-a/3/resume/e2-c";
-  Mailbox<absl::Status> answer;
-  client_.CommitProgress(commit, [&answer](const auto& reply) { answer.Put(reply.status()); });
-  ASSERT_TRUE(answer.Take().ok());
-  EXPECT_TRUE(service_.is_signed_);
-  EXPECT_TRUE(service_.point_is_signed_);
+  for (const bool one : {false, true}) {
+    service_.one_signature_ = one;
+    clock_.Advance(absl::Hours(12));  // it joins again
+    ASSERT_TRUE(Synchronize(&client_, "w0").ok());
+    EXPECT_TRUE(service_.signs_resume_points_);
+    Mailbox<absl::Status> answer;
+    client_.CommitProgress(commit, [&answer](const auto& reply) { answer.Put(reply.status()); });
+    ASSERT_TRUE(answer.Take().ok());
+    EXPECT_EQ(service_.is_signed_, !one);
+    EXPECT_TRUE(service_.point_is_signed_);
+  }
 }
 
 TEST_F(CoordinatorClientTest, ReportsAServerThatIsNotThereAsUnavailable) {

@@ -42,6 +42,7 @@ ProgressUpload EncodeUpload(const SegmentPlace& place, ProgressUpload upload) {
                     static_cast<int64_t>(bytes.size()), Sha256Hex(bytes)};
   upload.segment_bytes = std::make_shared<const std::string>(std::move(bytes));
   point.proof->last_digest = segment.digest;
+  point.proof->with_draws = true;
   return upload;
 }
 

@@ -2,19 +2,11 @@ from chainfleet.v1 import jobs_pb2 as _jobs_pb2
 from chainfleet.v1 import types_pb2 as _types_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
-from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
 
-ADMIN: Role
 DESCRIPTOR: _descriptor.FileDescriptor
-OPERATOR: Role
-PREDICTOR: Role
-READER: Role
-ROLE_UNSPECIFIED: Role
-WORKER: Role
-WRITER: Role
 
 class BackupCopy(_message.Message):
     __slots__ = ["engine", "incarnation", "list", "object_bytes", "objects", "server_version", "state"]
@@ -51,10 +43,10 @@ class CreateTokenRequest(_message.Message):
     max_uses: int
     note: str
     puts_models: bool
-    role: Role
+    role: _types_pb2.Role
     sha256: str
     tenant: str
-    def __init__(self, sha256: _Optional[str] = ..., tenant: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., puts_models: bool = ..., note: _Optional[str] = ..., lifetime_seconds: _Optional[int] = ..., max_uses: _Optional[int] = ...) -> None: ...
+    def __init__(self, sha256: _Optional[str] = ..., tenant: _Optional[str] = ..., role: _Optional[_Union[_types_pb2.Role, str]] = ..., puts_models: bool = ..., note: _Optional[str] = ..., lifetime_seconds: _Optional[int] = ..., max_uses: _Optional[int] = ...) -> None: ...
 
 class ListAuditRequest(_message.Message):
     __slots__ = ["page_token"]
@@ -123,10 +115,7 @@ class Token(_message.Message):
     max_uses: int
     note: str
     puts_models: bool
-    role: Role
+    role: _types_pb2.Role
     tenant: str
     uses: int
-    def __init__(self, id: _Optional[str] = ..., tenant: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., puts_models: bool = ..., note: _Optional[str] = ..., created_by: _Optional[str] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., max_uses: _Optional[int] = ..., uses: _Optional[int] = ...) -> None: ...
-
-class Role(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = []
+    def __init__(self, id: _Optional[str] = ..., tenant: _Optional[str] = ..., role: _Optional[_Union[_types_pb2.Role, str]] = ..., puts_models: bool = ..., note: _Optional[str] = ..., created_by: _Optional[str] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., max_uses: _Optional[int] = ..., uses: _Optional[int] = ...) -> None: ...

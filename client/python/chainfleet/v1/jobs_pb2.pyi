@@ -19,6 +19,20 @@ class Alias(_message.Message):
     version: int
     def __init__(self, name: _Optional[str] = ..., job_id: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
 
+class Caller(_message.Message):
+    __slots__ = ["expires_at", "limits", "principal", "role", "tenant"]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    expires_at: _timestamp_pb2.Timestamp
+    limits: _containers.RepeatedCompositeFieldContainer[TenantLimit]
+    principal: str
+    role: _types_pb2.Role
+    tenant: str
+    def __init__(self, principal: _Optional[str] = ..., tenant: _Optional[str] = ..., role: _Optional[_Union[_types_pb2.Role, str]] = ..., expires_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., limits: _Optional[_Iterable[_Union[TenantLimit, _Mapping]]] = ...) -> None: ...
+
 class Chain(_message.Message):
     __slots__ = ["attempts", "id", "lease_epoch", "num_draws", "point", "reason", "state", "stats", "step", "total_steps", "warnings", "worker"]
     ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
@@ -553,7 +567,8 @@ class ScaleJobRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., chains: _Optional[int] = ...) -> None: ...
 
 class ServerInfo(_message.Message):
-    __slots__ = ["data_directory", "generation", "oldest_protocol_version", "protocol_version", "started_at", "store_incarnation", "version", "worker_authority"]
+    __slots__ = ["caller", "data_directory", "generation", "oldest_protocol_version", "protocol_version", "started_at", "store_incarnation", "version", "worker_authority"]
+    CALLER_FIELD_NUMBER: _ClassVar[int]
     DATA_DIRECTORY_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     OLDEST_PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -562,6 +577,7 @@ class ServerInfo(_message.Message):
     STORE_INCARNATION_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     WORKER_AUTHORITY_FIELD_NUMBER: _ClassVar[int]
+    caller: Caller
     data_directory: str
     generation: int
     oldest_protocol_version: int
@@ -570,7 +586,7 @@ class ServerInfo(_message.Message):
     store_incarnation: str
     version: str
     worker_authority: str
-    def __init__(self, version: _Optional[str] = ..., protocol_version: _Optional[int] = ..., oldest_protocol_version: _Optional[int] = ..., store_incarnation: _Optional[str] = ..., generation: _Optional[int] = ..., data_directory: _Optional[str] = ..., started_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., worker_authority: _Optional[str] = ...) -> None: ...
+    def __init__(self, version: _Optional[str] = ..., protocol_version: _Optional[int] = ..., oldest_protocol_version: _Optional[int] = ..., store_incarnation: _Optional[str] = ..., generation: _Optional[int] = ..., data_directory: _Optional[str] = ..., started_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., worker_authority: _Optional[str] = ..., caller: _Optional[_Union[Caller, _Mapping]] = ...) -> None: ...
 
 class SetAliasRequest(_message.Message):
     __slots__ = ["job", "name", "version"]
@@ -613,6 +629,16 @@ class Snapshot(_message.Message):
     num_draws: int
     version: int
     def __init__(self, job_id: _Optional[str] = ..., version: _Optional[int] = ..., num_draws: _Optional[int] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., aliases: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class TenantLimit(_message.Message):
+    __slots__ = ["limit", "name", "used"]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    USED_FIELD_NUMBER: _ClassVar[int]
+    limit: int
+    name: str
+    used: int
+    def __init__(self, name: _Optional[str] = ..., used: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
 
 class Traces(_message.Message):
     __slots__ = ["chains", "quantities", "quantity"]

@@ -5,6 +5,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
 
+ADMIN: Role
 CANCELLED: ChainState
 CHAIN_STATE_UNSPECIFIED: ChainState
 DESCRIPTOR: _descriptor.FileDescriptor
@@ -16,12 +17,18 @@ FLOAT32_TARGETS: TargetType
 INPUT_TYPE_UNSPECIFIED: InputType
 LABELS: TargetType
 LEASED: ChainState
+OPERATOR: Role
 PENDING: ChainState
+PREDICTOR: Role
+READER: Role
+ROLE_UNSPECIFIED: Role
 SUCCEEDED: ChainState
 TARGET_TYPE_UNSPECIFIED: TargetType
 THETA: DrawKind
 THETA_A: DrawKind
 UINT8: InputType
+WORKER: Role
+WRITER: Role
 
 class BlobRef(_message.Message):
     __slots__ = ["name", "sha256", "size_bytes"]
@@ -158,18 +165,20 @@ class ResumePoint(_message.Message):
     def __init__(self, step: _Optional[int] = ..., inline_bytes: _Optional[bytes] = ..., object: _Optional[_Union[BlobRef, _Mapping]] = ..., sha256: _Optional[str] = ..., proof: _Optional[_Union[ResumeProof, _Mapping]] = ...) -> None: ...
 
 class ResumeProof(_message.Message):
-    __slots__ = ["certificate", "committed_at", "last_digest", "name", "signature"]
+    __slots__ = ["certificate", "committed_at", "last_digest", "name", "signature", "with_draws"]
     CERTIFICATE_FIELD_NUMBER: _ClassVar[int]
     COMMITTED_AT_FIELD_NUMBER: _ClassVar[int]
     LAST_DIGEST_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    WITH_DRAWS_FIELD_NUMBER: _ClassVar[int]
     certificate: str
     committed_at: _timestamp_pb2.Timestamp
     last_digest: str
     name: str
     signature: str
-    def __init__(self, name: _Optional[str] = ..., last_digest: _Optional[str] = ..., signature: _Optional[str] = ..., certificate: _Optional[str] = ..., committed_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    with_draws: bool
+    def __init__(self, name: _Optional[str] = ..., last_digest: _Optional[str] = ..., signature: _Optional[str] = ..., certificate: _Optional[str] = ..., committed_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., with_draws: bool = ...) -> None: ...
 
 class RunReport(_message.Message):
     __slots__ = ["curvature", "effective_temperature", "gradient_variance", "log_evidence", "noise_ulps", "stable_below", "step", "step_size", "temperature", "tested_step_size"]
@@ -214,7 +223,7 @@ class Segment(_message.Message):
     def __init__(self, first_index: _Optional[int] = ..., steps: _Optional[_Iterable[int]] = ..., weights: _Optional[_Iterable[float]] = ..., kinds: _Optional[_Iterable[_Union[DrawKind, str]]] = ..., object: _Optional[_Union[BlobRef, _Mapping]] = ..., digest: _Optional[str] = ..., parent_digest: _Optional[str] = ...) -> None: ...
 
 class SegmentRecord(_message.Message):
-    __slots__ = ["certificate", "chain", "committed_at", "corrupt", "deleted", "device_kind", "host", "lease_epoch", "numerics_version", "segment", "signature", "worker"]
+    __slots__ = ["certificate", "chain", "committed_at", "corrupt", "deleted", "device_kind", "host", "lease_epoch", "numerics_version", "resume_sha256", "resume_step", "segment", "signature", "worker"]
     CERTIFICATE_FIELD_NUMBER: _ClassVar[int]
     CHAIN_FIELD_NUMBER: _ClassVar[int]
     COMMITTED_AT_FIELD_NUMBER: _ClassVar[int]
@@ -224,6 +233,8 @@ class SegmentRecord(_message.Message):
     HOST_FIELD_NUMBER: _ClassVar[int]
     LEASE_EPOCH_FIELD_NUMBER: _ClassVar[int]
     NUMERICS_VERSION_FIELD_NUMBER: _ClassVar[int]
+    RESUME_SHA256_FIELD_NUMBER: _ClassVar[int]
+    RESUME_STEP_FIELD_NUMBER: _ClassVar[int]
     SEGMENT_FIELD_NUMBER: _ClassVar[int]
     SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     WORKER_FIELD_NUMBER: _ClassVar[int]
@@ -236,10 +247,12 @@ class SegmentRecord(_message.Message):
     host: str
     lease_epoch: int
     numerics_version: int
+    resume_sha256: str
+    resume_step: int
     segment: Segment
     signature: str
     worker: str
-    def __init__(self, chain: _Optional[_Union[ChainId, _Mapping]] = ..., segment: _Optional[_Union[Segment, _Mapping]] = ..., lease_epoch: _Optional[int] = ..., worker: _Optional[str] = ..., host: _Optional[str] = ..., device_kind: _Optional[str] = ..., numerics_version: _Optional[int] = ..., committed_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., corrupt: bool = ..., deleted: bool = ..., signature: _Optional[str] = ..., certificate: _Optional[str] = ...) -> None: ...
+    def __init__(self, chain: _Optional[_Union[ChainId, _Mapping]] = ..., segment: _Optional[_Union[Segment, _Mapping]] = ..., lease_epoch: _Optional[int] = ..., worker: _Optional[str] = ..., host: _Optional[str] = ..., device_kind: _Optional[str] = ..., numerics_version: _Optional[int] = ..., committed_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., corrupt: bool = ..., deleted: bool = ..., signature: _Optional[str] = ..., certificate: _Optional[str] = ..., resume_step: _Optional[int] = ..., resume_sha256: _Optional[str] = ...) -> None: ...
 
 class StoredModel(_message.Message):
     __slots__ = ["created_at", "name", "object", "shared_with", "signature"]
@@ -274,6 +287,9 @@ class TensorSignature(_message.Message):
     shape: _containers.RepeatedScalarFieldContainer[int]
     type: str
     def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., shape: _Optional[_Iterable[int]] = ..., activation_bytes_per_row: _Optional[int] = ...) -> None: ...
+
+class Role(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
 
 class DrawKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []

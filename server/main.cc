@@ -196,16 +196,18 @@ void AddStoreFlags(CLI::App* app, Flags* flags) {
                   "http(s)://HOST[:PORT] at which workers reach S3, to upload draws directly; default: the server's "
                   "own endpoint; off: workers upload through the server")
       ->envname("CHAINFLEET_S3_PUBLIC_ENDPOINT");
-  app->add_option("--draw-keys", flags->draw_keys,
-                  "Encrypt draws and resume points at rest. File of lines ID KEY [TENANT], where KEY is that of "
-                  "`openssl rand -hex 32`; the first line that fits a tenant encrypts, all lines decrypt")
+  app->add_option(
+         "--draw-keys", flags->draw_keys,
+         "Encrypt draws, resume points and traces at rest. File of lines ID KEY [TENANT], where KEY is that of "
+         "`openssl rand -hex 32`; the first line that fits a tenant encrypts, all lines decrypt")
       ->envname("CHAINFLEET_DRAW_KEYS");
   app->add_option("--draw-keys-command", flags->draw_keys_command,
                   "Shell command that prints these lines; it runs again every five minutes")
       ->envname("CHAINFLEET_DRAW_KEYS_COMMAND")
       ->excludes("--draw-keys");
-  app->add_flag("--renew-draws", flags->server.renew_draws,
-                "Use once, after the keys changed: before serving, encrypt all draws under the present ones");
+  app->add_flag(
+      "--renew-draws", flags->server.renew_draws,
+      "Use once, after the keys changed: before serving, encrypt all draws and traces under the present ones");
   app->add_option(
          "--dataset-root", flags->dataset_roots,
          "FOLDER or s3://BUCKET/PREFIX, repeatable: this server reads data sets and networks below it that are "

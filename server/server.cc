@@ -74,8 +74,7 @@ std::vector<std::string> UnfinishedJobs(const StoredState& stored) {
   for (const StoredJob& job : stored.jobs) {
     if (!job.row.finished_at) jobs.push_back(job.row.id);
   }
-  std::ranges::reverse(jobs);
-  return jobs;
+  return {jobs.rbegin(), jobs.rend()};
 }
 
 // Returns the defaults for a job that is gone.
@@ -333,7 +332,9 @@ absl::Status Server::RenewDraws() {
     for (const absl::Status& result : results) status.Update(result);
     return status;
   };
-  return Annotate(blobs_->ListPages("", renew), "--renew-draws: start it again with the same flag");
+  absl::Status done = blobs_->ListPages("", renew);
+  if (done.ok()) done = findings_->Renew(&coordinator_->writer());
+  return Annotate(done, "--renew-draws: start it again with the same flag");
 }
 
 void Server::AddDatasetRoots(const ServerOptions& options) {
@@ -357,10 +358,9 @@ void Server::SignUploads(const ServerOptions& options) {
                                 SignS3Put(*s3_public_, ref.name, ref.sha256, ref.size_bytes, valid_for));
     return SignedUpload{std::move(put.url), std::move(put.headers)};
   };
-  StateWriter* const writer = &coordinator_->writer();
-  uploads_ =
-      std::make_unique<UploadSigner>(sign, ChainObjects(state_.get(), blobs_.get(), writer, coordinator_->dispatcher()),
-                                     state_.get(), writer, &clock_, store_calls_.get());
+  uploads_ = std::make_unique<UploadSigner>(
+      sign, ChainObjects(state_.get(), blobs_.get(), &coordinator_->writer(), coordinator_->dispatcher()), state_.get(),
+      &coordinator_->writer(), &clock_, store_calls_.get());
 }
 
 void Server::MakeThreads(const ServerOptions& options) {
@@ -415,7 +415,7 @@ void Server::MakeTraceTable() {
         findings_->KeepTraces(job, clock_.Monotonic(), &coordinator_->writer());
       },
       [this](const std::string& job) { return RelationOf(&coordinator_->dispatcher(), job); });
-  findings_ = std::make_unique<FinalFindings>(store_calls_.get(), state_.get(), traces_.get());
+  findings_ = std::make_unique<FinalFindings>(store_calls_.get(), state_.get(), traces_.get(), blobs_->cipher());
 }
 
 absl::Status Server::RestoreTraces(const std::vector<std::string>& jobs) {
@@ -425,11 +425,8 @@ absl::Status Server::RestoreTraces(const std::vector<std::string>& jobs) {
     if (bytes > kMostBytes) break;
     const auto states = coordinator_->dispatcher().GetChainStates(job);
     if (!states.ok()) continue;  // deleted and purged
-    const absl::StatusOr<int64_t> restored = findings_->RestoreTraces(job, *states, clock_.Monotonic());
-    if (!restored.ok() && !absl::IsDataLoss(restored.status())) return restored.status();
-    if (!restored.ok())
-      Log(LogLevel::kWarning, "traces not restored: they start anew", {{"error", restored.status().message()}});
-    bytes += restored.value_or(0);
+    CHAINFLEET_ASSIGN_OR_RETURN(const int64_t read, findings_->RestoreTraces(job, *states, clock_.Monotonic()));
+    bytes += read;
   }
   return absl::OkStatus();
 }
@@ -445,7 +442,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
     return auth_->wants_tokens() ? admission_->CheckResumePoint(tenant, granted) : absl::OkStatus();
   };
   coordinator_ = std::make_unique<Coordinator>(&clock_, threads_.get(), state_.get(), std::move(stored), control);
-  CHAINFLEET_RETURN_IF_ERROR(RestoreTraces(running));
+  CHAINFLEET_RETURN_IF_ERROR(RestoreTraces(running));  // before an expired lease ends a job, which then stores them
   CHAINFLEET_RETURN_IF_ERROR(MakeAuthenticator(options));
   if (options.renew_draws) CHAINFLEET_RETURN_IF_ERROR(RenewDraws());
   SignUploads(options);
@@ -485,7 +482,7 @@ absl::Status Server::Compose(const ServerOptions& options, std::function<void(co
                            .state_address = IsPostgres(options.state) ? options.state : StateFile(options),
                            .state_password = options.state_password,
                            .started_at = clock_.Wall()};
-  shards_ = std::make_unique<ShardStreams>(threads_.get());
+  shards_ = std::make_unique<ShardStreams>(threads_.get(), RngKey{RandomBits()});
   catalog_ = std::make_unique<DispatcherDrawCatalog>(parts);
   queue_ = std::make_unique<ShardQueue>(&clock_, threads_.get(), shards_.get());
   router_ = std::make_unique<PredictRouter>(&clock_, threads_.get(), catalog_.get(), queue_.get(), &predict_metrics_);
@@ -551,7 +548,8 @@ absl::Status Server::ServeHttp(const ServerOptions& options) {
                                                .clock = &clock_,
                                                .executor = threads_.get(),
                                                .bytes = FairBudget(limits::kHttpBytes, count_refused),
-                                               .proxies = options.access.proxies}));
+                                               .proxies = options.access.proxies,
+                                               .audit = audit_.get()}));
   return absl::OkStatus();
 }
 
@@ -561,7 +559,8 @@ absl::Status Server::ServeMetrics(const ServerOptions& options) {
   registry_.AddPage("/sd", {"application/json",
                             [this] { return HttpSdJson(ScrapeTargets(coordinator_->dispatcher().Demand().workers)); }});
   CHAINFLEET_ASSIGN_OR_RETURN(metrics_address_,
-                              registry_.Serve(options.metrics_listen, options.metrics_token, options.metrics_tls));
+                              registry_.Serve(options.metrics_listen, options.metrics_token, options.metrics_tls,
+                                              AuditRefusedPages(audit_.get(), &clock_)));
   return absl::OkStatus();
 }
 

@@ -140,7 +140,7 @@ class Server {
   // answer is asked again.
   absl::Status TrustIssuer(const IdentityOptions& options);
   absl::Status Compose(const ServerOptions& options, std::function<void(const absl::Status&)> on_store_lost);
-  // Goes on with the traces of these jobs. A damaged record is logged: traces of that job start anew.
+  // Goes on with the traces of these jobs.
   absl::Status RestoreTraces(const std::vector<std::string>& jobs);
   // Collects garbage, expires draws and reads corrupt draws again, in the background.
   absl::Status StartUpkeep(const ServerOptions& options);

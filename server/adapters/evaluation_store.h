@@ -20,7 +20,9 @@ class EvaluationStore final : public EvaluationLog {
 
   void Create(const EvaluationRow& row, Done done) override { Write(change::CreateEvaluation{row}, done); }
   void End(const change::EndEvaluation& end, Done done) override { Write(end, done); }
-  absl::StatusOr<EvaluationRow> Find(const std::string& id) override { return store_->FindEvaluation(id); }
+  absl::StatusOr<EvaluationRow> Find(const std::string& id, const std::string& tenant) override {
+    return store_->FindEvaluation(id, tenant);
+  }
   absl::StatusOr<std::vector<EvaluationRow>> List(const EvaluationQuery& query) override {
     return store_->ListEvaluations(query);
   }

@@ -36,8 +36,9 @@ class AccessTokens {
   // limited or it is not stored. RESOURCE_EXHAUSTED / TOKEN_USED_UP.
   void Use(const std::string& id, const std::string& process, const Reply<bool>& done);
 
-  // Also finds expired tokens. `begin`: the SHA-256 or the id.
-  std::optional<AccessToken> Find(const std::string& begin) const;
+  // Also finds expired tokens. `begin`: the SHA-256 or the id. `tenant`: the only one whose token is found.
+  std::optional<AccessToken> Find(const std::string& begin,
+                                  const std::optional<std::string>& tenant = std::nullopt) const;
   // By id, with expired ones. `tenant`: those of this tenant. INVALID_ARGUMENT / BAD_PAGE_TOKEN.
   absl::StatusOr<Page<AccessToken>> List(const std::optional<std::string>& tenant, int32_t page_size,
                                          const std::string& page_token) const;

@@ -33,8 +33,9 @@ class ChainObjects {
   // dispatcher writes nothing for these. Does not block.
   bool MustPrepare(const ProgressCommit& commit) const;
 
-  // Makes an object of an inline resume point if objects are encrypted, because the state store is not. Checks that
-  // the other objects of the commit exist with their sizes. Blocks. Errors of Put. FAILED_PRECONDITION / BLOB_MISSING.
+  // Makes an object of an inline resume point if objects are encrypted, because the state store keeps resume points in
+  // clear. Checks that the other objects of the commit exist with their sizes. Blocks. Errors of Put.
+  // FAILED_PRECONDITION / BLOB_MISSING.
   absl::Status Prepare(ProgressCommit* commit) const;
 
  private:

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/domain/no_such.h"
 #include "core/scores/conformal.h"
 #include "server/rpc/selection_query.h"
 
@@ -136,16 +135,17 @@ absl::StatusOr<Conformal> UseEvaluation(const v1::EvaluationOperation& evaluatio
 void PrepareQuery(EvaluationOperations* evaluations, const std::string& id, const v1::PredictRequest& request,
                   PredictQuery query, std::function<void(absl::StatusOr<PreparedQuery>)> done) {
   if (id.empty()) return done(PreparedQuery{std::move(query), {}});
-  evaluations->Get(id, [id, request, query = std::move(query),
-                        done = std::move(done)](const absl::StatusOr<EvaluationOperations::View>& view) mutable {
-    if (!view.ok()) return done(view.status());
-    if (view->row.tenant != query.tenant) return done(NoSuch("evaluation", id));
-    const absl::StatusOr<v1::EvaluationOperation> operation = RenderOperation(*view);
-    if (!operation.ok()) return done(operation.status());
-    absl::StatusOr<Conformal> conformal = UseEvaluation(*operation, request, &query);
-    if (!conformal.ok()) return done(conformal.status());
-    done(PreparedQuery{std::move(query), *std::move(conformal)});
-  });
+  const std::string tenant = query.tenant;  // a copy, because the callback takes the query
+  evaluations->Get(id, tenant,
+                   [request, query = std::move(query),
+                    done = std::move(done)](const absl::StatusOr<EvaluationOperations::View>& view) mutable {
+                     if (!view.ok()) return done(view.status());
+                     const absl::StatusOr<v1::EvaluationOperation> operation = RenderOperation(*view);
+                     if (!operation.ok()) return done(operation.status());
+                     absl::StatusOr<Conformal> conformal = UseEvaluation(*operation, request, &query);
+                     if (!conformal.ok()) return done(conformal.status());
+                     done(PreparedQuery{std::move(query), *std::move(conformal)});
+                   });
 }
 
 }  // namespace chainfleet

@@ -147,9 +147,11 @@ class ShardStreams::Session {
     return {worker, static_cast<int32_t>(shards_.size()), admission_};
   }
 
-  void Send(const ShardRequest& request, ShardDone done) {
+  // `id` is the worker's id of the shard, here and in Cancel.
+  void Send(uint64_t id, const ShardRequest& request, ShardDone done) {
     v1::ShardOrder order;
     *order.mutable_shard() = ToProto(request);
+    order.mutable_shard()->set_shard_id(id);
     MutexLock lock(&mutex_);
     if (reactor_ == nullptr) return Answer(std::move(done), StreamEnded(worker_));
     if (static_cast<int>(shards_.size()) >= kMostShardsPerWorker) {
@@ -157,14 +159,14 @@ class ShardStreams::Session {
                                                     "worker ", worker_, " has ", shards_.size(), " shards already")),
                                                 "QUEUE_FULL"));
     }
-    shards_[request.shard_id] = {std::move(done), ObjectsOf(request),
-                                 std::make_shared<ArrivingResult>(results_, HolderOf(admission_, worker_))};
+    shards_[id] = {std::move(done), ObjectsOf(request),
+                   std::make_shared<ArrivingResult>(results_, HolderOf(admission_, worker_))};
     Queue(std::move(order));
   }
 
-  void Cancel(uint64_t shard_id) {
+  void Cancel(uint64_t id) {
     MutexLock lock(&mutex_);
-    Drop(shards_.find(shard_id), absl::CancelledError("the shard was cancelled"));
+    Drop(shards_.find(id), absl::CancelledError("the shard was cancelled"));
   }
 
   // INVALID_ARGUMENT: the worker answers a shard that waits to be sent to it. Its order would stay in the queue, so a
@@ -315,8 +317,8 @@ class ShardStreams::Stream final : public Reactor {
   StreamedRequest request_{&update_};
 };
 
-ShardStreams::ShardStreams(Executor* executor, int64_t max_result_bytes)
-    : executor_(executor), results_(max_result_bytes) {}
+ShardStreams::ShardStreams(Executor* executor, RngKey ids, int64_t max_result_bytes)
+    : executor_(executor), ids_(ids), results_(max_result_bytes) {}
 ShardStreams::~ShardStreams() = default;
 
 ShardStreams::Reactor* ShardStreams::Open(const absl::Status& admitted, Admit admit, Still still) {
@@ -371,7 +373,7 @@ void ShardStreams::Send(const std::string& worker, const ShardRequest& request,
                         std::function<void(absl::StatusOr<ShardResult>)> done) {
   if (const std::shared_ptr<Session> session = Find(worker)) {
     const absl::Status still = session->still();
-    if (still.ok()) return session->Send(request, std::move(done));
+    if (still.ok()) return session->Send(Fold(ids_, request.shard_id).value, request, std::move(done));
     Forget(worker, session.get());
     session->End(still);
   }
@@ -379,7 +381,7 @@ void ShardStreams::Send(const std::string& worker, const ShardRequest& request,
 }
 
 void ShardStreams::Cancel(const std::string& worker, uint64_t shard_id) {
-  if (const std::shared_ptr<Session> session = Find(worker)) session->Cancel(shard_id);
+  if (const std::shared_ptr<Session> session = Find(worker)) session->Cancel(Fold(ids_, shard_id).value);
 }
 
 }  // namespace chainfleet

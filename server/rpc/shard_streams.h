@@ -14,6 +14,7 @@
 #include "core/base/fair_budget.h"
 #include "core/base/limits.h"
 #include "core/base/mutex.h"
+#include "core/base/rng_key.h"
 #include "server/control/dispatcher.h"
 #include "server/predict/serving/shard_port.h"
 #include "server/rpc/streamed_request.h"
@@ -24,8 +25,9 @@ namespace chainfleet {
 class ShardStreams final : public ShardPort {
  public:
   // `max_result_bytes`: results of all shards that have not arrived completely. It is fair to the workers. A shard
-  // whose result has no room fails with RESOURCE_EXHAUSTED / QUEUE_FULL.
-  explicit ShardStreams(Executor* executor, int64_t max_result_bytes = limits::kUnfinishedResultBytes);
+  // whose result has no room fails with RESOURCE_EXHAUSTED / QUEUE_FULL. Workers see Fold(ids, shard_id): the gaps
+  // between shard ids would tell the worker of a tenant how many shards other tenants have.
+  ShardStreams(Executor* executor, RngKey ids, int64_t max_result_bytes = limits::kUnfinishedResultBytes);
   ~ShardStreams() override;
 
   // Opens a stream. It is registered when its hello arrives and `admit` accepts the session that the hello names; it
@@ -56,6 +58,7 @@ class ShardStreams final : public ShardPort {
   std::shared_ptr<Session> Find(const std::string& worker);
 
   Executor* const executor_;
+  const RngKey ids_;
   const FairBudget results_;
   Mutex mutex_;
   std::map<std::string, std::shared_ptr<Session>> sessions_ CHAINFLEET_GUARDED_BY(mutex_);

@@ -1,10 +1,12 @@
-"""Draws encrypted at rest, with the real binaries: files of the store, keys that change, and keys that are missing."""
+"""Draws and traces encrypted at rest, with the real binaries: files of the store, keys that change, and keys that are missing."""
 import contextlib
 import glob
 import os
 import sqlite3
+import struct
 import unittest
 
+import extent_test
 import fleet as fleets
 import started_fleet
 
@@ -33,6 +35,21 @@ class Encryption(unittest.TestCase):
             with open(path, "rb") as file:
                 found[path] = file.read(256)
         return found
+
+    def findings(self, job):
+        """The stored bytes of a job's diagnostics and traces, by part."""
+        with contextlib.closing(sqlite3.connect(f"file:{self.fleet.path('data', 'state.db')}?mode=ro", uri=True)) as database:
+            return dict(database.execute("SELECT part, body FROM findings WHERE job = ? AND length(body) > 0", (job,)))
+
+    def traced(self, job, **options):
+        """The traced values of theta[0], and whether a file of the server has two of them in a row in clear."""
+        values = [chain["values"] for chain in self.fleet.json("get", "traces", job, "--quantity", "theta[0]", **options)["traces"][0]["chains"]]
+        files = []
+        for path in glob.glob(self.fleet.path("data", "**"), recursive=True):
+            if os.path.isfile(path):
+                with open(path, "rb") as file:
+                    files.append(file.read())
+        return values, any(struct.pack("<2d", *chain[:2]) in file for chain in values for file in files)
 
     def export(self, job, **options):
         """The bytes of every exported file, by its name."""
@@ -63,6 +80,15 @@ class Encryption(unittest.TestCase):
             for path, head in heads.items():
                 self.assertEqual((head[:8], head[8:72].rstrip(b"\0")), (b"CFCRYPT1", key), path)
         self.assertFalse([path for path, head in self.stored(clear).items() if head.startswith(b"CFCRYPT1")])
+        values, in_clear = self.traced(clear)
+        self.assertTrue(values and in_clear, "there were no keys")
+        self.assertEqual(self.traced(job)[0], values, "the same seed")
+        self.assertFalse(self.traced(vision, env={"CHAINFLEET_TOKEN": TENANT})[1])
+        for owner, key in ((job, b"CFCRYPT1first"), (vision, b"CFCRYPT1eyes")):
+            parts = self.findings(owner)
+            self.assertLessEqual({"summary", "traces of theta[0]"}, set(parts))
+            self.assertEqual({body[:72].rstrip(b"\0") for body in parts.values()}, {key})
+        self.assertTrue(self.fleet.json("describe", job)["diagnostics"])
         done, files = self.export(job, check=True)
         self.assertTrue(files)
         done, same = self.export(clear, check=True)
@@ -75,6 +101,11 @@ class Encryption(unittest.TestCase):
         refused, _ = self.export(job)
         self.assertEqual(refused.returncode, 1, refused)
         self.assertIn("is encrypted under the key first", refused.stderr)
+        refused = self.fleet.run("get", "traces", job, "--quantity", "theta[0]")
+        self.assertEqual(refused.returncode, 1, refused)
+        self.assertIn("is encrypted under the key first", refused.stderr)
+        self.assertFalse(self.fleet.json("describe", job).get("diagnostics"), "the job is shown without them")
+        self.assertIn("diagnostics and traces of a job cannot be stored or read", self.fleet.logged()["server-0.log"])
         self.fleet.kill("server-0")
         self.serve(SECOND, FIRST, VISION + " vision", flags=["--renew-draws"])
         self.fleet.kill("server-0")
@@ -82,6 +113,8 @@ class Encryption(unittest.TestCase):
         for each in (job, clear):
             self.assertTrue(all(head[:72].rstrip(b"\0") == b"CFCRYPT1second" for head in self.stored(each).values()))
             self.assertEqual(self.export(each, check=True)[1], files if each == job else same)
+            self.assertEqual({body[:72].rstrip(b"\0") for body in self.findings(each).values()}, {b"CFCRYPT1second"})
+            self.assertEqual(self.traced(each)[0], values)
         self.assertIn(b"eyes", [*self.stored(vision).values()][0])
         self.fleet.run("backup", self.fleet.path("backup"), check=True)
         self.fleet.run("restore", self.fleet.path("backup"), "--data-dir", self.fleet.path("restored"), env={"CHAINFLEET_DRAW_KEYS": self.fleet.path("keys")}, check=True)
@@ -126,6 +159,17 @@ class Encryption(unittest.TestCase):
         self.fleet.start_worker(1, environment=worker)
         self.fleet.run("wait", job, "--timeout", "120s", check=True)
         self.assertGreater(max(int(chain["lease_epoch"]) for chain in self.fleet.json("describe", job)["chains"]), 1)
+
+    def test_a_killed_server_goes_on_with_encrypted_traces(self):
+        self.serve(FIRST)
+        self.fleet.start_worker(0, environment={"CHAINFLEET_TOKEN": "", "CHAINFLEET_WORKER_TOKEN": "w" * 32})
+        job = self.fleet.submit(extent_test.FOUR_CHAINS)
+        next(state for state in self.fleet.watch(job) if len(self.findings(job).get("traces while running", b"")) > 40_000)
+        self.fleet.kill("worker-0")
+        self.fleet.kill("server-0")
+        self.assertTrue(self.findings(job)["traces while running"].startswith(b"CFCRYPT1first"))
+        self.serve(SECOND, FIRST)
+        extent_test.check_diagnostics(self, self.fleet, job, by=0)
 
     def test_a_new_key_encrypts_without_a_restart(self):
         self.serve(FIRST)

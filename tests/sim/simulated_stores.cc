@@ -106,14 +106,18 @@ absl::StatusOr<std::vector<EvaluationRow>> SimulatedStateStore::ListEvaluations(
   CHAINFLEET_RETURN_IF_ERROR(Wait());
   return store_->ListEvaluations(query);
 }
-absl::StatusOr<EvaluationRow> SimulatedStateStore::FindEvaluation(const std::string& id) {
+absl::StatusOr<EvaluationRow> SimulatedStateStore::FindEvaluation(const std::string& id, const std::string& tenant) {
   CHAINFLEET_RETURN_IF_ERROR(Wait());
-  return store_->FindEvaluation(id);
+  return store_->FindEvaluation(id, tenant);
 }
 
 absl::StatusOr<std::string> SimulatedStateStore::FindFinding(const std::string& job, const std::string& part) {
   CHAINFLEET_RETURN_IF_ERROR(Wait());
   return store_->FindFinding(job, part);
+}
+absl::StatusOr<std::vector<FindingName>> SimulatedStateStore::ListFindings(const FindingName& after, int32_t limit) {
+  CHAINFLEET_RETURN_IF_ERROR(Wait());
+  return store_->ListFindings(after, limit);
 }
 absl::StatusOr<bool> SimulatedStateStore::MayCommit(const ChainId& chain, int64_t lease_epoch) {
   CHAINFLEET_RETURN_IF_ERROR(Wait());

@@ -78,9 +78,14 @@ class RecordingStore final : public StateStore {
   absl::StatusOr<std::vector<EvaluationRow>> ListEvaluations(const EvaluationQuery& query) override {
     return store_->ListEvaluations(query);
   }
-  absl::StatusOr<EvaluationRow> FindEvaluation(const std::string& id) override { return store_->FindEvaluation(id); }
+  absl::StatusOr<EvaluationRow> FindEvaluation(const std::string& id, const std::string& tenant) override {
+    return store_->FindEvaluation(id, tenant);
+  }
   absl::StatusOr<std::string> FindFinding(const std::string& job, const std::string& part) override {
     return store_->FindFinding(job, part);
+  }
+  absl::StatusOr<std::vector<FindingName>> ListFindings(const FindingName& after, int32_t limit) override {
+    return store_->ListFindings(after, limit);
   }
   absl::StatusOr<bool> MayCommit(const ChainId& chain, int64_t lease_epoch) override {
     return store_->MayCommit(chain, lease_epoch);

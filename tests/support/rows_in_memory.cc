@@ -250,8 +250,9 @@ class MemoryRows final : public MemoryPaths {
     return std::ranges::any_of(held, [&](const auto& entry) { return entry.second == object; });
   }
 
-  absl::StatusOr<std::optional<EvaluationRow>> FindEvaluation(const std::string& id) override {
-    return FindEvaluationIf([&](const EvaluationRow& row) { return row.id == id; });
+  absl::StatusOr<std::optional<EvaluationRow>> FindEvaluation(const std::string& id,
+                                                              const std::optional<std::string>& tenant) override {
+    return FindEvaluationIf([&](const auto& row) { return row.id == id && row.tenant == tenant.value_or(row.tenant); });
   }
   absl::StatusOr<std::optional<EvaluationRow>> FindEvaluationOfRequest(const std::string& tenant,
                                                                        const std::string& request_id) override {
@@ -483,10 +484,10 @@ absl::StatusOr<std::vector<EvaluationRow>> RowsInMemoryStore::ListEvaluations(co
   return rows;
 }
 
-absl::StatusOr<EvaluationRow> RowsInMemoryStore::FindEvaluation(const std::string& id) {
+absl::StatusOr<EvaluationRow> RowsInMemoryStore::FindEvaluation(const std::string& id, const std::string& tenant) {
   RowsInMemory::Tables& t = *database_->tables_;
   MutexLock lock(&t.mutex);
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<EvaluationRow> row, t.rows.FindEvaluation(id));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::optional<EvaluationRow> row, t.rows.FindEvaluation(id, tenant));
   if (!row) return NoSuch("evaluation", id);
   return *row;
 }
@@ -497,6 +498,17 @@ absl::StatusOr<std::string> RowsInMemoryStore::FindFinding(const std::string& jo
   const auto body = Find(t.rows.findings, std::pair(job, part));
   if (!body) return NoSuchFinding(job, part);
   return *body;
+}
+
+absl::StatusOr<std::vector<FindingName>> RowsInMemoryStore::ListFindings(const FindingName& after, int32_t limit) {
+  RowsInMemory::Tables& t = *database_->tables_;
+  MutexLock lock(&t.mutex);
+  std::vector<FindingName> names;
+  for (auto i = t.rows.findings.upper_bound({after.job, after.part}); i != t.rows.findings.end(); ++i) {
+    if (static_cast<int32_t>(names.size()) >= limit) break;
+    names.push_back({i->first.first, i->first.second});
+  }
+  return names;
 }
 
 absl::StatusOr<bool> RowsInMemoryStore::MayCommit(const ChainId& chain, int64_t lease_epoch) {

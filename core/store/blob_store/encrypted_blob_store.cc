@@ -1,6 +1,5 @@
 #include "core/store/blob_store/encrypted_blob_store.h"
 
-#include "absl/strings/str_cat.h"
 #include "core/store/draw_codec/object_names.h"
 
 namespace chainfleet {
@@ -13,16 +12,13 @@ std::string JobOf(const std::string& name) { return ParseChainObjectName(name)->
 }  // namespace
 
 bool EncryptedBlobStore::Encrypts(const std::string& name) const {
-  return has_keys_ && ParseChainObjectName(name).has_value();
+  return cipher_.has_keys() && ParseChainObjectName(name).has_value();
 }
 
 absl::StatusOr<std::string> EncryptedBlobStore::Encrypted(const std::string& name, const ByteSource& content) const {
-  const std::string tenant = tenant_of_(JobOf(name));
-  const std::shared_ptr<const ObjectKeys> keys = keys_.Current();
-  CHAINFLEET_ASSIGN_OR_RETURN(const ObjectKey* const key, keys->KeyOf(tenant));
-  if (content.path().empty()) return Encrypt(name, content.in_memory(), *key, tenant);
+  if (content.path().empty()) return cipher_.Encrypt(name, JobOf(name), content.in_memory());
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string bytes, content.ReadAll());
-  return Encrypt(name, bytes, *key, tenant);
+  return cipher_.Encrypt(name, JobOf(name), bytes);
 }
 
 absl::Status EncryptedBlobStore::Put(const std::string& name, const ByteSource& content) {
@@ -44,10 +40,8 @@ absl::Status EncryptedBlobStore::Replace(const std::string& name, const ByteSour
 
 absl::StatusOr<std::string> EncryptedBlobStore::Get(const std::string& name) const {
   CHAINFLEET_ASSIGN_OR_RETURN(std::string bytes, stored_->Get(name));
-  if (!IsEncrypted(bytes) || !ParseChainObjectName(name)) return bytes;
-  CHAINFLEET_ASSIGN_OR_RETURN(const EncryptedObject object,
-                              EncryptedObject::Open(name, bytes, std::ssize(bytes), *keys_.Current()));
-  return object.Decrypt(0, object.size_bytes(), std::string_view(bytes).substr(kEncryptedHeadBytes));
+  if (!ParseChainObjectName(name)) return bytes;
+  return cipher_.Decrypt(name, std::move(bytes));
 }
 
 absl::StatusOr<std::string> EncryptedBlobStore::GetRange(const std::string& name, int64_t offset,
@@ -82,10 +76,10 @@ absl::Status EncryptedBlobStore::Delete(const std::string& name) {
 absl::StatusOr<bool> EncryptedBlobStore::Renew(const std::string& name) {
   if (!Encrypts(name)) return false;
   CHAINFLEET_ASSIGN_OR_RETURN(const Head head, HeadOf(name));
-  const std::string tenant = tenant_of_(JobOf(name));
-  const std::shared_ptr<const ObjectKeys> keys = keys_.Current();
-  CHAINFLEET_ASSIGN_OR_RETURN(const ObjectKey* const key, keys->KeyOf(tenant));
-  if (head != nullptr && head->IsUnder(*key, tenant)) return false;
+  if (head != nullptr) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const bool current, cipher_.IsCurrent(*head, JobOf(name)));
+    if (current) return false;
+  }
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string content, Get(name));
   CHAINFLEET_RETURN_IF_ERROR(Replace(name, content));
   return true;
@@ -101,8 +95,7 @@ absl::StatusOr<EncryptedBlobStore::Head> EncryptedBlobStore::HeadOf(const std::s
   Head head;
   if (IsEncrypted(bytes)) {
     CHAINFLEET_ASSIGN_OR_RETURN(const int64_t stored_bytes, stored_->SizeBytes(name));
-    CHAINFLEET_ASSIGN_OR_RETURN(EncryptedObject object,
-                                EncryptedObject::Open(name, bytes, stored_bytes, *keys_.Current()));
+    CHAINFLEET_ASSIGN_OR_RETURN(EncryptedObject object, cipher_.Open(name, bytes, stored_bytes));
     head = std::make_shared<const EncryptedObject>(std::move(object));
   }
   MutexLock lock(&mutex_);

@@ -1,7 +1,6 @@
 // Encrypts what chains write, draws and resume points, before another store keeps it. Other objects pass unchanged.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -9,9 +8,8 @@
 #include <vector>
 
 #include "core/base/mutex.h"
-#include "core/base/reread.h"
 #include "core/store/blob_store/blob_store.h"
-#include "core/store/blob_store/encrypted_object.h"
+#include "core/store/blob_store/job_cipher.h"
 
 namespace chainfleet {
 
@@ -20,14 +18,8 @@ namespace chainfleet {
 // errors, calls return those of ObjectKeys::KeyOf and EncryptedObject. Thread-safe.
 class EncryptedBlobStore final : public BlobStore {
  public:
-  // Returns the tenant of a job, "" if it is not known. May be called from any thread.
-  using TenantOf = std::function<std::string(const std::string& job)>;
-
-  EncryptedBlobStore(std::shared_ptr<BlobStore> stored, Reread<ObjectKeys> keys, TenantOf tenant_of)
-      : stored_(std::move(stored)),
-        keys_(std::move(keys)),
-        has_keys_(!keys_.Current()->empty()),
-        tenant_of_(std::move(tenant_of)) {}
+  EncryptedBlobStore(std::shared_ptr<BlobStore> stored, Reread<ObjectKeys> keys, JobCipher::TenantOf tenant_of)
+      : stored_(std::move(stored)), cipher_(std::move(keys), std::move(tenant_of)) {}
 
   absl::Status Put(const std::string& name, const ByteSource& content) override;
   absl::Status Replace(const std::string& name, const ByteSource& content) override;
@@ -41,7 +33,9 @@ class EncryptedBlobStore final : public BlobStore {
     return stored_->ListPages(prefix, visit);
   }
   absl::Status Delete(const std::string& name) override;
-  bool encrypts() const override { return has_keys_; }
+  bool encrypts() const override { return cipher_.has_keys(); }
+  // Encrypts, under the same keys, what the state store keeps of chains.
+  const JobCipher& cipher() const { return cipher_; }
 
   // Encrypts the object anew if it is a chain's and is in clear, or under another key than that of its tenant now.
   // Returns whether it did. Nobody may delete the object meanwhile.
@@ -57,9 +51,7 @@ class EncryptedBlobStore final : public BlobStore {
   void Forget(const std::string& name) const;
 
   const std::shared_ptr<BlobStore> stored_;
-  const Reread<ObjectKeys> keys_;
-  const bool has_keys_;  // for good: only keys replace keys
-  const TenantOf tenant_of_;
+  const JobCipher cipher_;
   mutable Mutex mutex_;
   mutable std::map<std::string, Head> heads_ CHAINFLEET_GUARDED_BY(mutex_);
 };

@@ -38,7 +38,7 @@ absl::StatusOr<ApplyResult> ApplyPart(const change::CreateEvaluation& c, absl::T
 
 absl::StatusOr<ApplyResult> ApplyPart(const change::EndEvaluation& c, absl::Time wall, StateRows* rows) {
   ApplyResult result;
-  CHAINFLEET_ASSIGN_OR_RETURN(result.evaluation, rows->FindEvaluation(c.id));
+  CHAINFLEET_ASSIGN_OR_RETURN(result.evaluation, rows->FindEvaluation(c.id, std::nullopt));
   if (!result.evaluation) return Refused(NoSuch("evaluation", c.id));
   if (result.evaluation->state != EvaluationState::kRunning) {
     result.replayed = true;

@@ -50,7 +50,7 @@ absl::Status CheckHeld(const std::string& what, const std::string& upload, const
   for (const std::string& object : objects) {
     if (std::ranges::find(held, object) != held.end()) continue;
     return WithReason(absl::FailedPreconditionError(
-                          absl::StrCat(what, ": upload ", upload, " does not hold object ", object, ": put it again")),
+                          absl::StrCat(what, ": the upload does not hold object ", object, ": put it again")),
                       "NOT_HELD");
   }
   return absl::OkStatus();

@@ -11,8 +11,11 @@ constexpr int32_t kMostUnderWay = 1 << 20;
 
 }  // namespace
 
-absl::StatusOr<std::optional<EvaluationRow>> SqlRows::FindEvaluation(const std::string& id) {
-  return sql::First<EvaluationRow>(connection_, sql::Select<EvaluationRow>("evaluations WHERE id = ?"), id);
+absl::StatusOr<std::optional<EvaluationRow>> SqlRows::FindEvaluation(const std::string& id,
+                                                                     const std::optional<std::string>& tenant) {
+  static const std::string kSql =
+      sql::Select<EvaluationRow>("evaluations WHERE id = ?1 AND (CAST(?2 AS TEXT) IS NULL OR tenant = ?2)");
+  return sql::First<EvaluationRow>(connection_, kSql, id, tenant);
 }
 
 absl::StatusOr<std::optional<EvaluationRow>> SqlRows::FindEvaluationOfRequest(const std::string& tenant,
@@ -72,6 +75,12 @@ absl::Status SqlRows::PutFinding(const std::string& job, const std::string& part
 
 absl::StatusOr<std::optional<std::string>> SqlRows::FindFinding(const std::string& job, const std::string& part) {
   return sql::First<std::string>(connection_, "SELECT body FROM findings WHERE job = ? AND part = ?", job, part);
+}
+
+absl::StatusOr<std::vector<FindingName>> SqlRows::ListFindings(const FindingName& after, int32_t limit) {
+  static const std::string kSql =
+      sql::Select<FindingName>("findings WHERE (job, part) > (?, ?) ORDER BY job, part LIMIT ?");
+  return sql::All<FindingName>(connection_, kSql, after, limit);
 }
 
 }  // namespace chainfleet

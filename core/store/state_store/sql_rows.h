@@ -68,7 +68,8 @@ class SqlRows : public StateRows {
   absl::StatusOr<std::vector<std::string>> ListHeld(const std::optional<std::string>& upload) override;
   absl::Status DropHeld(const std::optional<std::string>& upload) override;
   absl::StatusOr<bool> IsHeld(const std::string& object) override;
-  absl::StatusOr<std::optional<EvaluationRow>> FindEvaluation(const std::string& id) override;
+  absl::StatusOr<std::optional<EvaluationRow>> FindEvaluation(const std::string& id,
+                                                              const std::optional<std::string>& tenant) override;
   absl::StatusOr<std::optional<EvaluationRow>> FindEvaluationOfRequest(const std::string& tenant,
                                                                        const std::string& request_id) override;
   absl::StatusOr<bool> InsertEvaluation(EvaluationRow* row) override;
@@ -100,6 +101,7 @@ class SqlRows : public StateRows {
   absl::StatusOr<int64_t> CountCorrupt();
   absl::StatusOr<std::vector<EvaluationRow>> ListEvaluations(const EvaluationQuery& query);
   absl::StatusOr<std::optional<std::string>> FindFinding(const std::string& job, const std::string& part);
+  absl::StatusOr<std::vector<FindingName>> ListFindings(const FindingName& after, int32_t limit);
   absl::StatusOr<bool> MayCommit(const ChainId& chain, int64_t lease_epoch);
   absl::StatusOr<ChainReferences> ReferencesOfChain(const ChainId& chain);
   absl::StatusOr<std::vector<ChainSweep>> ListSweeps(int64_t after, int32_t limit);

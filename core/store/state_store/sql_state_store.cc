@@ -146,8 +146,8 @@ absl::StatusOr<std::vector<EvaluationRow>> SqlStateStore::ListEvaluations(const 
   return reader_->Read(&SqlRows::ListEvaluations, query);
 }
 
-absl::StatusOr<EvaluationRow> SqlStateStore::FindEvaluation(const std::string& id) {
-  CHAINFLEET_ASSIGN_OR_RETURN(std::optional<EvaluationRow> row, reader_->Read(&SqlRows::FindEvaluation, id));
+absl::StatusOr<EvaluationRow> SqlStateStore::FindEvaluation(const std::string& id, const std::string& tenant) {
+  CHAINFLEET_ASSIGN_OR_RETURN(std::optional<EvaluationRow> row, reader_->Read(&SqlRows::FindEvaluation, id, tenant));
   if (!row) return NoSuch("evaluation", id);
   return *std::move(row);
 }
@@ -156,6 +156,10 @@ absl::StatusOr<std::string> SqlStateStore::FindFinding(const std::string& job, c
   CHAINFLEET_ASSIGN_OR_RETURN(std::optional<std::string> body, reader_->Read(&SqlRows::FindFinding, job, part));
   if (!body) return NoSuchFinding(job, part);
   return *std::move(body);
+}
+
+absl::StatusOr<std::vector<FindingName>> SqlStateStore::ListFindings(const FindingName& after, int32_t limit) {
+  return reader_->Read(&SqlRows::ListFindings, after, limit);
 }
 
 absl::StatusOr<bool> SqlStateStore::MayCommit(const ChainId& chain, int64_t lease_epoch) {

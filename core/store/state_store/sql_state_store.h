@@ -43,8 +43,9 @@ class SqlStateStore final : public StateStore {
   absl::StatusOr<std::vector<SegmentRecord>> ListCorrupt(const SegmentCursor& after, int32_t limit) override;
   absl::StatusOr<int64_t> CountCorrupt() override;
   absl::StatusOr<std::vector<EvaluationRow>> ListEvaluations(const EvaluationQuery& query) override;
-  absl::StatusOr<EvaluationRow> FindEvaluation(const std::string& id) override;
+  absl::StatusOr<EvaluationRow> FindEvaluation(const std::string& id, const std::string& tenant) override;
   absl::StatusOr<std::string> FindFinding(const std::string& job, const std::string& part) override;
+  absl::StatusOr<std::vector<FindingName>> ListFindings(const FindingName& after, int32_t limit) override;
   absl::StatusOr<bool> MayCommit(const ChainId& chain, int64_t lease_epoch) override;
   absl::StatusOr<ChainReferences> ReferencesOfChain(const ChainId& chain) override;
   absl::StatusOr<std::vector<ChainSweep>> ListSweeps(int64_t after, int32_t limit) override;

@@ -114,7 +114,9 @@ class StateRows {
   virtual absl::Status DropHeld(const std::optional<std::string>& upload) = 0;
   virtual absl::StatusOr<bool> IsHeld(const std::string& object) = 0;
 
-  virtual absl::StatusOr<std::optional<EvaluationRow>> FindEvaluation(const std::string& id) = 0;
+  // A tenant finds only its own evaluations. nullopt means any tenant.
+  virtual absl::StatusOr<std::optional<EvaluationRow>> FindEvaluation(const std::string& id,
+                                                                      const std::optional<std::string>& tenant) = 0;
   virtual absl::StatusOr<std::optional<EvaluationRow>> FindEvaluationOfRequest(const std::string& tenant,
                                                                                const std::string& request_id) = 0;
   // Sets `row->sequence`; false if the id is taken.

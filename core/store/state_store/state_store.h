@@ -109,6 +109,16 @@ struct ResumeRow {
   }
 };
 
+// A part of a job's findings.
+struct FindingName {
+  std::string job, part;
+  static void Fields(auto& self, auto&& visit) {
+    visit("job", self.job);
+    visit("part", self.part);
+  }
+  bool operator==(const FindingName&) const = default;
+};
+
 // Thread-safe; every call may block. Errors of reads: UNAVAILABLE / STORE_UNREACHABLE (may be retried), INTERNAL (with
 // the database's message), NOT_FOUND where documented.
 class StateStore {
@@ -164,11 +174,13 @@ class StateStore {
 
   // Without results.
   virtual absl::StatusOr<std::vector<EvaluationRow>> ListEvaluations(const EvaluationQuery& query) = 0;
-  // NOT_FOUND.
-  virtual absl::StatusOr<EvaluationRow> FindEvaluation(const std::string& id) = 0;
+  // NOT_FOUND, also for an evaluation of another tenant, whose result is not read: the time tells nothing of its size.
+  virtual absl::StatusOr<EvaluationRow> FindEvaluation(const std::string& id, const std::string& tenant) = 0;
 
   // A part that change::KeepFindings has kept. NOT_FOUND.
   virtual absl::StatusOr<std::string> FindFinding(const std::string& job, const std::string& part) = 0;
+  // The parts of all jobs, by job and part after `after`, at most `limit`.
+  virtual absl::StatusOr<std::vector<FindingName>> ListFindings(const FindingName& after, int32_t limit) = 0;
 
   // True if a commit under this epoch is still possible: the epoch is the newest, the chain is not final, and its job
   // is not purged.

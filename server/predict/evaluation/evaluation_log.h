@@ -26,8 +26,8 @@ class EvaluationLog {
   virtual void Create(const EvaluationRow& row, Done done) = 0;
   virtual void End(const change::EndEvaluation& end, Done done) = 0;
 
-  // These may block. NOT_FOUND.
-  virtual absl::StatusOr<EvaluationRow> Find(const std::string& id) = 0;
+  // These may block. NOT_FOUND, also for an evaluation of another tenant.
+  virtual absl::StatusOr<EvaluationRow> Find(const std::string& id, const std::string& tenant) = 0;
   // Newest first, without results.
   virtual absl::StatusOr<std::vector<EvaluationRow>> List(const EvaluationQuery& query) = 0;
 };

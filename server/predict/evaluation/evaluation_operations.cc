@@ -167,8 +167,8 @@ struct EvaluationOperations::State : std::enable_shared_from_this<EvaluationOper
   }
 
   // A running operation that is not in `operations` was just stored, and the strand has not admitted it yet.
-  absl::StatusOr<EvaluationRow> FindEnded(const std::string& id) const {
-    CHAINFLEET_ASSIGN_OR_RETURN(EvaluationRow row, log->Find(id));
+  absl::StatusOr<EvaluationRow> FindEnded(const std::string& id, const std::string& tenant) const {
+    CHAINFLEET_ASSIGN_OR_RETURN(EvaluationRow row, log->Find(id, tenant));
     if (row.state != EvaluationState::kRunning) return row;
     return absl::UnavailableError(absl::StrCat("evaluation ", id, " is about to begin: ask again"));
   }
@@ -291,7 +291,7 @@ void EvaluationOperations::Start(Asked asked, absl::Duration timeout, std::funct
     if (!asked.request_id.empty()) {
       const auto older = state->log->List({.tenant = asked.tenant, .request_id = asked.request_id, .limit = 1});
       if (!older.ok()) return done(older.status());
-      if (!older->empty()) return EvaluationOperations(state).Get(older->front().id, done);
+      if (!older->empty()) return EvaluationOperations(state).Get(older->front().id, asked.tenant, done);
     }
     state->evaluator->Check(asked.query, timeout, [state, asked, done](const absl::StatusOr<int64_t>& version) {
       if (!version.ok()) return done(version.status());
@@ -300,9 +300,10 @@ void EvaluationOperations::Start(Asked asked, absl::Duration timeout, std::funct
   });
 }
 
-void EvaluationOperations::Get(const std::string& id, std::function<void(absl::StatusOr<View>)> done) {
-  state_->executor->Schedule([state = state_, id, done = std::move(done)] {
-    const absl::StatusOr<EvaluationRow> row = state->log->Find(id);
+void EvaluationOperations::Get(const std::string& id, const std::string& tenant,
+                               std::function<void(absl::StatusOr<View>)> done) {
+  state_->executor->Schedule([state = state_, id, tenant, done = std::move(done)] {
+    const absl::StatusOr<EvaluationRow> row = state->log->Find(id, tenant);
     if (!row.ok()) return done(row.status());
     state->strand.Schedule([state, row = *row, done] { done(state->ViewOf(row)); });
   });
@@ -319,15 +320,17 @@ void EvaluationOperations::Cancel(const std::string& id, std::function<void(absl
   state_->log->End({id, EvaluationState::kCancelled, "", absl::OkStatus()}, taken);
 }
 
-void EvaluationOperations::Watch(const std::string& id, std::function<bool(const EvaluationProgress&)> progress,
+void EvaluationOperations::Watch(const EvaluationRow& row, std::function<bool(const EvaluationProgress&)> progress,
                                  std::function<void(absl::StatusOr<EvaluationRow>)> ended) {
-  state_->strand.Schedule([state = state_, id, progress = std::move(progress), ended = std::move(ended)] {
-    Operation* operation = state->Find(id);
-    if (operation == nullptr) return state->executor->Schedule([state, id, ended] { ended(state->FindEnded(id)); });
-    if (operation->watchers.size() >= limits::kEvaluationWatchers) operation->Tell();
-    if (operation->watchers.size() >= limits::kEvaluationWatchers) return ended(WatchersFull(id));
-    if (progress(operation->progress)) operation->watchers.push_back({progress, ended});
-  });
+  state_->strand.Schedule(
+      [state = state_, id = row.id, tenant = row.tenant, progress = std::move(progress), ended = std::move(ended)] {
+        Operation* operation = state->Find(id);
+        if (operation == nullptr)
+          return state->executor->Schedule([state, id, tenant, ended] { ended(state->FindEnded(id, tenant)); });
+        if (operation->watchers.size() >= limits::kEvaluationWatchers) operation->Tell();
+        if (operation->watchers.size() >= limits::kEvaluationWatchers) return ended(WatchersFull(id));
+        if (progress(operation->progress)) operation->watchers.push_back({progress, ended});
+      });
 }
 
 }  // namespace chainfleet

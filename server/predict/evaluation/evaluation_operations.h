@@ -66,17 +66,18 @@ class EvaluationOperations {
   // and of the log; RESOURCE_EXHAUSTED / QUEUE_FULL or TENANT_LIMIT. Nothing is stored on an error.
   void Start(Asked asked, absl::Duration timeout, std::function<void(absl::StatusOr<View>)> done);
 
-  // NOT_FOUND.
-  void Get(const std::string& id, std::function<void(absl::StatusOr<View>)> done);
+  // NOT_FOUND, also for an operation of another tenant.
+  void Get(const std::string& id, const std::string& tenant, std::function<void(absl::StatusOr<View>)> done);
 
   // Ends the operation as CANCELLED. An operation that has ended stays as it is. NOT_FOUND.
   void Cancel(const std::string& id, std::function<void(absl::StatusOr<View>)> done);
 
-  // `progress` runs on each progress, and again when callers that have gone must make room. If it returns false, its
-  // caller has gone, and neither callback runs again. `ended` runs once, with the stored row, at once if the operation
-  // has ended already. NOT_FOUND, also if the operation is deleted with its job meanwhile. UNAVAILABLE: the operation
-  // is stored but has not started yet. RESOURCE_EXHAUSTED / QUEUE_FULL: limits::kEvaluationWatchers watch it already.
-  void Watch(const std::string& id, std::function<bool(const EvaluationProgress&)> progress,
+  // Watches an operation that Start or Get returned. `progress` runs on each progress, and again when callers that have
+  // gone must make room. If it returns false, its caller has gone, and neither callback runs again. `ended` runs once,
+  // with the stored row, at once if the operation has ended already. NOT_FOUND, also if the operation is deleted with
+  // its job meanwhile. UNAVAILABLE: the operation is stored but has not started yet. RESOURCE_EXHAUSTED / QUEUE_FULL:
+  // limits::kEvaluationWatchers watch it already.
+  void Watch(const EvaluationRow& row, std::function<bool(const EvaluationProgress&)> progress,
              std::function<void(absl::StatusOr<EvaluationRow>)> ended);
 
  private:

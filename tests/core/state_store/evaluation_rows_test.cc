@@ -43,7 +43,7 @@ TEST_P(EvaluationRows, AreKeptWithTheirBytesAndTimes) {
   ASSERT_TRUE(ended.status.ok()) << ended.status;
   EXPECT_EQ(ended.evaluation->result, result);
   store_ = harness_->Open();
-  const EvaluationRow row = store_->FindEvaluation("eval-1").value();
+  const EvaluationRow row = store_->FindEvaluation("eval-1", "blue").value();
   EXPECT_EQ(row.sequence, begun.evaluation->sequence);
   EXPECT_EQ(row.job, "job-aaaaaa");
   EXPECT_EQ(row.tenant, "blue");
@@ -54,7 +54,8 @@ TEST_P(EvaluationRows, AreKeptWithTheirBytesAndTimes) {
   EXPECT_TRUE(row.error.ok());
   EXPECT_EQ(row.created_at, wall_);
   EXPECT_EQ(row.finished_at, wall_);
-  EXPECT_TRUE(absl::IsNotFound(store_->FindEvaluation("eval-2").status()));
+  EXPECT_TRUE(absl::IsNotFound(store_->FindEvaluation("eval-2", "blue").status()));
+  EXPECT_TRUE(absl::IsNotFound(store_->FindEvaluation("eval-1", "red").status())) << "another tenant asks";
 }
 
 TEST_P(EvaluationRows, FailWithCodeReasonAndMessage) {
@@ -62,7 +63,7 @@ TEST_P(EvaluationRows, FailWithCodeReasonAndMessage) {
   const absl::Status error = WithReason(absl::FailedPreconditionError("2 readable draws"), "TOO_FEW_DRAWS");
   ASSERT_TRUE(Apply(change::EndEvaluation{"eval-1", EvaluationState::kFailed, "", error}).status.ok());
   store_ = harness_->Open();
-  const EvaluationRow row = store_->FindEvaluation("eval-1").value();
+  const EvaluationRow row = store_->FindEvaluation("eval-1", "default").value();
   EXPECT_EQ(row.state, EvaluationState::kFailed);
   EXPECT_TRUE(absl::IsFailedPrecondition(row.error));
   EXPECT_EQ(row.error.message(), "2 readable draws");
@@ -77,7 +78,7 @@ TEST_P(EvaluationRows, EndOnce) {
   EXPECT_TRUE(late.status.ok());
   EXPECT_TRUE(late.replayed);
   EXPECT_EQ(late.evaluation->state, EvaluationState::kCancelled);
-  EXPECT_EQ(store_->FindEvaluation("eval-1")->state, EvaluationState::kCancelled);
+  EXPECT_EQ(store_->FindEvaluation("eval-1", "default")->state, EvaluationState::kCancelled);
   EXPECT_TRUE(absl::IsNotFound(Apply(change::EndEvaluation{"none", EvaluationState::kCancelled, "", {}}).status));
 }
 
@@ -120,10 +121,10 @@ TEST_P(EvaluationRows, OldOnesOfAJobGoThatHaveEnded) {
   }
   Begin("newest");
   EXPECT_THAT(Ids({.job = "job-aaaaaa", .limit = 1000}), SizeIs(limits::kKeptEvaluations + 1)) << "and the running one";
-  EXPECT_TRUE(absl::IsNotFound(store_->FindEvaluation("eval-0").status()));
-  EXPECT_TRUE(store_->FindEvaluation("eval-1").ok());
-  EXPECT_TRUE(store_->FindEvaluation("running").ok());
-  EXPECT_TRUE(store_->FindEvaluation("first").ok()) << "of another job";
+  EXPECT_TRUE(absl::IsNotFound(store_->FindEvaluation("eval-0", "default").status()));
+  EXPECT_TRUE(store_->FindEvaluation("eval-1", "default").ok());
+  EXPECT_TRUE(store_->FindEvaluation("running", "default").ok());
+  EXPECT_TRUE(store_->FindEvaluation("first", "default").ok()) << "of another job";
 }
 
 TEST_P(EvaluationRows, GoWithTheirJob) {
@@ -146,6 +147,9 @@ TEST_P(EvaluationRows, FindingsAreKeptWithTheirBytesUntilTheirJobGoes) {
   EXPECT_EQ(store_->FindFinding("job-aaaaaa", "summary").value(), bytes);
   EXPECT_EQ(store_->FindFinding("job-aaaaaa", "traces of energy").value(), "new");
   EXPECT_TRUE(absl::IsNotFound(store_->FindFinding("job-aaaaaa", "traces of height").status()));
+  const FindingName summary{"job-aaaaaa", "summary"}, traces{"job-aaaaaa", "traces of energy"};
+  EXPECT_THAT(store_->ListFindings({}, 2).value(), ElementsAre(summary, traces));
+  EXPECT_THAT(store_->ListFindings(traces, 2).value(), ElementsAre(FindingName{"job-bbbbbb", "summary"}));
   Apply(change::SetIntent{"job-aaaaaa", JobIntent::kDelete});
   EXPECT_TRUE(absl::IsNotFound(Apply(change::KeepFindings{"job-aaaaaa", {{"late", ""}}}).status)) << "it is going";
   ASSERT_TRUE(Apply(change::PurgeJob{"job-aaaaaa"}).status.ok());

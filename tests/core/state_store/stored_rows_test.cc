@@ -263,7 +263,7 @@ class Description {
   }
   void Evaluations() {
     for (const EvaluationRow& listed : Read(store_.ListEvaluations({}))) {
-      const EvaluationRow row = store_.FindEvaluation(listed.id).value();
+      const EvaluationRow row = store_.FindEvaluation(listed.id, listed.tenant).value();
       Line("evaluation", row.sequence, row.id, row.job, row.tenant, chainfleet::Text(row.request_id),
            chainfleet::Text(row.request), row.version, static_cast<int>(row.state), chainfleet::Text(row.result),
            row.error.ToString(), chainfleet::Text(row.created_at), chainfleet::Text(row.finished_at));

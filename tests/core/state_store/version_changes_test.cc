@@ -256,7 +256,7 @@ TEST_P(VersionChanges, TheVersionOfAnEvaluationStaysUntilItsEnd) {
   ASSERT_TRUE(begin("eval-1", 1).ok());
   EXPECT_TRUE(absl::IsNotFound(begin("eval-2", 7))) << "it went meanwhile";
   store_ = harness_->Open();
-  EXPECT_EQ(store_->FindEvaluation("eval-1")->version, 1);
+  EXPECT_EQ(store_->FindEvaluation("eval-1", "")->version, 1);
   EXPECT_THAT(Expire({0, 1, 2}), ElementsAre(ObjectAt(30)));
   const absl::Status refused = Apply(change::DeleteVersion{"job-aaaaaa", 1}).status;
   EXPECT_EQ(ReasonOf(refused), "IN_USE");

@@ -94,6 +94,9 @@ class CalendarClock final : public Clock {
   std::atomic<int64_t> ahead_s_ = 0;
 };
 
+// Workers see Fold(kShardIds, shard_id).
+inline constexpr RngKey kShardIds = {8};
+
 class RunningServer : public ::testing::Test {
  protected:
   explicit RunningServer(GivenTokens tokens = {}, bool allow_modules = true,
@@ -178,7 +181,7 @@ class RunningServer : public ::testing::Test {
   Versions& versions_ = coordinator_.versions();
   Dispatcher& dispatcher_ = coordinator_.dispatcher();
   const ServiceParts parts_;
-  ShardStreams shards_{threads_.get()};
+  ShardStreams shards_{threads_.get(), kShardIds};
   DispatcherDrawCatalog catalog_{parts_};
   ShardQueue queue_{&clock_, threads_.get(), &shards_};
   PredictRouter router_{&clock_, threads_.get(), &catalog_, &queue_};

@@ -14,6 +14,9 @@
 namespace chainfleet {
 namespace {
 
+// A worker's id of the shard.
+uint64_t SentId(uint64_t shard_id) { return Fold(kShardIds, shard_id).value; }
+
 // The worker's end of a ServeShards stream.
 class Serving {
  public:
@@ -38,7 +41,7 @@ class Serving {
   }
   void SendBytes(uint64_t shard_id, const std::string& data, bool last) {
     v1::ShardUpdate update;
-    update.mutable_result()->set_shard_id(shard_id);
+    update.mutable_result()->set_shard_id(SentId(shard_id));
     update.mutable_result()->set_data(data);
     update.mutable_result()->set_last(last);
     Say(update);
@@ -105,7 +108,7 @@ TEST_F(ShardStreamsTest, CarriesAShardDownAndItsResultUpInChunks) {
   Serving worker(workers_.get(), "w1");
   auto result = SendWhenServing("w1", 7);
   const v1::ShardOrder order = worker.Hear();
-  EXPECT_EQ(order.shard().shard_id(), 7u);
+  EXPECT_EQ(order.shard().shard_id(), SentId(7)) << "7 would count the shards of other tenants";
   EXPECT_EQ(order.shard().plan().job(), "walk-aaaaaa");
   const std::string bytes = ResultBytes(7);
   worker.SendBytes(7, bytes.substr(0, 3000), false);
@@ -121,7 +124,7 @@ TEST_F(ShardStreamsTest, PassesOnTheWorkersError) {
   auto result = SendWhenServing("w1", 7);
   worker.Hear();
   v1::ShardUpdate update;
-  update.mutable_failure()->set_shard_id(7);
+  update.mutable_failure()->set_shard_id(SentId(7));
   update.mutable_failure()->set_code(static_cast<int>(absl::StatusCode::kResourceExhausted));
   update.mutable_failure()->set_message("queue full");
   update.mutable_failure()->set_reason("QUEUE_FULL");
@@ -166,7 +169,7 @@ class DrivenStream final : public grpc::ServerCallbackReaderWriter<StreamedReque
   }
   void SayPart(uint64_t shard_id, size_t bytes) {
     v1::ShardUpdate update;
-    update.mutable_result()->set_shard_id(shard_id);
+    update.mutable_result()->set_shard_id(SentId(shard_id));
     update.mutable_result()->set_data(std::string(bytes, 'x'));
     Say(update);
   }
@@ -233,7 +236,7 @@ TEST_F(ShardStreamsTest, ANewStreamOfAWorkerTakesThePlaceOfTheOld) {
   EXPECT_EQ(lost.Get()->status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(old.Finish().code(), absl::StatusCode::kAborted);
   auto result = SendWhenServing("w1", 2);
-  EXPECT_EQ(fresh.Hear().shard().shard_id(), 2u);
+  EXPECT_EQ(fresh.Hear().shard().shard_id(), SentId(2));
   fresh.SendBytes(2, ResultBytes(2), true);
   EXPECT_TRUE(result.Get()->ok());
 }
@@ -243,8 +246,8 @@ TEST_F(ShardStreamsTest, CancelReachesTheWorkerAndAnswersTheCaller) {
   auto result = SendWhenServing("w1", 7);
   shards_.Cancel("w1", 7);
   EXPECT_EQ(result.Get()->status().code(), absl::StatusCode::kCancelled);
-  EXPECT_EQ(worker.Hear().shard().shard_id(), 7u);
-  EXPECT_EQ(worker.Hear().cancel(), 7u);
+  EXPECT_EQ(worker.Hear().shard().shard_id(), SentId(7));
+  EXPECT_EQ(worker.Hear().cancel(), SentId(7));
   worker.SendBytes(7, ResultBytes(7), true);  // too late: no call waits, and nothing breaks
   auto next = SendNow("w1", 8);
   worker.Hear();
@@ -263,26 +266,26 @@ TEST_F(ShardStreamsTest, AShardCancelledOnAStuckStreamIsNeverSent) {
   }
   auto last = SendNow("w1", 20);
   int taken = 0;  // orders in flight, and their cancels
-  while (worker.Hear().shard().shard_id() != 20u && taken < 100) ++taken;
+  while (worker.Hear().shard().shard_id() != SentId(20) && taken < 100) ++taken;
   EXPECT_LE(taken, 8) << "of 19 shards and 18 cancels";
 }
 
 // A worker that reads nothing could otherwise make the server queue orders without end.
 TEST_F(ShardStreamsTest, AnAnswerToAShardThatWasNotSentEndsTheStream) {
   v1::ShardUpdate failure, result;
-  failure.mutable_failure()->set_shard_id(2);
+  failure.mutable_failure()->set_shard_id(SentId(2));
   failure.mutable_failure()->set_code(static_cast<int>(absl::StatusCode::kUnavailable));
-  result.mutable_result()->set_shard_id(2);
+  result.mutable_result()->set_shard_id(SentId(2));
   for (const v1::ShardUpdate& answer : {failure, result}) {
     DrivenStream stream(shards_.Open(absl::OkStatus(), AnySession, &absl::OkStatus));
     stream.SayHello("w1");
     auto sent = SendNow("w1", 1), unsent = SendNow("w1", 2), other = SendNow("w1", 4);
     v1::ShardUpdate early = failure;
-    early.mutable_failure()->set_shard_id(1);
+    early.mutable_failure()->set_shard_id(SentId(1));
     early.mutable_failure()->set_message("a worker may answer while gRPC still says that the order is being written");
     stream.Say(early);
     EXPECT_EQ(sent.Get()->status().message(), early.failure().message());
-    early.mutable_failure()->set_shard_id(3);
+    early.mutable_failure()->set_shard_id(SentId(3));
     stream.Say(early);  // a shard that was cancelled meanwhile, as far as the server knows
     ASSERT_FALSE(stream.ended().has_value());
     stream.Say(answer);
@@ -296,7 +299,7 @@ TEST_F(ShardStreamsTest, AnAnswerToAShardThatWasNotSentEndsTheStream) {
 }
 
 TEST_F(ShardStreamsTest, UnfinishedResultsOfAWorkerTakeNoMoreThanTheyLeaveFree) {
-  ShardStreams shards(threads_.get(), 1000);
+  ShardStreams shards(threads_.get(), kShardIds, 1000);
   DrivenStream first(shards.Open(absl::OkStatus(), AnySession, &absl::OkStatus));
   DrivenStream second(shards.Open(absl::OkStatus(), AnySession, &absl::OkStatus));
   first.SayHello("w1");
@@ -309,7 +312,7 @@ TEST_F(ShardStreamsTest, UnfinishedResultsOfAWorkerTakeNoMoreThanTheyLeaveFree) 
   const absl::Status full = refused.Get()->status();
   EXPECT_EQ(ReasonOf(full), "QUEUE_FULL");
   EXPECT_EQ(BoundOf(full), "shard_result_bytes");
-  EXPECT_THAT(first.TakeOrders(), testing::ElementsAre(2)) << "the worker need not send the rest";
+  EXPECT_THAT(first.TakeOrders(), testing::ElementsAre(SentId(2))) << "the worker need not send the rest";
   first.SayPart(2, 300);  // sent before the worker knew
   second.SayPart(3, 300);
   shards.Cancel("w1", 1);
@@ -321,7 +324,7 @@ TEST_F(ShardStreamsTest, UnfinishedResultsOfAWorkerTakeNoMoreThanTheyLeaveFree) 
 }
 
 TEST_F(ShardStreamsTest, UnfinishedResultsOfTheWorkersOfATenantCountTogether) {
-  ShardStreams shards(threads_.get(), 1000);
+  ShardStreams shards(threads_.get(), kShardIds, 1000);
   const auto of_vision = [](const WorkerIdentity&) -> absl::StatusOr<Admission> { return Admission{"t", "vision"}; };
   DrivenStream first(shards.Open(absl::OkStatus(), of_vision, &absl::OkStatus));
   DrivenStream second(shards.Open(absl::OkStatus(), of_vision, &absl::OkStatus));

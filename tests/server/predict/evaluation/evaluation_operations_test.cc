@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
 #include "core/domain/job_spec.h"
+#include "core/domain/no_such.h"
 #include "core/store/draw_codec/safetensors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -41,7 +42,9 @@ class StoredLog final : public EvaluationLog {
 
   void Create(const EvaluationRow& row, Done done) override { Apply(change::CreateEvaluation{row}, std::move(done)); }
   void End(const change::EndEvaluation& end, Done done) override { Apply(end, std::move(done)); }
-  absl::StatusOr<EvaluationRow> Find(const std::string& id) override { return store_->FindEvaluation(id); }
+  absl::StatusOr<EvaluationRow> Find(const std::string& id, const std::string& tenant) override {
+    return store_->FindEvaluation(id, tenant);
+  }
   absl::StatusOr<std::vector<EvaluationRow>> List(const EvaluationQuery& query) override {
     return store_->ListEvaluations(query);
   }
@@ -144,8 +147,8 @@ struct World {
     asked.shared = true;
     return Start(std::move(asked));
   }
-  absl::StatusOr<View> Get(const std::string& id) {
-    return Answered([&](auto done) { operations->Get(id, done); });
+  absl::StatusOr<View> Get(const std::string& id, const std::string& tenant = "blue") {
+    return Answered([&](auto done) { operations->Get(id, tenant, done); });
   }
   absl::StatusOr<View> Cancel(const std::string& id) {
     return Answered([&](auto done) { operations->Cancel(id, done); });
@@ -163,7 +166,7 @@ struct World {
     for (const auto& shard : port.sent) names.push_back(shard.request.rows->dataset.name);
     return names;
   }
-  EvaluationRow Stored(const std::string& id) { return store->FindEvaluation(id).value(); }
+  EvaluationRow Stored(const std::string& id) { return store->FindEvaluation(id, "blue").value(); }
 
   FakeClock clock;
   ManualExecutor executor{&clock};
@@ -187,9 +190,10 @@ TEST(EvaluationOperations, AreStoredBeforeTheyRunAndTheirResultBeforeItIsTold) {
   EXPECT_EQ(world.Stored(started->row.id).state, EvaluationState::kRunning);
   EXPECT_EQ(world.Stored(started->row.id).version, 1) << "which stays for it";
   EXPECT_TRUE(world.Get(started->row.id)->progress.has_value());
+  EXPECT_EQ(world.Get(started->row.id, "red").status(), NoSuch("evaluation", started->row.id)) << "another tenant asks";
   std::vector<EvaluationState> told;
   world.operations->Watch(
-      started->row.id, [](const EvaluationProgress&) { return true; },
+      started->row, [](const EvaluationProgress&) { return true; },
       [&](const absl::StatusOr<EvaluationRow>& row) {
         told.push_back(row->state);
         EXPECT_EQ(world.Stored(row->id).result, row->result);
@@ -223,7 +227,7 @@ TEST(EvaluationOperations, OneThatIsStoredAndHasNotBegunHasNoEndYet) {
   ASSERT_EQ(world.Start("r1")->row.state, EvaluationState::kRunning);
   absl::StatusOr<EvaluationRow> told = absl::InternalError("nothing was told");
   world.operations->Watch(
-      "eval-a", [](const EvaluationProgress&) { return true; },
+      world.Stored("eval-a"), [](const EvaluationProgress&) { return true; },
       [&](absl::StatusOr<EvaluationRow> row) { told = std::move(row); });
   world.executor.RunUntilIdle();
   EXPECT_EQ(told.status().code(), absl::StatusCode::kUnavailable) << told.status();
@@ -401,7 +405,7 @@ struct Caller {
 
   void Watch(World* world, const std::string& id) const {
     world->operations->Watch(
-        id, [stays = stays](const EvaluationProgress&) { return *stays; },
+        world->Stored(id), [stays = stays](const EvaluationProgress&) { return *stays; },
         [told = told](const absl::StatusOr<EvaluationRow>& row) { told->push_back(row.status()); });
     world->executor.RunUntilIdle();
   }
@@ -450,7 +454,7 @@ TEST(EvaluationOperations, ACancelledOneLeavesItsWorkersAndStaysCancelled) {
   const std::string id = world.Start()->row.id;
   absl::StatusOr<EvaluationRow> told = absl::InternalError("nothing was told");
   world.operations->Watch(
-      id, [](const EvaluationProgress&) { return true; },
+      world.Stored(id), [](const EvaluationProgress&) { return true; },
       [&](absl::StatusOr<EvaluationRow> row) { told = std::move(row); });
   EXPECT_EQ(world.Cancel(id)->row.state, EvaluationState::kCancelled);
   EXPECT_EQ(told->state, EvaluationState::kCancelled);
@@ -488,7 +492,7 @@ TEST(EvaluationOperations, AnEvaluationGoesWithItsJob) {
   const std::string id = world.Start()->row.id;
   absl::Status told;
   world.operations->Watch(
-      id, [](const EvaluationProgress&) { return true; },
+      world.Stored(id), [](const EvaluationProgress&) { return true; },
       [&](const absl::StatusOr<EvaluationRow>& row) { told = row.status(); });
   world.Apply(change::SetIntent{kJob, JobIntent::kDelete});
   world.Apply(change::PurgeJob{kJob});

@@ -172,7 +172,7 @@ void MetricsRegistry::AddPage(const std::string& path, TextPage page) {
 }
 
 absl::StatusOr<std::string> MetricsRegistry::Serve(const std::string& address, const Reread<std::string>& token,
-                                                   const TlsFiles& tls) {
+                                                   const TlsFiles& tls, OnRefusedPage on_refused) {
   std::map<std::string, TextPage> pages;
   {
     MutexLock lock(&impl_->mutex);
@@ -186,7 +186,8 @@ absl::StatusOr<std::string> MetricsRegistry::Serve(const std::string& address, c
     return "ok\n";
   };
   pages["/healthz"] = {"text/plain", healthz, /*is_public=*/true};
-  CHAINFLEET_ASSIGN_OR_RETURN(impl_->server, PageServer::Start({address, tls}, std::move(pages), token));
+  CHAINFLEET_ASSIGN_OR_RETURN(impl_->server,
+                              PageServer::Start({address, tls}, std::move(pages), token, std::move(on_refused)));
   return impl_->server->address();
 }
 

@@ -79,9 +79,10 @@ class MetricsRegistry {
 
   // Serves GET /metrics on `address` ("127.0.0.1:7401", port 0: any free port) and returns the address with the bound
   // port. If `token` is not empty, every page except /healthz needs it. With a certificate in `tls`, all pages are
-  // served by TLS only. ALREADY_EXISTS / PORT_TAKEN; INVALID_ARGUMENT for a malformed address.
+  // served by TLS only. `on_refused` may be null. ALREADY_EXISTS / PORT_TAKEN; INVALID_ARGUMENT for a malformed
+  // address.
   absl::StatusOr<std::string> Serve(const std::string& address, const Reread<std::string>& token = {},
-                                    const TlsFiles& tls = {});
+                                    const TlsFiles& tls = {}, OnRefusedPage on_refused = nullptr);
   // After this call no refresh or collect function runs, so the objects that they read may be destroyed.
   void StopServing();
 

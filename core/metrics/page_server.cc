@@ -136,8 +136,9 @@ class OpenConnections {
 
 class PageServer::Connections {
  public:
-  Connections(const TlsFiles& tls, std::map<std::string, TextPage> pages, const Reread<std::string>& token)
-      : tls_(tls), pages_(std::move(pages)), token_(token) {}
+  Connections(const TlsFiles& tls, std::map<std::string, TextPage> pages, const Reread<std::string>& token,
+              OnRefusedPage on_refused)
+      : tls_(tls), pages_(std::move(pages)), token_(token), on_refused_(std::move(on_refused)) {}
 
   ~Connections() {
     {
@@ -192,6 +193,7 @@ class PageServer::Connections {
       return refuse({MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain", "send GET\n", {MHD_HTTP_HEADER_ALLOW, "GET"}});
     }
     if (!page->second.is_public && !HasToken(connection, *token_.Current())) {
+      if (on_refused_) on_refused_(PeerOf(connection), page->first);
       return refuse({MHD_HTTP_UNAUTHORIZED,
                      "text/plain",
                      absl::StrCat("send \"Authorization: Bearer TOKEN\" with the token that ", kMetricsToken, " or ",
@@ -234,6 +236,7 @@ class PageServer::Connections {
   TlsDaemon tls_;
   const std::map<std::string, TextPage> pages_;
   const Reread<std::string> token_;  // empty: all pages are public
+  const OnRefusedPage on_refused_;   // may be null
   OpenConnections open_;
   Mutex mutex_;
   bool is_stopping_ CHAINFLEET_GUARDED_BY(mutex_) = false;
@@ -247,11 +250,12 @@ PageServer::~PageServer() = default;
 
 absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const Endpoint& endpoint,
                                                               std::map<std::string, TextPage> pages,
-                                                              const Reread<std::string>& token) {
+                                                              const Reread<std::string>& token,
+                                                              OnRefusedPage on_refused) {
   const absl::StatusOr<HostPort> parsed = ParseHostPort(endpoint.address);
   if (!parsed.ok()) return Annotate(parsed.status(), "metrics address");
   std::unique_ptr<PageServer> server(new PageServer);
-  server->connections_ = std::make_unique<Connections>(endpoint.tls, std::move(pages), token);
+  server->connections_ = std::make_unique<Connections>(endpoint.tls, std::move(pages), token, std::move(on_refused));
   const absl::StatusOr<int> port = server->connections_->Listen(*parsed);
   if (!port.ok()) return Annotate(port.status(), "metrics");
   server->address_ = absl::StrCat(parsed->host, ":", *port);

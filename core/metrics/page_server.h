@@ -19,6 +19,9 @@ struct TextPage {
   bool is_public = false;  // needs no token
 };
 
+// Called for each request that gets 401, with the PeerName of its client and the path of the page. Must not block.
+using OnRefusedPage = std::function<void(const std::string& peer, const std::string& path)>;
+
 // Answers until destroyed. One page is made at a time, once for all GETs that wait for it. Other paths are 404, other
 // methods 405. With a token, pages that are not public want "Authorization: Bearer TOKEN". Other requests to them get
 // 401.
@@ -29,10 +32,12 @@ struct TextPage {
 class PageServer {
  public:
   // Pages by path; an empty `token`: all pages are public. With a certificate, only TLS is answered; its files are read
-  // for each handshake. ALREADY_EXISTS / PORT_TAKEN; INVALID_ARGUMENT for a malformed address.
+  // for each handshake. `on_refused` may be null. ALREADY_EXISTS / PORT_TAKEN; INVALID_ARGUMENT for a malformed
+  // address.
   static absl::StatusOr<std::unique_ptr<PageServer>> Start(const Endpoint& endpoint,
                                                            std::map<std::string, TextPage> pages,
-                                                           const Reread<std::string>& token = {});
+                                                           const Reread<std::string>& token = {},
+                                                           OnRefusedPage on_refused = nullptr);
   ~PageServer();
 
   // Returns the address with the bound port.

@@ -34,18 +34,18 @@ inline constexpr absl::Duration kRefusalDelay = absl::Milliseconds(200);
 inline constexpr absl::Duration kMaxRefusalDelay = absl::Seconds(2);
 inline constexpr size_t kRefusedPeers = 4096;  // hosts remembered
 
-// Lines of the audit log that the failed calls of one caller get, calls of one caller that change something, and calls
-// of one tenant that its bounds refuse: at most 2 kB a second for all, so one caller needs at least six days to fill
-// the log.
+// Bounds on lines of the audit log: for failed calls, and for calls that change something, of one caller. Refusals that
+// many honest callers may meet at a time, and those of the HTTP and metrics ports, have the slow interval. All together
+// are at most 2 kB a second, so one caller needs at least six days to fill the log.
 inline constexpr int64_t kAuditLinesAtOnce = 60, kChangesAtOnce = 10'000;
-inline constexpr absl::Duration kAuditLineInterval = absl::Seconds(1), kQuotaLineInterval = absl::Seconds(10);
+inline constexpr absl::Duration kAuditLineInterval = absl::Seconds(1), kSlowLineInterval = absl::Seconds(10);
 
 // Cancelled calls of one connection. A connection with more of them is cut: gRPC 1.51 spends memory on each call that
 // is reset (CVE-2023-44487).
 inline constexpr int kCancelledCalls = 1000;
 inline constexpr absl::Duration kCancelledWindow = absl::Seconds(10);
 
-// Reads of one tenant that are answered at a time. The others of the tenant wait for them, other tenants do not.
+// Calls of one tenant that are answered at a time, for each of reads, changes and reads of rows. Further ones wait.
 inline constexpr int kTenantTurns = 4;
 
 // Connections.

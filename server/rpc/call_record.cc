@@ -34,7 +34,8 @@ using grpc::experimental::InterceptionHookPoints;
 struct AuditRates {
   AuditRate failed{};   // calls that fail
   AuditRate unbounded;  // calls that succeed and that call_quota.h does not bound
-  AuditRate over_quota{limits::kAuditLinesAtOnce, limits::kQuotaLineInterval};  // by tenant
+  AuditRate over_quota{limits::kAuditLinesAtOnce, limits::kSlowLineInterval};  // by tenant
+  AuditRate not_held{limits::kAuditLinesAtOnce, limits::kSlowLineInterval};    // see IsNotHeld
 };
 
 LogLevel LevelOf(const absl::Status& status, const MethodDescriptor* method) {
@@ -60,6 +61,13 @@ LogLevel LevelOf(const absl::Status& status, const MethodDescriptor* method) {
     default:
       return LogLevel::kInfo;
   }
+}
+
+// Returns true if a worker asked for a chain, an object or an id that is not its own. Intruders do so, and also honest
+// workers whose leases have expired. So these refusals have a rate of their own, which leaves room for others.
+bool IsNotHeld(const std::string& reason, const MethodDescriptor* method) {
+  return method != nullptr && IsOfWorkers(*method) &&
+         (reason == "LEASE_FENCED" || reason == "NOT_HELD" || reason == "WORKER_PRESENT");
 }
 
 // The ids that a request is about, under the field names that all logs use.
@@ -91,11 +99,9 @@ class Subject {
       const FieldDescriptor* field = Field(message, number, FieldDescriptor::CPPTYPE_INT64);
       if (field != nullptr) Put(number, message.GetReflection()->GetInt64(message, field));
     }
-    const FieldDescriptor* header = Field(message, "header", FieldDescriptor::CPPTYPE_MESSAGE);  // begins an upload
-    if (header != nullptr) Take(message.GetReflection()->GetMessage(message, header));
-    const FieldDescriptor* chain = Field(message, "chain", FieldDescriptor::CPPTYPE_MESSAGE);
-    if (chain != nullptr && chain->message_type() == v1::ChainId::descriptor()) {
-      Take(message.GetReflection()->GetMessage(message, chain));
+    for (const char* part : {"header", "chain", "blob", "session"}) {  // a header begins an upload
+      const FieldDescriptor* field = Field(message, part, FieldDescriptor::CPPTYPE_MESSAGE);
+      if (field != nullptr) Take(message.GetReflection()->GetMessage(message, field));
     }
   }
 
@@ -122,6 +128,7 @@ class Subject {
         {v1::ShareRequest::descriptor(), "name", "content"},
         {v1::SetAliasRequest::descriptor(), "name", "alias"},
         {v1::DeleteAliasRequest::descriptor(), "name", "alias"},
+        {v1::BlobRef::descriptor(), "name", "object"},
         {v1::Token::descriptor(), "id", "token"},
         {v1::RevokeTokenRequest::descriptor(), "id", "token"},
     };
@@ -216,14 +223,15 @@ class Interceptor final : public grpc::experimental::Interceptor {
     const std::string reason = ReasonOf(FromGrpc(status));
     // Under load, clients meet the bounds of the whole server (QUEUE_FULL) and try again: no misuse.
     const bool is_over_quota = reason == "TENANT_LIMIT";
-    const bool is_refusal =
-        is_over_quota || outcome == grpc::StatusCode::PERMISSION_DENIED || outcome == grpc::StatusCode::UNAUTHENTICATED;
+    const bool is_refusal = is_over_quota || IsNotHeld(reason, method_) ||
+                            outcome == grpc::StatusCode::PERMISSION_DENIED ||
+                            outcome == grpc::StatusCode::UNAUTHENTICATED;
     if (parts_.audit == nullptr || (!is_refusal && !ChangesSomething(method_))) return;
     // call_gate.h accounts for calls without a known token, at a limited rate.
     if (outcome == grpc::StatusCode::UNAUTHENTICATED && !caller_) return;
     // A call that its caller ended may have changed something all the same.
     const bool was_ended = outcome == grpc::StatusCode::CANCELLED || outcome == grpc::StatusCode::DEADLINE_EXCEEDED;
-    const std::optional<int64_t> left_out = TakeLine(status.ok() || was_ended, is_over_quota);
+    const std::optional<int64_t> left_out = TakeLine(status.ok() || was_ended, reason);
     if (!left_out) return;
     std::vector<LogField> fields = {{"principal", caller_ ? caller_->id : refused_},
                                     {"tenant", caller_ ? caller_->tenant : kDefaultTenant},
@@ -232,6 +240,8 @@ class Interceptor final : public grpc::experimental::Interceptor {
                                     {"code", code},
                                     {"request", id_}};
     fields.insert(fields.end(), subject_.fields().begin(), subject_.fields().end());
+    // The worker that the certificate names, in place of the one that the request names.
+    if (caller_ && caller_->worker) fields.emplace_back("worker", caller_->worker->claims().worker);
     if (*left_out > 0) fields.emplace_back("left_out", *left_out);
     if (!status.ok()) fields.emplace_back("reason", reason);
     if (!status.ok()) fields.emplace_back("error", status.error_message());
@@ -239,13 +249,14 @@ class Interceptor final : public grpc::experimental::Interceptor {
   }
 
   // As AuditRate::Take.
-  std::optional<int64_t> TakeLine(bool may_have_changed, bool is_over_quota) {
+  std::optional<int64_t> TakeLine(bool may_have_changed, const std::string& reason) {
     if (may_have_changed && parts_.auth->wants_tokens() && !IsOfWorkers(*method_))
       return 0;  // call_quota.h has bounded it
     // A caller without a tenant is one whose JWT no rule matches.
     const Principal caller = caller_.value_or(Principal{.id = refused_});
     const absl::Duration now = parts_.clock->Monotonic();
-    if (is_over_quota) return rates_->over_quota.Take({.id = caller.tenant}, now);
+    if (reason == "TENANT_LIMIT") return rates_->over_quota.Take({.id = caller.tenant}, now);
+    if (IsNotHeld(reason, method_)) return rates_->not_held.Take(caller, now);
     return (may_have_changed ? rates_->unbounded : rates_->failed).Take(caller, now);
   }
 

@@ -34,10 +34,11 @@ struct CallRecordParts {
 // change something for a user; debug for the rest.
 //
 // The calls that change something for a user also get a line in parts.audit, with the caller's token id, tenant and
-// peer. So do the calls that lack a right, those that a bound of their tenant stops (TENANT_LIMIT), and those whose
-// token was revoked while they ran. AuditRate bounds the lines of failed calls, of joins and, on a server without
-// tokens, of all calls; other changes are bounded before they run (call_quota.h), so each has its line. Calls without a
-// known token are in RefusedPeers. The parts outlive the server.
+// peer. So do the calls that lack a right, those that a bound of their tenant stops (TENANT_LIMIT), those whose token
+// was revoked while they ran, and those of a worker about a chain, an object or an id that is not its own
+// (LEASE_FENCED, NOT_HELD, WORKER_PRESENT). AuditRate bounds the lines of failed calls, of joins and, on a server
+// without tokens, of all calls; other changes are bounded before they run (call_quota.h), so each has its line. Calls
+// without a known token are in RefusedPeers. The parts outlive the server.
 std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> MakeCallRecord(
     const CallRecordParts& parts);
 

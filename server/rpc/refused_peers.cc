@@ -1,11 +1,10 @@
 #include "server/rpc/refused_peers.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
 
-#include "core/base/log.h"
 #include "core/base/peer_name.h"
 #include "server/rpc/call_limits.h"
 
@@ -16,7 +15,7 @@ constexpr absl::Duration kRefusalLogInterval = absl::Seconds(10);
 
 }  // namespace
 
-absl::Duration RefusedPeers::Refuse(const std::string& peer, absl::Duration now) {
+absl::Duration RefusedPeers::Refuse(const std::string& peer, absl::Duration now, const std::vector<LogField>& details) {
   const std::string host = HostOf(peer);
   int count = 0;
   double refusals = 0;
@@ -36,9 +35,11 @@ absl::Duration RefusedPeers::Refuse(const std::string& peer, absl::Duration now)
     }
   }
   if (left_out) {
-    std::vector<LogField> fields = {{"peer", host}, {"code", "UNAUTHENTICATED"}, {"refusals", count}};
+    std::vector<LogField> fields = {{"peer", host}};
+    fields.insert(fields.end(), details.begin(), details.end());
+    fields.emplace_back("refusals", count);
     if (*left_out > 0) fields.emplace_back("left_out", *left_out);
-    Log(LogLevel::kWarning, "token refused", fields);
+    Log(LogLevel::kWarning, event_, fields);
     if (audit_ != nullptr) audit_->Append(fields);
   }
   return std::clamp((refusals - limits::kFreeRefusals) * limits::kRefusalDelay, absl::ZeroDuration(),
@@ -49,6 +50,13 @@ absl::Duration RefusedPeers::Refuse(const std::string& peer, absl::Duration now)
 void RefusedPeers::Forget() {
   hosts_.erase(std::ranges::min_element(
       hosts_, {}, [](const auto& entry) { return entry.second.at + absl::Seconds(entry.second.refusals); }));
+}
+
+OnRefusedPage AuditRefusedPages(AuditLog* audit, const Clock* clock) {
+  const auto refused = std::make_shared<RefusedPeers>(audit, "metrics request refused", limits::kSlowLineInterval);
+  return [refused, clock](const std::string& peer, const std::string& path) {
+    refused->Refuse(peer, clock->Monotonic(), {{"method", "GET " + path}, {"code", "UNAUTHENTICATED"}});
+  };
 }
 
 }  // namespace chainfleet

@@ -1,4 +1,5 @@
 """A worker that has joined, with a key and a certificate of its own, against the chains of another."""
+import json
 import os
 import queue
 import threading
@@ -56,6 +57,11 @@ class Joined(Workers):
     def chains(self):
         return self.fleet.json("describe", self.job)["chains"]
 
+    def refusals(self, worker):
+        """The method and the reason of each call of the worker that has a line in the audit log because it failed."""
+        lines = map(json.loads, self.fleet.run("audit", "--raw", check=True).stdout.splitlines())
+        return {(line["method"].split("/")[-1], line["reason"]) for line in lines if line.get("worker") == worker and "reason" in line}
+
     def test_a_joined_worker_has_no_part_in_a_chain_of_another(self):
         lease, holder, state = self.lease, self.holder, b"the state of the chain"
         stored, rows = lease.object(state), lease.shards()[0]
@@ -70,6 +76,9 @@ class Joined(Workers):
             with self.subTest(name):
                 self.check_refused(thief, lease, {"LEASE_FENCED": stored, "NOT_HELD": rows})
                 self.assertEqual(self.chains(), before)
+                self.assertEqual(self.refusals(name), {
+                    ("CommitProgress", "LEASE_FENCED"), ("CommitProgress", "NOT_YOUR_SESSION"), ("PutBlob", "LEASE_FENCED"),
+                    ("GetBlob", "NOT_HELD"), ("ServeShards", "NOT_HELD"), ("ServeShards", "NOT_YOUR_SESSION")})
         self.assertEqual(holder.commit(lease, 2, f2=b"the next state"), ("OK", ""), "the holder still has its lease")
 
     def check_refused(self, thief, lease, objects):
@@ -105,6 +114,7 @@ class Joined(Workers):
         for blob in (stored, self.lease.shards()[0]):
             self.assertEqual(second.read(blob), NOT_HELD)
         self.assertEqual(self.chains(), before)
+        self.assertLessEqual({("Synchronize", "WORKER_PRESENT"), ("GetBlob", "NOT_HELD")}, self.refusals("holder"))
         self.assertEqual(self.holder.commit(self.lease, 3, f2=b"a state after all that"), ("OK", ""))
 
     def test_draws_without_the_signature_of_their_worker_are_refused(self):

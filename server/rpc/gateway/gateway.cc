@@ -171,10 +171,20 @@ class Gateway::Events final : public grpc::ClientBidiReactor<Message, Message> {
   bool has_begun_ = false, has_room_ = true, has_events_ = true;
 };
 
-Gateway::Gateway(GatewayParts parts) : parts_(std::move(parts)), stub_(parts_.channel) {}
+Gateway::Gateway(GatewayParts parts)
+    : parts_(std::move(parts)),
+      sites_(parts_.audit, "cross-site request refused", limits::kSlowLineInterval),
+      stub_(parts_.channel) {}
 
 WebApplication::Admission Gateway::Admit(const WebHead& head) {
-  if (auto refusal = RefuseSite(head, parts_.is_local)) return {.reply = std::move(refusal)};
+  if (auto refusal = RefuseSite(head, parts_.is_local)) {
+    sites_.Refuse(head.peer, parts_.clock->Monotonic(),
+                  {{"method", absl::StrCat(head.verb, " ", head.path)},
+                   {"code", "PERMISSION_DENIED"},
+                   {"host", head.Header("host")},
+                   {"origin", head.Header("origin")}});
+    return {.reply = std::move(refusal)};
+  }
   const bool reads = head.verb == "GET";
   if (reads && head.path == "/healthz") return {.reply = WebReply{.body = R"({"live":true})"}};
   if (reads && head.path == "/openapi.json") return {.reply = WebReply{.body = OpenApiDocument()}};

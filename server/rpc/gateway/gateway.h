@@ -12,9 +12,11 @@
 #include "core/base/executor.h"
 #include "core/base/status.h"
 #include "core/base/trusted_proxies.h"
+#include "core/store/audit_log/audit_log.h"
 #include "server/http/http_limits.h"
 #include "server/http/http_server.h"
 #include "server/rpc/gateway/file_upload.h"
+#include "server/rpc/refused_peers.h"
 
 namespace chainfleet {
 
@@ -30,6 +32,7 @@ struct GatewayParts {
   // site could otherwise have its own name resolved to this host, and call the server from the user's browser.
   bool is_local = false;
   TrustedProxies proxies = {};  // tell the addresses of their clients
+  AuditLog* audit = nullptr;    // gets a line for refused pages of other sites; may be null
 };
 
 // True if `host`, of an address or a Host header with its port, is a name of this host alone.
@@ -51,6 +54,7 @@ class Gateway final : public WebApplication {
   void RunSized(int64_t bytes, std::function<void()> work);
 
   const GatewayParts parts_;
+  RefusedPeers sites_;  // clients with pages of other sites
   MessageStub stub_;
 };
 

@@ -4,6 +4,7 @@
 #include <list>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "core/base/mutex.h"
 #include "core/metrics/scrape_targets.h"
@@ -130,6 +131,20 @@ TEST_F(MetricsTest, ATokenThatChangesIsRefusedAtOnce) {
   token = "another-token";
   EXPECT_THAT(with("the-token"), testing::StartsWith("HTTP/1.1 401"));
   EXPECT_THAT(with("another-token"), testing::StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(MetricsTest, RequestsWithoutTheTokenAreReported) {
+  std::vector<std::string> peers, paths;
+  const auto address = registry_.Serve("127.0.0.1:0", "the-token", {}, [&](const std::string& peer, const auto& path) {
+    peers.push_back(peer);
+    paths.push_back(path);
+  });
+  ASSERT_TRUE(address.ok()) << address.status();
+  for (const char* path : {"/metrics", "/healthz", "/nowhere"}) Scrape(*address, path);
+  Scrape(*address, "/metrics", "Authorization: Bearer the-token\r\n");
+  registry_.StopServing();
+  EXPECT_THAT(paths, testing::ElementsAre("/metrics"));
+  EXPECT_THAT(peers, testing::ElementsAre(testing::StartsWith("ipv4:127.0.0.1:")));
 }
 
 TEST_F(MetricsTest, TheHealthPageNeedsNoToken) {

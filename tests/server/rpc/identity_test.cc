@@ -1,5 +1,6 @@
 // Tests rights over the wire: workers, operators and tenants by their tokens, and the sessions of workers.
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -138,6 +139,37 @@ TEST_F(IdentityTest, AStreamOfShardsIsOfAWorkerThatIsThere) {
   ASSERT_TRUE(Synchronize().ok());
   EXPECT_EQ(ReasonOf(opens("nobody")), "NOT_HELD") << "a worker that is there is not replaced by who knows its id";
   EXPECT_EQ(opens("life").code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(IdentityTest, RefusalsForWorkersThatHoldNothingGetLinesInTheAuditLogAtASlowRate) {
+  const Grant grant = LeaseOfVision();
+  const size_t before = audit_->Read("").value().lines.size();
+  const BlobRef draws = RefOf(grant, "draws");
+  ProgressCommit stale = CommitOf(grant, draws);
+  stale.author.worker = "w2";
+  EXPECT_EQ(ReasonOf(Commit(stale).status()), "LEASE_FENCED");
+  EXPECT_EQ(ReasonOf(Put(grant.chain, grant.lease_epoch, draws, "draws", Session("w2", "life"))), "LEASE_FENCED");
+  EXPECT_EQ(ReasonOf(Get(draws.name, Session("w2", "life")).status()), "NOT_HELD");
+  constexpr size_t kCalls = 200;
+  for (size_t i = 0; i < kCalls; ++i) ASSERT_EQ(ReasonOf(Commit(stale).status()), "LEASE_FENCED");
+  EXPECT_EQ(ReasonOf(GetJob("walk").status()), "NOT_ALLOWED") << "by a worker's token";
+  std::vector<nlohmann::json> lines;
+  const AuditLog::Page page = audit_->Read("").value();
+  for (size_t i = before; i < page.lines.size(); ++i) lines.push_back(nlohmann::json::parse(page.lines[i]));
+  ASSERT_GT(lines.size(), static_cast<size_t>(limits::kAuditLinesAtOnce));
+  EXPECT_LT(lines.size(), kCalls / 2) << "one in 10 s";
+  EXPECT_EQ(lines[0]["method"], "/chainfleet.v1.WorkerService/CommitProgress");
+  EXPECT_EQ(lines[0]["principal"], TokenId(Sha256Hex("worker")));
+  EXPECT_EQ(lines[0]["reason"], "LEASE_FENCED");
+  EXPECT_EQ(lines[0]["worker"], "w2");
+  EXPECT_EQ(lines[0]["job"], grant.chain.job);
+  EXPECT_EQ(lines[0]["lease_epoch"], grant.lease_epoch);
+  EXPECT_EQ(lines[1]["method"], "/chainfleet.v1.WorkerService/PutBlob");
+  EXPECT_EQ(lines[1]["reason"], "LEASE_FENCED");
+  EXPECT_EQ(lines[2]["method"], "/chainfleet.v1.WorkerService/GetBlob");
+  EXPECT_EQ(lines[2]["reason"], "NOT_HELD");
+  EXPECT_EQ(lines[2]["object"], draws.name);
+  EXPECT_EQ(lines.back()["reason"], "NOT_ALLOWED") << "other refusals of the same token keep their lines";
 }
 
 TEST_F(IdentityTest, ATenantTakesHalfOfThePlacesOfEvaluations) {

@@ -172,6 +172,24 @@ TEST_F(GatewayWithJob, PagesOfOtherSitesAreRefused) {
   }
 }
 
+TEST_F(GatewayWithJob, PagesOfOtherSitesGetOneLineForManyInTheAuditLog) {
+  const size_t before = audit_->Read("").value().lines.size();
+  constexpr size_t kRequests = 200;
+  for (size_t i = 0; i < kRequests; ++i) {
+    ASSERT_EQ(Ask(Get("/v1/jobs", "Origin: http://evil.example\r\n")).code, 403);
+  }
+  const std::vector<std::string> lines = audit_->Read("").value().lines;
+  ASSERT_GT(lines.size(), before);
+  EXPECT_LT(lines.size(), before + kRequests / 10) << "one in 10 s";
+  const json line = json::parse(lines[before]);
+  EXPECT_EQ(line["peer"], "ipv4:127.0.0.1");
+  EXPECT_EQ(line["method"], "GET /v1/jobs");
+  EXPECT_EQ(line["code"], "PERMISSION_DENIED");
+  EXPECT_EQ(line["origin"], "http://evil.example");
+  EXPECT_EQ(line["host"], "localhost");
+  EXPECT_EQ(line["refusals"], 1);
+}
+
 class GatewayWithLittleMemory : public HttpBeforeServer {
  protected:
   GatewayWithLittleMemory() : HttpBeforeServer({}, 64 * limits::kKiB) {}

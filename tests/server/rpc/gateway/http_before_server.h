@@ -29,7 +29,8 @@ class HttpBeforeServer : public RunningServer {
                       .authorize = authorize,
                       .clock = &clock_,
                       .executor = threads_.get(),
-                      .bytes = FairBudget(bytes, [this] { metrics_.CountRefusedCall(NoRoom()); })})
+                      .bytes = FairBudget(bytes, [this] { metrics_.CountRefusedCall(NoRoom()); }),
+                      .audit = audit_.get()})
                 .value();
   }
 

@@ -131,6 +131,8 @@ class Dispatcher {
   // (ContentsOf). RESOURCE_EXHAUSTED / TENANT_LIMIT: the tenant has no room for it.
   absl::StatusOr<std::shared_ptr<TenantReservation>> ReserveRoom(const std::string& tenant, const std::string& content,
                                                                  int64_t bytes, int64_t contents);
+  // Returns how much of each limit of the options the tenant uses.
+  std::vector<LimitUsage> TenantUsage(const std::string& tenant);
 
   // Workers. The server holds the call of a worker that is idle or has free slots for up to half a sync interval while
   // there is no news. A next_sync_in of 0 asks for the next call at once.

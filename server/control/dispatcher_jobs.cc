@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/domain/chain_memory.h"
 #include "core/domain/no_such.h"
@@ -154,6 +153,11 @@ absl::StatusOr<std::shared_ptr<TenantReservation>> Dispatcher::ReserveRoom(const
                               {.tenant = tenant, .bytes = bytes, .object = content, .contents = contents});
 }
 
+std::vector<LimitUsage> Dispatcher::TenantUsage(const std::string& tenant) {
+  Entered core(impl_.get());
+  return core->quotas.Usage(core->jobs, *core->catalog, tenant);
+}
+
 absl::StatusOr<JobView> Dispatcher::GetJob(const std::string& id) {
   Entered core(impl_.get());
   const JobEntry* job = core->jobs.Find(id);
@@ -181,26 +185,28 @@ absl::StatusOr<Page<ListedJob>> Dispatcher::ListJobs(const JobFilter& filter, in
                                                      const std::string& page_token) {
   const std::string arguments =
       absl::StrCat("jobs ", filter.state ? ToString(*filter.state) : "", " ", filter.tenant.value_or(""));
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::string cursor, CursorOf(arguments, page_token));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string last, CursorOf(arguments, page_token));
   Entered core(impl_.get());
   const auto& jobs = core->jobs.by_age();
-  int64_t older_than = 0;
   auto job = jobs.rbegin();
-  if (absl::SimpleAtoi(cursor, &older_than)) job = std::make_reverse_iterator(jobs.lower_bound(older_than));
+  if (!last.empty()) {
+    const JobEntry* const listed = core->jobs.Find(last);
+    // A forged token must not tell whether another tenant has this job, or when it was created.
+    if (listed == nullptr || (filter.tenant && listed->row.tenant != *filter.tenant)) return BadPageToken();
+    job = std::make_reverse_iterator(jobs.lower_bound(listed->row.sequence));
+  }
   Page<ListedJob> page;
   PageRoom room(static_cast<size_t>(ClampPageSize(page_size)));
-  int64_t last = 0;
   for (; job != jobs.rend(); ++job) {
     if (filter.state && job->second->state != *filter.state) continue;
     if (filter.tenant && job->second->row.tenant != *filter.tenant) continue;
     int64_t bytes = WireBytes(job->second->row.plan->spec);
     for (const auto& [point, why] : job->second->row.stopped) bytes += static_cast<int64_t>(why.size()) + 16;
     if (!room.Take(bytes)) {
-      page.next_page_token = MakePageToken(arguments, absl::StrCat(last));
+      page.next_page_token = MakePageToken(arguments, page.items.back().id);
       break;
     }
     page.items.push_back(ListedOf(*job->second, core->versions->NamesOf(job->second->row.id).newest));
-    last = job->first;
   }
   return page;
 }

@@ -30,25 +30,29 @@ JobEntry* JobTable::Add(StoredJob stored) {
   JobEntry* entry = &jobs_.insert_or_assign(id, std::move(job)).first->second;
   by_age_[entry->row.sequence] = entry;
   Derive(entry);
+  Count(*entry, 1);
   return entry;
 }
 
 void JobTable::Update(const JobRow& row) {
   JobEntry* job = Find(row.id);
   if (job == nullptr) return;
+  Count(*job, -1);
   job->row = row;
+  Count(*job, 1);
   Derive(job);
 }
 
 void JobTable::Update(const ChainRow& row) {
   JobEntry* job = Find(row.id.job);
-  if (job == nullptr) return;
+  if (job == nullptr || row.id.index < 0 || static_cast<size_t>(row.id.index) > job->chains.size()) return;
   const bool is_new = static_cast<size_t>(row.id.index) == job->chains.size();
+  Count(*job, -1);
   if (is_new) job->chains.emplace_back();
   ChainEntry* chain = Find(row.id);
-  if (chain == nullptr) return;
   const bool moved = is_new || chain->row.state != row.state;
   job->num_draws += row.num_draws - chain->row.num_draws;
+  Count(*job, 1);
   chain->row = row;
   // Steps that the last holder had in memory are lost with its lease.
   if (row.state != ChainState::kLeased || chain->reported_step < row.step) chain->reported_step = row.step;
@@ -112,9 +116,26 @@ void JobTable::Derive(JobEntry* job) {
   Sort(job);
 }
 
+void JobTable::Count(const JobEntry& job, int64_t sign) {
+  if (job.row.intent == JobIntent::kDelete) return;
+  const int64_t chains = sign * static_cast<int64_t>(job.chains.size());
+  TenantJobs& sums = of_tenants_[job.row.tenant];
+  sums.jobs += sign;
+  sums.kept_chains += chains;
+  if (!job.row.finished_at) sums.chains += chains;
+  sums.draw_bytes += sign * SaturatingMultiply(job.num_draws, job.draw_bytes);
+  if (sums.jobs == 0) of_tenants_.erase(job.row.tenant);
+}
+
+TenantJobs JobTable::OfTenant(const std::string& tenant) const {
+  const auto found = of_tenants_.find(tenant);
+  return found == of_tenants_.end() ? TenantJobs() : found->second;
+}
+
 void JobTable::Remove(const std::string& id) {
   const auto found = jobs_.find(id);
   if (found == jobs_.end()) return;
+  Count(found->second, -1);
   const JobRow& row = found->second.row;
   Retire({row.tenant, row.plan->spec.name, row.sequence});
   const QueuePlace place{found->second.priority(), row.sequence};

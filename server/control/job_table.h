@@ -56,6 +56,14 @@ struct JobEntry {
   bool HasEnough(int32_t index) const { return enough[static_cast<size_t>(PointOf(row.plan->spec, index))]; }
 };
 
+// Sums over the jobs of a tenant that are not to be deleted.
+struct TenantJobs {
+  int64_t jobs = 0;
+  int64_t chains = 0;       // chains of jobs that have not ended
+  int64_t kept_chains = 0;  // chains of all these jobs
+  __int128 draw_bytes = 0;  // estimated bytes of the committed draws; a saturated sum could not shrink again
+};
+
 // Waiting jobs by tier (highest first), tenant and age.
 using JobsByAge = std::map<int64_t, const JobEntry*>;
 using TenantQueue = std::map<std::string, JobsByAge>;
@@ -93,6 +101,8 @@ class JobTable {
 
   // Oldest first.
   const std::map<int64_t, JobEntry*>& by_age() const { return by_age_; }
+  // Kept up to date by every change: reads no jobs.
+  TenantJobs OfTenant(const std::string& tenant) const;
   // Jobs with pending chains, with pending suspects, with chains to retire, and with leased chains.
   const WaitingJobs& queue() const { return queue_; }
   const JobQueue& suspect_queue() const { return suspect_queue_; }
@@ -104,10 +114,13 @@ class JobTable {
   void Derive(JobEntry* job);
   void Sort(JobEntry* job);  // sorts its chains into the index sets
   void Queue(JobEntry* job, bool waits);
+  // Adds the job to the sums of its tenant (`sign` 1), or takes it out of them (-1) before it changes.
+  void Count(const JobEntry& job, int64_t sign);
 
   std::map<std::string, JobEntry> jobs_;
   std::map<std::pair<std::string, std::string>, int64_t> retired_;  // sequence by tenant and name
   std::map<int64_t, JobEntry*> by_age_;
+  std::map<std::string, TenantJobs> of_tenants_;
   WaitingJobs queue_;
   JobQueue suspect_queue_, surplus_queue_, running_;
 };

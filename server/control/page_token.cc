@@ -30,9 +30,14 @@ absl::StatusOr<std::string> CursorOf(const std::string& arguments, const std::st
     const std::string cursor = token.substr(dot + 1);
     if (MakePageToken(arguments, cursor) == token) return cursor;
   }
-  return WithReason(absl::InvalidArgumentError("the page token belongs to a call with other arguments: start again "
-                                               "without it, or repeat the arguments"),
-                    "BAD_PAGE_TOKEN");
+  return BadPageToken();
+}
+
+absl::Status BadPageToken() {
+  return WithReason(
+      absl::InvalidArgumentError("the page token belongs to a call with other arguments, or the last item "
+                                 "before it is deleted: start again without it, or repeat the arguments"),
+      "BAD_PAGE_TOKEN");
 }
 
 int32_t ClampPageSize(int32_t asked) {

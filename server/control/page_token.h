@@ -9,11 +9,16 @@
 
 namespace chainfleet {
 
-// `arguments`: all arguments that must stay the same on every page, as one text. `cursor`: the start of the next page.
+// `arguments`: all arguments that must stay the same on every page, as one text. `cursor`: the start of the next page,
+// readable to the caller. Names, ids and numbers of the caller's own items only: sequence numbers that all tenants
+// share would tell how much the others do.
 std::string MakePageToken(const std::string& arguments, const std::string& cursor);
 
-// Returns the cursor; "" for "". INVALID_ARGUMENT: the token belongs to a call with other arguments.
+// Returns the cursor; "" for "". Callers can forge it. BadPageToken: the token belongs to a call with other arguments.
 absl::StatusOr<std::string> CursorOf(const std::string& arguments, const std::string& token);
+
+// INVALID_ARGUMENT / BAD_PAGE_TOKEN. Also for a cursor that is not, or no longer, the id of an item of the caller.
+absl::Status BadPageToken();
 
 // Clamps the requested size to 1..limits::kMaxPageSize; 50 if none was requested.
 int32_t ClampPageSize(int32_t asked);

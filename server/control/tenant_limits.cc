@@ -1,7 +1,6 @@
 #include "server/control/tenant_limits.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,17 +17,31 @@ struct Holdings {
   int64_t jobs = 0, chains = 0, kept_chains = 0, contents = 0, bytes = 0;
 };
 
-// Returns the tenant's committed jobs, or nullopt if the job of the request is one of them.
-std::optional<Holdings> CommittedJobs(const JobTable& jobs, const TenantRequest& request) {
-  Holdings has;
-  for (const auto& [sequence, job] : jobs.by_age()) {
-    if (job->row.tenant != request.tenant || job->row.intent == JobIntent::kDelete) continue;
-    if (!request.request_id.empty() && job->row.request_id == request.request_id) return std::nullopt;
-    ++has.jobs;
-    has.kept_chains += static_cast<int64_t>(job->chains.size());
-    if (!job->row.finished_at) has.chains += static_cast<int64_t>(job->chains.size());
-    has.bytes = SaturatingAdd(has.bytes, SaturatingMultiply(job->num_draws, job->draw_bytes));
+// True if the job of the request is committed.
+bool HasJobOf(const JobTable& jobs, const TenantRequest& request) {
+  return !request.request_id.empty() && std::ranges::any_of(jobs.by_age(), [&](const auto& entry) {
+    const JobRow& row = entry.second->row;
+    return row.tenant == request.tenant && row.intent != JobIntent::kDelete && row.request_id == request.request_id;
+  });
+}
+
+// Returns what the tenant has, with the requests in flight.
+Holdings CountHoldings(const JobTable& jobs, const Catalog& catalog, const std::map<TenantRequest, int>& requests,
+                       const std::string& tenant) {
+  const TenantJobs committed = jobs.OfTenant(tenant);
+  Holdings has{committed.jobs, committed.chains, committed.kept_chains, 0,
+               static_cast<int64_t>(std::min<__int128>(committed.draw_bytes, TenantLimits::kNone))};
+  for (auto i = requests.lower_bound({.tenant = tenant}); i != requests.end() && i->first.tenant == tenant; ++i) {
+    has.jobs += i->first.jobs;
+    has.chains += i->first.chains;
+    has.kept_chains += i->first.chains;
+    has.contents += i->first.contents;
+    has.bytes = SaturatingAdd(has.bytes, i->first.bytes);
   }
+  // An upload becomes visible before its reservation ends, so it is never missed here.
+  const ContentHoldings stored = catalog.HoldingsOf(tenant);
+  has.contents += stored.contents;
+  has.bytes = SaturatingAdd(has.bytes, stored.bytes);
   return has;
 }
 
@@ -44,16 +57,14 @@ absl::Status CheckLimit(const std::string& tenant, const char* what, int64_t has
 
 absl::Status CheckLimits(const TenantLimits& limits, const Holdings& has, const TenantRequest& request) {
   const std::string& tenant = request.tenant;
-  const int64_t chains = limits.chains.For(tenant);
   CHAINFLEET_RETURN_IF_ERROR(
       CheckLimit(tenant, "jobs", has.jobs, request.jobs, limits.jobs.For(tenant), kDelete, "tenant_jobs"));
-  const absl::Status room = CheckLimit(tenant, "chains", has.chains, request.chains, chains,
+  const absl::Status room = CheckLimit(tenant, "chains", has.chains, request.chains, limits.chains.For(tenant),
                                        "wait until a job ends, or cancel one", "tenant_chains");
   if (!room.ok()) return WithRetryAfter(room, kChainsRetry);
   // The server holds a row of each chain in memory until its job is deleted.
   CHAINFLEET_RETURN_IF_ERROR(CheckLimit(tenant, "chains with those that ended", has.kept_chains, request.chains,
-                                        SaturatingMultiply(TenantLimits::kKeptChains, chains), kDelete,
-                                        "tenant_chains"));
+                                        limits.KeptChains(tenant), kDelete, "tenant_chains"));
   CHAINFLEET_RETURN_IF_ERROR(CheckLimit(tenant, "data sets and models", has.contents, request.contents,
                                         limits.contents.For(tenant), kDelete, "tenant_contents"));
   // Draws come later: a tenant at the limit gets no job that would make more.
@@ -66,30 +77,28 @@ absl::Status CheckLimits(const TenantLimits& limits, const Holdings& has, const 
 absl::StatusOr<std::shared_ptr<TenantReservation>> TenantQuotas::Reserve(const JobTable& jobs, const Catalog& catalog,
                                                                          const TenantRequest& request) {
   const std::shared_ptr<TenantReservation> reservation(new TenantReservation(in_flight_));
-  std::optional<Holdings> has = CommittedJobs(jobs, request);
-  if (!has) return reservation;
+  if (HasJobOf(jobs, request)) return reservation;
   MutexLock lock(&in_flight_->mutex);
   auto& requests = in_flight_->requests;
   auto at = requests.find(request);
   if (at == requests.end()) {
-    for (auto i = requests.lower_bound({.tenant = request.tenant}); i != requests.end(); ++i) {
-      if (i->first.tenant != request.tenant) break;
-      has->jobs += i->first.jobs;
-      has->chains += i->first.chains;
-      has->kept_chains += i->first.chains;
-      has->contents += i->first.contents;
-      has->bytes = SaturatingAdd(has->bytes, i->first.bytes);
-    }
-    // An upload becomes visible before its reservation ends, so it is never missed here.
-    const ContentHoldings stored = catalog.HoldingsOf(request.tenant);
-    has->contents += stored.contents;
-    has->bytes = SaturatingAdd(has->bytes, stored.bytes);
-    CHAINFLEET_RETURN_IF_ERROR(CheckLimits(limits_, *has, request));
+    CHAINFLEET_RETURN_IF_ERROR(CheckLimits(limits_, CountHoldings(jobs, catalog, requests, request.tenant), request));
     at = requests.emplace(request, 0).first;
   }
   ++at->second;
   reservation->at_ = at;
   return reservation;
+}
+
+std::vector<LimitUsage> TenantQuotas::Usage(const JobTable& jobs, const Catalog& catalog,
+                                            const std::string& tenant) const {
+  MutexLock lock(&in_flight_->mutex);
+  const Holdings has = CountHoldings(jobs, catalog, in_flight_->requests, tenant);
+  return {{"jobs", has.jobs, limits_.jobs.For(tenant)},
+          {"chains", has.chains, limits_.chains.For(tenant)},
+          {"kept_chains", has.kept_chains, limits_.KeptChains(tenant)},
+          {"contents", has.contents, limits_.contents.For(tenant)},
+          {"stored_bytes", has.bytes, limits_.stored_bytes.For(tenant)}};
 }
 
 TenantReservation::TenantReservation(std::shared_ptr<TenantQuotas::InFlight> in_flight)

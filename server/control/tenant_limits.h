@@ -6,9 +6,11 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/base/mutex.h"
 #include "core/base/per_tenant.h"
+#include "core/base/saturating.h"
 #include "core/base/status.h"
 #include "server/control/catalog.h"
 #include "server/control/job_table.h"
@@ -23,6 +25,13 @@ struct TenantLimits {
   PerTenant<int64_t> contents = kNone;  // data sets and models, counted by ContentsOf
   // Bytes of the tenant's committed draws, estimated from the parameters of the networks, and of data sets and models.
   PerTenant<int64_t> stored_bytes = kNone;
+  int64_t KeptChains(const std::string& tenant) const { return SaturatingMultiply(kKeptChains, chains.For(tenant)); }
+};
+
+// How much of a limit a tenant uses.
+struct LimitUsage {
+  const char* name;
+  int64_t used, limit;  // limit: TenantLimits::kNone if there is none
 };
 
 // The jobs, chains, bytes, data sets and models that a tenant requests in addition to its holdings.
@@ -44,9 +53,12 @@ class TenantQuotas {
 
   // Counts the request with the tenant's holdings until the reservation ends: calls in flight share the room that
   // committed ones leave. RESOURCE_EXHAUSTED / TENANT_LIMIT, naming the limit, the tenant's holdings and what to do.
-  // Reads all jobs.
+  // Reads all jobs if the request has a request id.
   absl::StatusOr<std::shared_ptr<TenantReservation>> Reserve(const JobTable& jobs, const Catalog& catalog,
                                                              const TenantRequest& request);
+
+  // Returns the tenant's usage of each limit as Reserve counts it. Reads no jobs, only the tenant's requests in flight.
+  std::vector<LimitUsage> Usage(const JobTable& jobs, const Catalog& catalog, const std::string& tenant) const;
 
  private:
   friend class TenantReservation;

@@ -155,8 +155,10 @@ std::vector<std::string> WordsOf(const std::string& text) {
 bool IsCaller(const TokenTable::value_type& entry) { return entry.second.may(kPredict); }
 
 Principal PrincipalOf(const AccessToken& token) {
-  return {TokenId(token.sha256), token.tenant,
-          RightsOf(token.role, token.tenant) | (token.puts_models ? kPutModels : 0u)};
+  return {.id = TokenId(token.sha256),
+          .tenant = token.tenant,
+          .rights = RightsOf(token.role, token.tenant) | (token.puts_models ? kPutModels : 0u),
+          .expires_at = token.expires_at};
 }
 
 }  // namespace
@@ -247,6 +249,14 @@ unsigned RightsOf(Role role, const std::string& tenant) {
       return kJoin;
   }
   return 0;
+}
+
+Role RoleOf(unsigned rights) {
+  if ((rights & kAdminister) != 0) return Role::kAdmin;
+  if ((rights & kOperate) != 0) return Role::kOperator;
+  if ((rights & kWrite) != 0) return Role::kWriter;
+  if ((rights & kRead) != 0) return Role::kReader;
+  return (rights & kPredict) != 0 ? Role::kPredictor : Role::kWorker;
 }
 
 // Looks up a digest, so that the response time tells nothing about the tokens.

@@ -40,6 +40,8 @@ enum Right : unsigned {
 };
 // Operators and admins of kDefaultTenant are the fleet's. Those of other tenants lack kFleet and kPutModels.
 unsigned RightsOf(Role role, const std::string& tenant);
+// Returns the role with these rights, without regard to kPutModels; if they are of several roles, the highest.
+Role RoleOf(unsigned rights);
 
 // The ids of callers by JWT begin so.
 inline constexpr char kJwtPrincipal[] = "oidc:";
@@ -50,6 +52,7 @@ struct Principal {
   std::string tenant;
   unsigned rights = 0;
   std::shared_ptr<const WorkerCertificate> worker = {};  // set for a process that has joined
+  std::optional<absl::Time> expires_at = {};             // expiry of the caller's token; nullopt: none
   bool operator==(const Principal&) const = default;
   bool may(unsigned needed) const { return (rights & needed) == needed; }
   // The tenant whose tokens, workers and audit lines are the only ones for this caller; nullopt: those of all tenants.

@@ -12,8 +12,11 @@
 #include <grpcpp/impl/service_type.h>
 #include <grpcpp/support/server_callback.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <deque>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -65,7 +68,7 @@ struct CallGate::Parts : std::enable_shared_from_this<Parts> {
                            }};
   BytesInFlight bytes{limits::kBytesInFlight};
   RefusedPeers refused;
-  CallTurns turns;  // for reads
+  CallTurns turns;
   CancelledCalls cancelled{limits::kCancelledCalls, limits::kCancelledWindow};
   std::atomic<bool> watching = false;
 };
@@ -82,6 +85,20 @@ class Refusal final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
   explicit Refusal(const absl::Status& status) { Finish(ToGrpc(status)); }
   void OnDone() override { delete this; }
 };
+
+// Calls of the method wait for their turns in a queue of their tenant. Returns the suffix of that queue's name; null if
+// they take no turns.
+const char* QueueOf(const google::protobuf::MethodDescriptor& method) {
+  // Predictions wait for workers, and the batcher queues them by tenant. Probes must not wait for the tenant's other
+  // calls, because the server would look dead, and a revocation not for the flood that it ends.
+  constexpr std::array<std::string_view, 5> kWithoutTurns = {"Predict", "ModelInfer", "ServerLive", "ServerReady",
+                                                             "RevokeToken"};
+  // Streams last as long as their clients want.
+  if (IsOfWorkers(method) || method.client_streaming() || method.server_streaming()) return nullptr;
+  if (std::ranges::find(kWithoutTurns, method.name()) != kWithoutTurns.end()) return nullptr;
+  if (method.name() == "ReadRows") return " rows";     // waits also for reads of rows by other tenants
+  return ChangesSomething(&method) ? " changes" : "";  // reads do not wait for commits
+}
 
 void Refuse(const HandlerParameter& call, const absl::Status& status) {
   grpc::internal::CallbackBidiHandler<grpc::ByteBuffer, grpc::ByteBuffer> refusing(
@@ -201,8 +218,7 @@ class GuardedMethod final : public MethodHandler {
       : gate_(std::move(gate)),
         handler_(handler),
         type_(method.client_streaming() ? nullptr : method.input_type()),
-        is_read_(IsUnaryRead(method)),
-        queue_(method.name() == "ReadRows" ? " rows" : "") {}
+        queue_(QueueOf(method)) {}
 
   void RunHandler(const HandlerParameter& call) override {
     const auto* context = static_cast<grpc::CallbackServerContext*>(call.server_context);
@@ -210,7 +226,8 @@ class GuardedMethod final : public MethodHandler {
     if (absl::IsUnauthenticated(caller.status())) return RefuseToken(call, caller.status());
     if (!caller.ok()) return Refuse(call, caller.status());
     if (type_ == nullptr) return handler_->RunHandler(call);
-    const std::string queue = is_read_ && gate_->auth->wants_tokens() ? caller->tenant + queue_ : "";
+    const bool takes_turns = queue_ != nullptr && gate_->auth->wants_tokens();
+    const std::string queue = takes_turns ? caller->tenant + queue_ : "";
     (new Receipt(gate_.get(), handler_, type_, queue, call))->Start();
   }
 
@@ -225,9 +242,7 @@ class GuardedMethod final : public MethodHandler {
   const std::shared_ptr<Parts> gate_;
   MethodHandler* const handler_;  // the guarded service's
   const Descriptor* const type_;  // the only request's; null if the client streams requests
-  const bool is_read_;
-  const std::string
-      queue_;  // a suffix: reads of rows wait for those of other tenants, too, so they have their own turns
+  const char* const queue_;       // as QueueOf
 };
 
 class GuardedService final : public grpc::Service {
@@ -260,6 +275,8 @@ CallGate::CallGate(const Clock* clock, Executor* executor, const Authenticator* 
 CallGate::~CallGate() = default;
 
 BytesInFlight* CallGate::bytes() { return &parts_->bytes; }
+
+void CallGate::EndTurn(const grpc::ServerContextBase& call) { parts_->turns.End(&call); }
 
 std::unique_ptr<grpc::Service> CallGate::Guard(grpc::Service* service, const std::string& name) {
   const auto* contract = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name);

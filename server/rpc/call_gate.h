@@ -35,12 +35,17 @@ class CallGate {
   // - if its request is compressed (UNIMPLEMENTED), does not arrive in time (DEADLINE_EXCEEDED) or is not a message of
   //   the method (INVALID_ARGUMENT);
   // - if there is no room for its request: RESOURCE_EXHAUSTED / QUEUE_FULL.
-  // At most limits::kTenantTurns reads of a tenant are handed to the service at a time.
+  // The service has at most limits::kTenantTurns reads of a tenant at a time, as many changes, and as many reads of
+  // rows. Predictions, probes, streams and calls of workers take no turns.
   std::unique_ptr<grpc::Service> Guard(grpc::Service* service, const std::string& name);
 
   // The first interceptor of the server: it bounds replies and cuts the connection of a client that cancels too many
   // calls.
   std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> BoundReplies();
+
+  // Gives the turn of a call to the next one. A service calls this before it waits long for something that has its own
+  // bound. REQUIRES: the call is being served.
+  void EndTurn(const grpc::ServerContextBase& call);
 
   // The budget of requests and replies, for streams, which bound themselves.
   BytesInFlight* bytes();

@@ -1,11 +1,8 @@
 #include "server/rpc/call_quota.h"
 
-#include <map>
 #include <string>
 #include <utility>
 
-#include "core/base/mutex.h"
-#include "core/base/per_tenant.h"
 #include "server/rpc/audit_rate.h"
 #include "server/rpc/method_names.h"
 
@@ -14,34 +11,12 @@ namespace {
 
 using grpc::experimental::InterceptionHookPoints;
 
-// Calls in flight by tenant. Thread-safe.
-class CallsInFlight {
- public:
-  explicit CallsInFlight(PerTenant<int64_t> most) : most_(std::move(most)) {}
-
-  // Counts a call. False if the tenant is over its bound.
-  bool Enter(const std::string& tenant) {
-    MutexLock lock(&mutex_);
-    return ++calls_[tenant] <= most_.For(tenant);
-  }
-  void Leave(const std::string& tenant) {
-    MutexLock lock(&mutex_);
-    const auto found = calls_.find(tenant);
-    if (--found->second == 0) calls_.erase(found);
-  }
-
- private:
-  const PerTenant<int64_t> most_;
-  Mutex mutex_;
-  std::map<std::string, int64_t> calls_ CHAINFLEET_GUARDED_BY(mutex_);
-};
-
 struct Quotas {
-  Quotas(const Clock* the_clock, const AccessOptions& access)
-      : clock(the_clock), calls(access.tenant_calls), changes(access.changes_at_once) {}
+  Quotas(const Clock* the_clock, std::shared_ptr<CallsInFlight> the_calls, int64_t changes_at_once)
+      : clock(the_clock), calls(std::move(the_calls)), changes(changes_at_once) {}
 
   const Clock* const clock;
-  CallsInFlight calls;
+  const std::shared_ptr<CallsInFlight> calls;
   AuditRate changes;  // calls of users that change something
 };
 
@@ -51,7 +26,7 @@ class QuotaInterceptor final : public grpc::experimental::Interceptor {
   QuotaInterceptor(const char* method, const Authenticator* auth, std::shared_ptr<Quotas> quotas)
       : method_(method == nullptr ? "" : method), auth_(auth), quotas_(std::move(quotas)) {}
   ~QuotaInterceptor() override {
-    if (!tenant_.empty()) quotas_->calls.Leave(tenant_);
+    if (!tenant_.empty()) quotas_->calls->Leave(tenant_);
   }
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* hooks) override {
@@ -67,7 +42,7 @@ class QuotaInterceptor final : public grpc::experimental::Interceptor {
     const absl::StatusOr<Principal> caller = auth_->Authorize(method_, *metadata);
     if (!caller.ok() || method_.find(".WorkerService/") != std::string::npos || !caller->may(kPredict)) return;
     tenant_ = caller->tenant;
-    if (!quotas_->calls.Enter(tenant_)) {
+    if (!quotas_->calls->Enter(tenant_)) {
       metadata->emplace(kOverQuotaHeader, kTooManyCalls);
     } else if (ChangesSomething(FindMethod(method_.c_str())) &&
                !quotas_->changes.Take(*caller, quotas_->clock->Monotonic())) {
@@ -83,8 +58,7 @@ class QuotaInterceptor final : public grpc::experimental::Interceptor {
 
 class QuotaFactory final : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
-  QuotaFactory(const Authenticator* auth, const Clock* clock, const AccessOptions& access)
-      : auth_(auth), quotas_(std::make_shared<Quotas>(clock, access)) {}
+  QuotaFactory(const Authenticator* auth, std::shared_ptr<Quotas> quotas) : auth_(auth), quotas_(std::move(quotas)) {}
   grpc::experimental::Interceptor* CreateServerInterceptor(grpc::experimental::ServerRpcInfo* info) override {
     return new QuotaInterceptor(info->method(), auth_, quotas_);
   }
@@ -96,10 +70,9 @@ class QuotaFactory final : public grpc::experimental::ServerInterceptorFactoryIn
 
 }  // namespace
 
-std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeCallQuota(const Authenticator* auth,
-                                                                                     const Clock* clock,
-                                                                                     const AccessOptions& access) {
-  return std::make_unique<QuotaFactory>(auth, clock, access);
+std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeCallQuota(
+    const Authenticator* auth, const Clock* clock, std::shared_ptr<CallsInFlight> calls, int64_t changes_at_once) {
+  return std::make_unique<QuotaFactory>(auth, std::make_shared<Quotas>(clock, std::move(calls), changes_at_once));
 }
 
 }  // namespace chainfleet

@@ -5,7 +5,6 @@
 
 #include <utility>
 
-#include "server/rpc/call_quota.h"
 #include "server/rpc/call_record.h"
 #include "server/rpc/reflection.h"
 
@@ -14,9 +13,10 @@ namespace chainfleet {
 GrpcServer::GrpcServer(const ServiceParts& parts, ShardStreams* shards, Batcher* batcher,
                        EvaluationOperations* evaluations, ServerMetrics* metrics)
     : shards_(shards),
+      calls_(std::make_shared<CallsInFlight>(parts.access.tenant_calls)),
       gate_(parts.clock, parts.executor, parts.auth, metrics, parts.audit, [this] { return listening_.door.get(); }),
       access_(parts),
-      jobs_(parts, shards),
+      jobs_(parts, shards, &gate_, calls_.get(), batcher->limits().tenant_rows_per_second),
       workers_(parts, shards),
       predictions_(parts, batcher, evaluations),
       inference_(parts, batcher, evaluations, shards, gate_.bytes()) {
@@ -41,7 +41,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const Endpoint& en
   auto interceptors = MakeCallRecord({parts.clock, parts.request_ids, metrics, parts.auth, parts.audit,
                                       parts.access.changes_at_once, parts.access.proxies});
   interceptors.insert(interceptors.begin(), made->gate_.BoundReplies());
-  interceptors.push_back(MakeCallQuota(parts.auth, parts.clock, parts.access));
+  interceptors.push_back(MakeCallQuota(parts.auth, parts.clock, made->calls_, parts.access.changes_at_once));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
   CHAINFLEET_RETURN_IF_ERROR(Listen(endpoint, parts.clock, &builder, &made->listening_));
   return made;

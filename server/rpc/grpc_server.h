@@ -10,6 +10,7 @@
 #include "core/base/status.h"
 #include "server/rpc/access_service.h"
 #include "server/rpc/call_gate.h"
+#include "server/rpc/call_quota.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/inference_service.h"
 #include "server/rpc/job_service.h"
@@ -41,6 +42,7 @@ class GrpcServer {
              ServerMetrics* metrics);
 
   ShardStreams* const shards_;
+  const std::shared_ptr<CallsInFlight> calls_;
   CallGate gate_;
   AccessService access_;
   JobService jobs_;

@@ -43,6 +43,7 @@ absl::StatusOr<Principal> Match(const std::vector<IdentityRule>& rules, const We
     if (!token.Has(rule.claim, rule.value)) continue;
     Principal caller = rule.principal;
     caller.id = id;
+    caller.expires_at = token.expires_at;
     if (rule.tenant_claim.empty()) return caller;
     const auto [begin, end] = token.claims.equal_range(rule.tenant_claim);
     if (begin == end || std::next(begin) != end || !CheckName("tenant", begin->second).ok()) {

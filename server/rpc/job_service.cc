@@ -126,8 +126,14 @@ void AnswerWithFindings(const ServiceParts& parts, const std::shared_ptr<Pending
 
 }  // namespace
 
-JobService::JobService(ServiceParts parts, ShardPort* shards)
-    : parts_(std::move(parts)), shards_(shards), row_reads_(parts_.executor, kRowReads) {
+JobService::JobService(ServiceParts parts, ShardPort* shards, CallGate* gate, const CallsInFlight* calls,
+                       PerTenant<int64_t> rows_per_second)
+    : parts_(std::move(parts)),
+      shards_(shards),
+      gate_(gate),
+      calls_(calls),
+      rows_per_second_(std::move(rows_per_second)),
+      row_reads_(parts_.executor, kRowReads) {
   TakeUpload<v1::Dataset>("/chainfleet.v1.JobService/PutDataset", [this](Context* context, v1::Dataset* response) {
     return new DatasetUploadCall(parts_, parts_.auth->TenantOf(*context), parts_.auth->TokenCheckOf(*context),
                                  response);
@@ -171,6 +177,7 @@ grpc::ServerUnaryReactor* JobService::CreateJob(Context* context, const v1::Crea
     };
     if (!HasUris(spec->init)) return create(spec);
     if (request->validate_only()) return answer->Fail(InvalidFields({{"init.weights", kNotYetRead}}));
+    gate_->EndTurn(*context);  // else the tenant's other changes would wait for the files, too
     StoreWeights(
         parts_, *caller, *spec, [answer] { return answer->waits(); }, create);
   });
@@ -419,6 +426,26 @@ grpc::ServerUnaryReactor* JobService::DrainWorker(Context* context, const v1::Dr
   });
 }
 
+v1::Caller JobService::RenderCaller(const Principal& caller) const {
+  v1::Caller message;
+  const auto add = [&](const char* name, std::optional<int64_t> used, int64_t limit) {
+    v1::TenantLimit* added = message.add_limits();
+    added->set_name(name);
+    if (used) added->set_used(*used);
+    if (limit != TenantLimits::kNone) added->set_limit(limit);
+  };
+  message.set_principal(caller.id);
+  message.set_tenant(caller.tenant);
+  message.set_role(static_cast<v1::Role>(static_cast<int>(RoleOf(caller.rights)) + 1));  // 0 is "unspecified"
+  if (caller.expires_at) *message.mutable_expires_at() = ToProto(*caller.expires_at);
+  if (caller.may(kRead)) {
+    for (const LimitUsage& one : parts_.dispatcher->TenantUsage(caller.tenant)) add(one.name, one.used, one.limit);
+  }
+  if (parts_.auth->wants_tokens()) add("calls", calls_->Count(caller.tenant), calls_->LimitOf(caller.tenant));
+  add("rows_per_second", std::nullopt, rows_per_second_.For(caller.tenant));
+  return message;
+}
+
 grpc::ServerUnaryReactor* JobService::GetServerInfo(Context* context, const v1::GetServerInfoRequest*,
                                                     v1::ServerInfo* response) {
   const absl::StatusOr<Principal> caller = parts_.auth->CallerOf(*context);
@@ -432,6 +459,7 @@ grpc::ServerUnaryReactor* JobService::GetServerInfo(Context* context, const v1::
     if (caller->may(kFleet)) info.set_data_directory(parts_.data_directory);
     *info.mutable_started_at() = ToProto(parts_.started_at);
     if (parts_.admission != nullptr) info.set_worker_authority(parts_.admission->AuthorityPem());
+    *info.mutable_caller() = RenderCaller(*caller);
     answer->Succeed(std::move(info));
   });
 }

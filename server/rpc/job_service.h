@@ -7,7 +7,10 @@
 
 #include "chainfleet/v1/jobs.grpc.pb.h"
 #include "core/base/mutex.h"
+#include "core/base/per_tenant.h"
 #include "server/predict/serving/shard_port.h"
+#include "server/rpc/call_gate.h"
+#include "server/rpc/call_quota.h"
 #include "server/rpc/message_stream.h"
 #include "server/rpc/services.h"
 #include "server/rpc/streamed_request.h"
@@ -16,8 +19,10 @@ namespace chainfleet {
 
 class JobService final : public StreamedService<v1::JobService::CallbackService> {
  public:
-  // `shards` tells which workers serve predictions.
-  JobService(ServiceParts parts, ShardPort* shards);
+  // `shards` tells which workers serve predictions, `gate` admits the calls. GetServerInfo shows `rows_per_second` of
+  // predictions and `calls`. The pointers outlive the service.
+  JobService(ServiceParts parts, ShardPort* shards, CallGate* gate, const CallsInFlight* calls,
+             PerTenant<int64_t> rows_per_second);
 
   // Ends every WatchJob, so that clients reconnect. Open watches would delay a shutdown to its deadline.
   void EndWatches();
@@ -75,11 +80,15 @@ class JobService final : public StreamedService<v1::JobService::CallbackService>
  private:
   // Parses the spec and fills in its preset. NOT_FOUND if the preset needs a data set that does not exist.
   absl::StatusOr<JobSpec> ReadSpec(const std::string& tenant, const v1::JobSpec& proto) const;
+  v1::Caller RenderCaller(const Principal& caller) const;
 
   static constexpr int kRowReads = 2;  // at a time: each holds a data-set shard and the reply that is made from it
 
   const ServiceParts parts_;
   ShardPort* const shards_;
+  CallGate* const gate_;
+  const CallsInFlight* const calls_;
+  const PerTenant<int64_t> rows_per_second_;
   BoundedExecutor row_reads_;
   Mutex mutex_;
   std::vector<std::weak_ptr<StreamFeed<v1::Job>>> watches_ CHAINFLEET_GUARDED_BY(mutex_);

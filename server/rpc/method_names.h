@@ -34,11 +34,4 @@ inline bool ChangesSomething(const google::protobuf::MethodDescriptor* method) {
   return std::ranges::none_of(kReads, [&](const char* verb) { return method->name().starts_with(verb); });
 }
 
-// Reads of users that are answered with one message.
-inline bool IsUnaryRead(const google::protobuf::MethodDescriptor& method) {
-  constexpr std::array kReads = {"Get", "List", "Read"};
-  return method.file()->package() == "chainfleet.v1" && !method.server_streaming() &&
-         std::ranges::any_of(kReads, [&](const char* verb) { return method.name().starts_with(verb); });
-}
-
 }  // namespace chainfleet

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
 #include "core/domain/fields.h"
-#include "core/domain/no_such.h"
 #include "core/wire/predict_wire.h"
 #include "core/wire/stored_message.h"
 #include "core/wire/types_wire.h"
@@ -61,10 +59,13 @@ absl::StatusOr<v1::ListEvaluationsResponse> ListPage(StateStore* store, const st
                                                      const std::string& job,
                                                      const v1::ListEvaluationsRequest& request) {
   const std::string arguments = absl::StrCat("evaluations\n", tenant, "\n", job);
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::string cursor, CursorOf(arguments, request.page_token()));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::string last, CursorOf(arguments, request.page_token()));
   EvaluationQuery query{.tenant = tenant, .job = job, .limit = ClampPageSize(request.page_size())};
-  if (!cursor.empty() && !absl::SimpleAtoi(cursor, &query.before)) {
-    return InvalidFields({{"page_token", "is not one that this server gave for the same arguments"}});
+  if (!last.empty()) {
+    const absl::StatusOr<EvaluationRow> listed = store->FindEvaluation(last, tenant);
+    if (absl::IsNotFound(listed.status())) return BadPageToken();
+    CHAINFLEET_RETURN_IF_ERROR(listed.status());
+    query.before = listed->sequence;
   }
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<EvaluationRow> rows, store->ListEvaluations(query));
   v1::ListEvaluationsResponse response;
@@ -72,13 +73,13 @@ absl::StatusOr<v1::ListEvaluationsResponse> ListPage(StateStore* store, const st
   for (size_t i = 0; i < rows.size(); ++i) {
     CHAINFLEET_ASSIGN_OR_RETURN(v1::EvaluationOperation operation, RenderOperation({rows[i], std::nullopt}));
     if (!room.Take(static_cast<int64_t>(operation.ByteSizeLong()))) {
-      response.set_next_page_token(MakePageToken(arguments, absl::StrCat(rows[i - 1].sequence)));
+      response.set_next_page_token(MakePageToken(arguments, rows[i - 1].id));
       return response;
     }
     *response.add_evaluations() = std::move(operation);
   }
   if (static_cast<int32_t>(rows.size()) == query.limit) {
-    response.set_next_page_token(MakePageToken(arguments, absl::StrCat(rows.back().sequence)));
+    response.set_next_page_token(MakePageToken(arguments, rows.back().id));
   }
   return response;
 }
@@ -219,7 +220,7 @@ grpc::ServerWriteReactor<v1::EvaluateUpdate>* PredictService::Evaluate(Context* 
       const std::string id = view->row.id;
       if (alone) feed->OnCancelled([evaluations, id] { evaluations->Cancel(id, [](const absl::StatusOr<View>&) {}); });
       evaluations->Watch(
-          id, [feed](const EvaluationProgress& progress) { return SendProgress(feed.get(), progress); },
+          view->row, [feed](const EvaluationProgress& progress) { return SendProgress(feed.get(), progress); },
           [feed](const absl::StatusOr<EvaluationRow>& row) { SendEnd(feed.get(), row); });
     };
     evaluations_->Start(*std::move(asked), TimeLeft(*context, *parts_.clock, limits::kPredictDeadline), started);
@@ -279,10 +280,9 @@ void PredictService::WithOwn(const Context& context, const std::string& id, cons
                              std::function<void(const View&)> then) {
   const absl::StatusOr<std::string> tenant = parts_.auth->TenantOf(context);
   if (!tenant.ok()) return answer->Fail(tenant.status());
-  evaluations_->Get(id, [id, tenant = *tenant, answer, then = std::move(then)](const absl::StatusOr<View>& view) {
+  evaluations_->Get(id, *tenant, [answer, then = std::move(then)](const absl::StatusOr<View>& view) {
     if (!view.ok()) return answer->Fail(view.status());
-    if (view->row.tenant == tenant) return then(*view);
-    answer->Fail(NoSuch("evaluation", id));
+    then(*view);
   });
 }
 

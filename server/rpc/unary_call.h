@@ -125,13 +125,18 @@ Message Taken(const Message* request) {
   return std::move(*const_cast<Message*>(request));
 }
 
-// Serves a call. `start(answer)` must answer exactly once, now or later.
+// Serves a call. `start(answer)` must answer exactly once, now or later. It does not run if the client is known to have
+// left.
 template <typename Response, typename Start>
 grpc::ServerUnaryReactor* ServeUnary(const ClientDeadline& deadline, Response* response, Start start) {
   auto* call = new UnaryCall<Response>(deadline, response);
   const std::shared_ptr<PendingAnswer<Response>> answer =
       call->answer();  // the call may be gone before `start` returns
-  start(answer);
+  if (deadline.began_cancelled()) {
+    call->OnCancel();
+  } else {
+    start(answer);
+  }
   return call;
 }
 // As above if `allowed` is OK; else the call fails with it.

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Predictions of a quiet tenant, alone and beside the flood of another: p50 and p99 in ms, and the ratio of the p99.
+"""Predictions of a quiet tenant: p50 and p99 in ms alone, beside programs that only compute, and beside the flood of
+another tenant, and the ratio of the p99 beside the flood to each of the others.
 
   CHAINFLEET_BIN=build/release/bin /usr/bin/python3 -B tests/bench/tenant_flood.py [--model lenet5] [--rows-per-second N]
                                                                                   [--method ListJobs]
 
 The quiet tenant predicts one row at a time, the flood 64 calls of 16 rows at once, or with --method 64 calls of this
-method, from a program that runs only on processors that nobody else uses. Without --rows-per-second (the server's
+method, from a program that runs only on processors that nobody else uses. So do the programs that only compute, one for each
+processor: they tell what busy processors cost on this machine, whoever keeps them busy. Without --rows-per-second (the server's
 --tenant-rows-per-second) the flood has no bound but the turns of tenants. One worker with one thread serves both.
 """
 import argparse
@@ -50,7 +52,11 @@ class Tenant:
 
     def flood(self, method):
         command = [sys.executable, "-B", __file__, "--call", method, self.port, self.token] if method else [*self.command, "--seconds", "600"]
-        return subprocess.Popen(["chrt", "-i", "0", *command], stdout=subprocess.DEVNULL)
+        return idle_priority(command)
+
+
+def idle_priority(command):
+    return subprocess.Popen(["chrt", "-i", "0", *command], stdout=subprocess.DEVNULL)
 
 
 def call_without_end(method, port, token):
@@ -66,20 +72,27 @@ def call_without_end(method, port, token):
 def measure(fleet, rounds, seconds, method):
     quiet, loud = Tenant(fleet, QUIET, 1, 1), Tenant(fleet, FLOOD, 16, 64)
     quiet.predict(1)
+
+
+    def beside(processes):
+        try:
+            quiet.predict(1)  # until the flood's calls fill the queue
+            return quiet.predict(seconds)
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
+
     ratios = []
     for _ in range(rounds):
         alone = quiet.predict(seconds)
-        flood = loud.flood(method)
-        try:
-            quiet.predict(1)  # until the flood's calls fill the queue
-            beside = quiet.predict(seconds)
-        finally:
-            flood.kill()
-            flood.wait()
-        ratios.append(beside["p99_ms"] / alone["p99_ms"])
-        print("  ".join(f"{name} {line['p50_ms']:.2f} {line['p99_ms']:.2f}" for name, line in (("alone", alone), ("beside", beside))),
-              f" ratio of the p99 {ratios[-1]:.2f}", flush=True)
-    print(f"median ratio of the p99: {sorted(ratios)[len(ratios) // 2]:.2f}")
+        busy = beside([idle_priority([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count())])
+        flood = beside([loud.flood(method)])
+        ratios.append([flood["p99_ms"] / other["p99_ms"] for other in (alone, busy)])
+        lines = (("alone", alone), ("busy", busy), ("flood", flood))
+        print("  ".join(f"{name} {line['p50_ms']:.2f} {line['p99_ms']:.2f}" for name, line in lines),
+              " ratios of the p99 {:.2f} {:.2f}".format(*ratios[-1]), flush=True)
+    print("median ratios of the p99:", *(f"{sorted(column)[rounds // 2]:.2f}" for column in zip(*ratios)))
     if not method:
         print("the flood alone:", loud.predict(seconds))
 

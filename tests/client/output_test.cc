@@ -11,6 +11,7 @@
 #include "client/cli/verbs/follow.h"
 #include "client/cli/views/job_view.h"
 #include "client/cli/views/rank_view.h"
+#include "client/cli/views/resource_view.h"
 #include "core/base/utf8.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -66,6 +67,32 @@ TEST(Output, OneResultInEveryFormat) {
   const std::string line = One(OutputFormat::kJsonl, job);
   EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1);
   EXPECT_THAT(One(OutputFormat::kYaml, job), HasSubstr("num_draws: 16\n"));
+}
+
+TEST(Output, ShowsACallerAndTheLimitsOfItsTenant) {
+  v1::Caller caller;
+  caller.set_principal("oidc:ada");
+  caller.set_tenant("vision");
+  caller.set_role(v1::WRITER);
+  EXPECT_THAT(CallerTable(caller).Render(), HasSubstr("  never\n"));
+  caller.mutable_expires_at()->set_seconds(1795861800);
+  EXPECT_EQ(CallerTable(caller).Render(),
+            "PRINCIPAL  TENANT  ROLE    EXPIRES\n"
+            "oidc:ada   vision  writer  2026-11-28 10:30Z\n");
+  const auto add = [&](const std::string& name, std::optional<int64_t> used, std::optional<int64_t> limit) {
+    v1::TenantLimit* added = caller.add_limits();
+    added->set_name(name);
+    if (used) added->set_used(*used);
+    if (limit) added->set_limit(*limit);
+  };
+  add("jobs", 3, 10000);
+  add("stored_bytes", 2'000'000, std::nullopt);
+  add("rows_per_second", std::nullopt, 5);
+  EXPECT_EQ(LimitTable(caller).Render(),
+            "RESOURCE           USED  LIMIT\n"
+            "jobs                  3  10000\n"
+            "stored_bytes     2.0 MB   none\n"
+            "rows_per_second       -      5\n");
 }
 
 TEST(Output, RecordsThatFollowEachOtherStayApart) {

@@ -131,6 +131,9 @@ class Access(unittest.TestCase):
                 self.assertNotIn("worker-0", said)
             self.assertEqual(self.read(address, path, METRICS)[0], 200)
         self.assertEqual([self.read(address, "/healthz") for address in (server, worker)], [(200, "ok\n")] * 2)
+        audited = self.fleet.run("audit", "--folder", os.path.join(self.fleet.data(0), "audit"), "--raw", check=True).stdout
+        refused = [line for line in map(json.loads, audited.splitlines()) if line.get("method") == "GET /metrics"]
+        self.assertEqual((refused[0]["peer"], refused[0]["code"], refused[0]["refusals"]), ("ipv4:127.0.0.1", "UNAUTHENTICATED", 1))
 
     def test_a_callers_token_lets_no_worker_in(self):
         worker = subprocess.run([os.path.join(fleets.BIN, "chainfleet-worker"), "--server", self.fleet.address, "--id", "intruder"],
@@ -161,6 +164,19 @@ class Access(unittest.TestCase):
             self.assertEqual(self.run_as(VISION, "dataset", "put", "own", own, "--target", "b").returncode, 0)
             deleted = self.run_as(token, "delete", "dataset", name, "--yes")
             self.assertEqual(deleted.returncode, 0, deleted.stderr)
+
+    def test_whoami_shows_a_caller_and_the_usage_of_its_own_tenant_only(self):
+        self.fleet.submit(fleets.walk())
+        theirs = json.loads(self.run_as(VISION, "whoami", "-o", "json").stdout)
+        self.assertEqual((theirs["tenant"], theirs["role"], "expires_at" in theirs), ("vision", "WRITER", False))
+        limits = {limit["name"]: limit for limit in theirs["limits"]}
+        self.assertEqual(limits["jobs"], {"name": "jobs", "used": "0", "limit": "10000"})
+        self.assertEqual(set(limits), {"jobs", "chains", "kept_chains", "contents", "stored_bytes", "calls", "rows_per_second"})
+        own = self.fleet.run("whoami", check=True).stdout
+        self.assertRegex(own, r"(?m)^[0-9a-f]{12} +default +operator +never$")
+        self.assertRegex(own, r"(?m)^jobs +[1-9]\d* +10000$")
+        self.assertNotIn(CALLER, own)
+        self.assertEqual(self.run_as("guessed", "whoami").returncode, 4)
 
     def test_an_admin_makes_tokens_that_outlive_the_server_and_revokes_them(self):
         fleet = started_fleet.StartedFleet()
@@ -321,13 +337,19 @@ class Access(unittest.TestCase):
         self.assertEqual(fleet.run("audit", env={"CHAINFLEET_TOKEN": user}).returncode, 4)
         verified = fleet.run("audit", "--verify", check=True).stdout
         self.assertIn("lines 1 to 6 are as they were written", verified)  # the last is the refusal above
-        with open(os.path.join(fleet.data(0), "audit", "audit-000001.jsonl"), "r+") as log:
+        folder = os.path.join(fleet.data(0), "audit")
+        self.assertEqual(fleet.run("audit", "--folder", folder, "--verify", check=True).stdout, verified)
+        wrong = fleet.run("audit", "--folder", fleet.data(0))
+        self.assertEqual(wrong.returncode, 3)
+        self.assertIn("no audit log in", wrong.stderr)
+        with open(os.path.join(folder, "audit-000001.jsonl"), "r+") as log:
             text = log.read()
             log.seek(0)
             log.write(text.replace('"intent":"CANCEL"', '"intent":"FINISH"'))
         changed = fleet.run("audit", "--verify")
         self.assertEqual(changed.returncode, 6)
         self.assertIn("line 2 is not the one that line 3 was written after", changed.stderr)
+        self.assertEqual(fleet.run("audit", "--folder", folder, "--verify").returncode, 6)
 
     def test_programs_are_not_taken_unless_the_server_was_told_to(self):
         module = self.fleet.path("module.pt")

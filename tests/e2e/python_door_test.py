@@ -302,6 +302,9 @@ class Refused(ConnectedFleet):
         self.assertEqual(self.fleet.token(kept.id), kept)
         with cf.connect(self.started.address, made) as reader:
             self.assertEqual(reader.jobs(), [])
+            caller = reader.info().caller
+            self.assertEqual((caller.principal, caller.tenant, caller.expires_at), (kept.id, "default", kept.expires_at))
+            self.assertIn(("jobs", 0), [(limit.name, limit.used) for limit in caller.limits])
             for call in (reader.tokens, lambda: reader.delete_dataset("x"), lambda: list(reader.audit())):
                 with self.assertRaises(cf.reasons.NotAllowed):
                     call()

@@ -235,8 +235,8 @@ void AddBackup(CLI::App* program, Invocation* run) {
       AddVerb(program, run, "backup", "Copy everything that a running server holds to a folder; for admins",
               "  chainfleet backup /srv/backup\n"
               "  chainfleet backup --verify /srv/backup\n\n"
-              "The server keeps serving and deletes nothing meanwhile. The same folder again takes only\n"
-              "new objects; so does a command that was interrupted.",
+              "The server keeps serving and deletes nothing meanwhile. Repeat the command with the same\n"
+              "folder, also after an interruption, to copy only new objects.",
               [=] { return options->verify ? Verify(options->folder, run->format) : BackUp(run, options->folder); });
   verb->add_option("FOLDER", options->folder, "Folder of the backup")->required();
   verb->add_flag("--verify", options->verify, "Only check every file of the folder against its SHA-256");
@@ -250,8 +250,8 @@ void AddRestore(CLI::App* program, Invocation* run) {
       program, run, "restore", "Fill the empty stores of a server from the folder of `chainfleet backup`",
       "  chainfleet restore /srv/backup --data-dir /srv/chainfleet\n"
       "  chainfleet restore /srv/backup --state postgresql://chainfleet@db/chainfleet --blobs s3://bucket/fleet\n\n"
-      "Run it where the server runs, with its environment, while no server runs. The engine may be another\n"
-      "than that of the backup. Then start the server as usual.",
+      "Run it where the server runs, with its environment, while no server runs. The database engine may differ\n"
+      "from that of the backup. Then start the server as usual.",
       [=] { return Restore(*options); });
   verb->add_option("FOLDER", options->folder, "Folder of the backup")->required();
   verb->add_option("--data-dir", options->data_folder, "Data directory of the server [" + options->data_folder + "]")

@@ -69,7 +69,7 @@ void AddShare(CLI::App* group, Invocation* run, const std::string& noun, Table (
   verb->add_option("--with", options->with, "Tenants, with commas between")->delimiter(',')->option_text("TENANTS");
   verb->add_flag("--with-all", options->with_all, "All tenants");
   verb->add_flag("--stop", options->stop,
-                 "Share no longer: with these tenants, or with nobody. Jobs that use it already go on");
+                 "Stop sharing with the tenants of --with, or with all. Jobs that already use it go on");
   AddServerOptions(verb, run);
   AddOutputOption(verb, run);
 }

@@ -241,9 +241,9 @@ absl::Status Predict(Invocation* run, const PredictOptions& options) {
 void AddChoiceOfDraws(CLI::App* verb, PredictOptions* options) {
   AddDrawChoice(verb, &options->draws);
   verb->add_option("--weights", options->weights,
-                   "Id of an evaluation with --stack: chains count by the weights that it found")
+                   "Id of an evaluation with --stack: weight the chains by its stacking weights")
       ->option_text("ID");
-  verb->add_flag("--pseudo-bma", options->pseudo_bma, "Its pseudo-BMA weights in place of those of stacking")
+  verb->add_flag("--pseudo-bma", options->pseudo_bma, "Use the pseudo-BMA weights of --weights in place of stacking")
       ->needs("--weights")
       ->option_text(" ");
   verb->add_flag("--anytime", options->anytime,
@@ -267,7 +267,7 @@ void AddPredict(CLI::App* program, Invocation* run) {
       "--kinds theta --members 2\n"
       "  chainfleet predict wine --input x.npy --quantiles 0.05,0.5,0.95 --anytime --timeout 200ms\n\n"
       "p.npz holds mean_probability and log_probability [rows, classes]; max_probability, predictive_entropy,\n"
-      "expected_entropy, mutual_information and variation_ratio [rows], in nats. Of a job that learns numbers: mean,\n"
+      "expected_entropy, mutual_information and variation_ratio [rows], in nats. For a regression: mean,\n"
       "variance_aleatoric and variance_epistemic [rows], quantiles [rows, levels] and quantile_levels. The Monte "
       "Carlo\n"
       "error of each is in NAME_error. Members are member_KIND_CHAIN_weights [draws], _probabilities [draws, rows,\n"
@@ -298,7 +298,7 @@ void AddPredict(CLI::App* program, Invocation* run) {
                    "Id of an evaluation with --calibrate: also report split-conformal sets of classes, or intervals\n"
                    "of numbers, by the draws of that evaluation")
       ->option_text("ID");
-  verb->add_option("--level", options->level, "Share of rows that they cover, 0.001 to 0.999; default: 0.9")
+  verb->add_option("--level", options->level, "Share of rows that --conformal covers, 0.001 to 0.999; default: 0.9")
       ->needs("--conformal")
       ->option_text("SHARE");
   verb->add_flag("--member-probabilities", options->members_too, "Also report the probabilities of each single draw");

@@ -76,8 +76,8 @@ void AddToken(CLI::App* program, Invocation* run) {
   create
       ->add_option(
           "--tenant", options->tenant,
-          "Tenant of the holder; default: yours. Workers take the chains of this tenant only; default: of all tenants; "
-          "if you are an admin of one tenant, of that tenant")
+          "Tenant of the holder; default: yours. A worker takes only chains of this tenant; default: of all tenants, "
+          "or of yours if you are an admin of one tenant")
       ->option_text("NAME");
   create->add_option("--uses", options->uses, "Workers that may join by it; default: any number")
       ->check(CountAtLeast(1))

@@ -32,6 +32,7 @@ void AddDoctor(CLI::App* program, Invocation* run);
 void AddContext(CLI::App* program, Invocation* run);
 void AddPki(CLI::App* program, Invocation* run);
 void AddToken(CLI::App* program, Invocation* run);
+void AddWhoami(CLI::App* program, Invocation* run);
 void AddAudit(CLI::App* program, Invocation* run);
 void AddVerify(CLI::App* program, Invocation* run);
 void AddBackup(CLI::App* program, Invocation* run);

@@ -12,6 +12,11 @@ namespace {
 
 std::string ShapeOf(const auto& sizes) { return absl::StrCat("[", absl::StrJoin(sizes, ", "), "]"); }
 
+std::string RoleName(v1::Role role) { return absl::AsciiStrToLower(v1::Role_Name(role)); }
+std::string FormatExpiry(const google::protobuf::Timestamp& time) {
+  return absl::FormatTime("%Y-%m-%d %H:%MZ", FromProto(time), absl::UTCTimeZone());
+}
+
 }  // namespace
 
 Table DatasetTable(const std::vector<v1::Dataset>& datasets) {
@@ -67,12 +72,29 @@ Table WorkerTable(const std::vector<v1::Worker>& workers) {
 Table TokenTable(const std::vector<v1::Token>& tokens) {
   Table table({"TOKEN", "TENANT", "=ROLE", "=USES", "=EXPIRES", "NOTE", "+CREATED BY"});
   for (const v1::Token& token : tokens) {
-    const std::string role =
-        absl::StrCat(absl::AsciiStrToLower(v1::Role_Name(token.role())), token.puts_models() ? " models" : "");
-    table.AddRow({token.id(), token.tenant(), role,
+    table.AddRow({token.id(), token.tenant(),
+                  absl::StrCat(RoleName(token.role()), token.puts_models() ? " models" : ""),
                   token.max_uses() == 0 ? "" : absl::StrCat(token.uses(), " of ", token.max_uses()),
-                  absl::FormatTime("%Y-%m-%d %H:%MZ", FromProto(token.expires_at()), absl::UTCTimeZone()), token.note(),
-                  token.created_by()});
+                  FormatExpiry(token.expires_at()), token.note(), token.created_by()});
+  }
+  return table;
+}
+
+Table CallerTable(const v1::Caller& caller) {
+  Table table({"PRINCIPAL", "TENANT", "=ROLE", "=EXPIRES"});
+  table.AddRow({caller.principal(), caller.tenant(), RoleName(caller.role()),
+                caller.has_expires_at() ? FormatExpiry(caller.expires_at()) : "never"});
+  return table;
+}
+
+Table LimitTable(const v1::Caller& caller) {
+  Table table({"RESOURCE", ">USED", ">LIMIT"});
+  for (const v1::TenantLimit& limit : caller.limits()) {
+    const auto render = [&](int64_t value) {
+      return limit.name() == "stored_bytes" ? FormatBytes(value) : absl::StrCat(value);
+    };
+    table.AddRow({limit.name(), limit.has_used() ? render(limit.used()) : "",
+                  limit.has_limit() ? render(limit.limit()) : "none"});
   }
   return table;
 }

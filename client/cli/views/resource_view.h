@@ -1,4 +1,5 @@
-// Tables of data sets, models, aliases, workers, tokens and evaluations, and the names of all resources. Pure functions.
+// Tables of data sets, models, aliases, workers, tokens, callers and evaluations, and the names of all resources. Pure
+// functions.
 #pragma once
 
 #include <string>
@@ -17,6 +18,8 @@ Table ModelTable(const std::vector<v1::StoredModel>& models);
 Table AliasTable(const std::vector<v1::Alias>& aliases);
 Table WorkerTable(const std::vector<v1::Worker>& workers);
 Table TokenTable(const std::vector<v1::Token>& tokens);
+Table CallerTable(const v1::Caller& caller);
+Table LimitTable(const v1::Caller& caller);  // the limits of the caller's tenant
 Table OperationTable(const std::vector<v1::EvaluationOperation>& evaluations, absl::Time now);
 Table TraceTable(const std::vector<v1::Traces>& traces);
 

@@ -221,6 +221,32 @@ TEST_F(DispatcherJobs, ListsNewestFirstByPagesBoundToTheirArguments) {
   EXPECT_EQ(cancelled.items[0].id, created[1]);
 }
 
+TEST_F(DispatcherJobs, PageTokensDoNotTellHowManyJobsOtherTenantsMade) {
+  const auto create = [&](const std::string& tenant) {
+    return Wait<JobView>([&](auto done) { dispatcher_->CreateJob(tenant, SmallSpec("job", 1), "", false, done); })->id;
+  };
+  const auto list = [&](const std::string& token) { return dispatcher_->ListJobs({.tenant = "mine"}, 1, token); };
+  const std::string first = create("mine"), second = create("mine");
+  const std::string before = list("")->next_page_token;
+  for (int i = 0; i < 3; ++i) create("other");
+  const std::string third = create("mine"), after = list("")->next_page_token;
+  // A token is the hash of its cursor, and the cursor. The ids are random, and the caller has them anyway.
+  EXPECT_THAT(before, testing::EndsWith("." + second));
+  EXPECT_THAT(after, testing::EndsWith("." + third));
+  Start();
+  EXPECT_EQ(list(after)->items.at(0).id, second) << "the token outlives the server";
+  EXPECT_EQ(list(before)->items.at(0).id, first);
+}
+
+TEST_F(DispatcherJobs, APageTokenIsRefusedOnceTheLastJobBeforeItIsPurged) {
+  Create("job", 1);
+  const std::string newest = Create("job", 1), token = dispatcher_->ListJobs({}, 1, "")->next_page_token;
+  ASSERT_TRUE(SetIntent(newest, JobIntent::kDelete).ok());
+  EXPECT_TRUE(dispatcher_->ListJobs({}, 1, token).ok());
+  executor_.RunFor(limits::kPredictDeadline + absl::Seconds(1));
+  EXPECT_EQ(ReasonOf(dispatcher_->ListJobs({}, 1, token).status()), "BAD_PAGE_TOKEN");
+}
+
 TEST_F(DispatcherJobs, ListHasSumsOverTheChainsOfAJob) {
   const std::string id = Create("job", 3);
   const auto listed = [this] { return dispatcher_->ListJobs({}, 0, "")->items.at(0); };

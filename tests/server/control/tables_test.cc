@@ -1,4 +1,7 @@
 // LeaseTable, JobTable and Fleet: plain data.
+#include <limits>
+#include <memory>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/control/fleet.h"
@@ -164,6 +167,72 @@ TEST(JobTable, ReportedStepFallsBackToTheCommittedOneWhenTheLeaseEnds) {
   row.state = ChainState::kPending;
   table.Update(row);
   EXPECT_EQ(ViewOf(*job, {}).chains[0].step, 50);
+}
+
+class TenantSums : public testing::Test {
+ protected:
+  // Returns jobs, chains, kept chains and bytes of draws.
+  std::vector<int64_t> SumsOf(const std::string& tenant) const {
+    const TenantJobs sums = table_.OfTenant(tenant);
+    return {sums.jobs, sums.chains, sums.kept_chains, static_cast<int64_t>(sums.draw_bytes)};
+  }
+  JobEntry* Add(int64_t sequence, const std::string& id, const std::string& tenant, int64_t draw_bytes) {
+    StoredJob stored = Job(sequence, id, id.substr(0, 1));
+    stored.row.tenant = tenant;
+    JobEntry* job = table_.Add(std::move(stored));
+    job->draw_bytes = draw_bytes;  // no draws are counted yet
+    return job;
+  }
+
+  JobTable table_;
+};
+
+TEST_F(TenantSums, FollowEveryChangeOfAJob) {
+  JobEntry* job = Add(1, "a-111111", "vision", 8);
+  Add(2, "b-222222", "speech", 8);
+  EXPECT_THAT(SumsOf("vision"), testing::ElementsAre(1, 2, 2, 0));
+  ChainRow chain = job->chains[1].row;
+  chain.num_draws = 10;
+  table_.Update(chain);
+  EXPECT_THAT(SumsOf("vision"), testing::ElementsAre(1, 2, 2, 80));
+  JobRow row = job->row;
+  auto plan = std::make_shared<JobPlan>(*row.plan);
+  plan->spec.chains = 3;
+  row.plan = plan;
+  table_.Update(row);
+  chain.id.index = 2;
+  chain.num_draws = 5;
+  table_.Update(chain);
+  EXPECT_THAT(SumsOf("vision"), testing::ElementsAre(1, 3, 3, 120));
+  for (const int32_t unknown : {-1, 4}) {
+    chain.id.index = unknown;
+    table_.Update(chain);
+  }
+  row.finished_at = absl::UnixEpoch();
+  table_.Update(row);
+  EXPECT_THAT(SumsOf("vision"), testing::ElementsAre(1, 0, 3, 120));
+  row.intent = JobIntent::kDelete;
+  table_.Update(row);
+  chain.id.index = 0;
+  table_.Update(chain);
+  EXPECT_THAT(SumsOf("vision"), testing::ElementsAre(0, 0, 0, 0)) << "its last commits do not count";
+  table_.Remove("a-111111");
+  EXPECT_THAT(SumsOf("vision"), testing::ElementsAre(0, 0, 0, 0));
+  EXPECT_THAT(SumsOf("speech"), testing::ElementsAre(1, 2, 2, 0));
+}
+
+TEST_F(TenantSums, ShrinkAgainAfterJobsOfHugeDraws) {
+  constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
+  for (const JobEntry* job :
+       {Add(1, "a-111111", "vision", kHuge), Add(2, "b-222222", "vision", kHuge), Add(3, "c-333333", "vision", 8)}) {
+    ChainRow chain = job->chains[0].row;
+    chain.num_draws = 2;
+    table_.Update(chain);
+  }
+  EXPECT_TRUE(table_.OfTenant("vision").draw_bytes > kHuge);
+  table_.Remove("a-111111");
+  table_.Remove("b-222222");
+  EXPECT_THAT(SumsOf("vision"), testing::ElementsAre(1, 2, 2, 16));
 }
 
 constexpr absl::Duration kTerm = absl::Seconds(15);

@@ -10,7 +10,11 @@ namespace chainfleet {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Pair;
+
+constexpr int64_t kNone = TenantLimits::kNone;
 
 class TenantLimitsTest : public testing::Test {
  protected:
@@ -182,6 +186,25 @@ TEST_F(TenantLimitsTest, ARequestForAJobThatExistsHoldsNoRoom) {
   TenantQuotas quotas({.jobs = 2});
   const auto repeated = Reserve(&quotas, {"vision", "r1", 1, 1});
   EXPECT_TRUE(Reserve(&quotas, {"vision", "r2", 1, 1}).ok());
+}
+
+TEST_F(TenantLimitsTest, ShowsTheUsageByWhichItRefuses) {
+  Add("vision", 3);
+  Add("vision", 2, true);
+  Add("speech", 50);
+  contents_.models = {{.name = "m", .object = {"m", 100, ""}, .tenant = "vision"}};
+  TenantQuotas quotas({.jobs = {9, {{"vision", 4}}}, .chains = 7});
+  const auto held = Reserve(&quotas, {"vision", "r1", 1, 4});
+  ASSERT_TRUE(held.ok()) << held.status();
+  std::map<std::string, std::pair<int64_t, int64_t>> usage;
+  for (const LimitUsage& one : quotas.Usage(jobs_, Catalog(nullptr, store_, contents_, RngKey{}), "vision")) {
+    usage[one.name] = {one.used, one.limit};
+  }
+  EXPECT_THAT(usage, ElementsAre(Pair("chains", Pair(7, 7)), Pair("contents", Pair(1, kNone)), Pair("jobs", Pair(3, 4)),
+                                 Pair("kept_chains", Pair(9, 7 * TenantLimits::kKeptChains)),
+                                 Pair("stored_bytes", Pair(260, kNone))));
+  EXPECT_THAT(std::string(Reserve(&quotas, {"vision", "r2", 2, 1}).status().message()),
+              HasSubstr("vision has 3 of 4 jobs and asks for 2 more"));
 }
 
 TEST_F(TenantLimitsTest, AReservationMayOutliveTheQuotas) {

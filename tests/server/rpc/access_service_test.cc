@@ -79,6 +79,22 @@ TEST_F(AccessServiceTest, ATokenWorksFromItsCreationUntilItsRevocation) {
   EXPECT_EQ(ReasonOf(Revoke("")), "TOKEN_NOT_FOUND");
 }
 
+TEST_F(AccessServiceTest, ACallerIsToldWhoItIsAndWhenItsTokenExpires) {
+  const auto made = Create(RequestFor("made", v1::READER, "vision"));
+  ASSERT_TRUE(made.ok()) << made.status();
+  const auto caller_with = [this](const std::string& token) {
+    token_ = token;
+    return Call(*jobs_, &v1::JobService::Stub::GetServerInfo, v1::GetServerInfoRequest()).value().caller();
+  };
+  const v1::Caller reader = caller_with("made"), admin = caller_with("admin");
+  EXPECT_EQ(reader.principal(), made->id());
+  EXPECT_EQ(reader.tenant(), "vision");
+  EXPECT_EQ(reader.role(), v1::READER);
+  EXPECT_EQ(reader.expires_at().seconds(), made->expires_at().seconds());
+  EXPECT_EQ(admin.role(), v1::ADMIN);
+  EXPECT_FALSE(admin.has_expires_at()) << "a token of a file stays";
+}
+
 TEST_F(AccessServiceTest, ARoleGivesItsRightsAndNoMore) {
   ASSERT_TRUE(Create(RequestFor("applies", v1::PREDICTOR)).ok());
   ASSERT_TRUE(Create(RequestFor("works", v1::WORKER)).ok());

@@ -129,6 +129,16 @@ TEST(ParseTokens, NamesTheWrongLineAndNoToken) {
   }
 }
 
+TEST(RoleOf, IsTheRoleThatGaveTheRights) {
+  for (const char* tenant : {kDefaultTenant, "vision"}) {
+    for (const Role role :
+         {Role::kWriter, Role::kReader, Role::kPredictor, Role::kOperator, Role::kAdmin, Role::kWorker}) {
+      EXPECT_EQ(RoleOf(RightsOf(role, tenant)), role) << EnumName(role);
+      EXPECT_EQ(RoleOf(RightsOf(role, tenant) | kPutModels), role) << EnumName(role);
+    }
+  }
+}
+
 class AuthorizeTest : public testing::Test {
  protected:
   absl::StatusOr<Principal> With(const std::string& token, const std::string& method) const {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "inference/grpc_service.pb.h"
+#include "inference/grpc_service.grpc.pb.h"
 #include "server/rpc/bytes_in_flight.h"
 #include "server/rpc/call_limits.h"
 #include "server/rpc/cancelled_calls.h"
@@ -29,6 +29,7 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::Gt;
 using testing::HasSubstr;
+using testing::Le;
 using testing::SizeIs;
 
 class ReceivingCallsTest : public testing::Test {
@@ -168,6 +169,32 @@ TEST(RefusedPeers, ShareTheLinesOfTheAuditLog) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(RefusedPages, ShareASlowerRateOfLines) {
+  const std::string folder = testing::TempDir() + "/chainfleet-refused-pages";
+  std::filesystem::remove_all(folder);
+  FakeClock clock;
+  const auto audit = AuditLog::Open(folder, &clock, {}).value();
+  const auto refuse = AuditRefusedPages(audit.get(), &clock);
+  for (int i = 0; i < 3; ++i) refuse("ipv4:10.0.0.1:4711", "/metrics");
+  ASSERT_THAT(audit->Read("")->lines, SizeIs(1)) << "one for a host";
+  EXPECT_THAT(audit->Read("")->lines[0], HasSubstr(R"("peer":"ipv4:10.0.0.1","method":"GET /metrics",)"
+                                                   R"("code":"UNAUTHENTICATED","refusals":1)"));
+  clock.Advance(absl::Seconds(10));
+  refuse("ipv4:10.0.0.1:4712", "/sd");
+  EXPECT_THAT(audit->Read("")->lines.back(), HasSubstr(R"("method":"GET /sd","code":"UNAUTHENTICATED","refusals":3)"));
+  for (int host = 0; host < 2 * limits::kAuditLinesAtOnce; ++host) refuse(absl::StrCat("unix:", host), "/metrics");
+  const size_t at_once = audit->Read("")->lines.size();
+  EXPECT_LE(at_once, static_cast<size_t>(limits::kAuditLinesAtOnce + 2));
+  clock.Advance(limits::kAuditLineInterval);
+  refuse("unix:1000", "/metrics");
+  EXPECT_THAT(audit->Read("")->lines, SizeIs(at_once));
+  clock.Advance(limits::kSlowLineInterval);
+  refuse("unix:1001", "/metrics");
+  ASSERT_THAT(audit->Read("")->lines, SizeIs(at_once + 1));
+  EXPECT_THAT(audit->Read("")->lines.back(), HasSubstr(R"("left_out":)"));
+  std::filesystem::remove_all(folder);
+}
+
 TEST(CancelledCalls, ReportsAConnectionWithTooManyOnce) {
   CancelledCalls calls(2, absl::Seconds(10));
   EXPECT_FALSE(calls.Count("a", absl::Seconds(1)));
@@ -246,6 +273,28 @@ class CallGateTurnsTest : public RunningServer {
     Response response;
     Waited<grpc::Status> status;
   };
+  using JobCreation = AsyncCall<v1::CreateJobRequest, v1::Job>;
+
+  void Send(const v1::JobSpec& spec, std::vector<JobCreation>* changes) {
+    token_ = "token-a";
+    for (JobCreation& call : *changes) {
+      SendToken(&call.context);
+      *call.request.mutable_spec() = spec;
+      jobs_->async()->CreateJob(&call.context, &call.request, &call.response, call.status.Take());
+    }
+  }
+  // Makes a call that takes a turn of changes and waits for nothing else.
+  absl::Status CheckJob(const std::string& token) {
+    token_ = token;
+    v1::CreateJobRequest request;
+    *request.mutable_spec() = GaussianJob("job");
+    request.set_validate_only(true);
+    return Call(*jobs_, &v1::JobService::Stub::CreateJob, request).status();
+  }
+  absl::Status ListJobs(const std::string& token) {
+    token_ = token;
+    return Call(*jobs_, &v1::JobService::Stub::ListJobs, v1::ListJobsRequest()).status();
+  }
 };
 
 TEST_F(CallGateTurnsTest, ReadsOfOneTenantWaitForEachOtherAndNotForThoseOfAnother) {
@@ -273,12 +322,54 @@ TEST_F(CallGateTurnsTest, ReadsOfOneTenantWaitForEachOtherAndNotForThoseOfAnothe
                              answered = true;
                              take(status);
                            });
-  token_ = "token-b";
-  for (int i = 0; i < 20; ++i) EXPECT_TRUE(Call(*jobs_, &v1::JobService::Stub::ListJobs, v1::ListJobsRequest()).ok());
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(ListJobs("token-b").ok());
   EXPECT_FALSE(answered) << "four reads of its tenant have their turns";
+  using Inference = inference::GRPCInferenceService;
+  const auto probes = Inference::NewStub(channel_);
+  EXPECT_TRUE(Call(*probes, &Inference::Stub::ServerLive, inference::ServerLiveRequest()).ok()) << "probes never wait";
   opening(true);
   EXPECT_TRUE(next.status.Get()->ok());
   for (auto& call : held) EXPECT_TRUE(call.status.Get()->ok());
+}
+
+TEST_F(CallGateTurnsTest, ChangesOfOneTenantWaitForEachOtherAndNotForThoseOfAnother) {
+  std::vector<JobCreation> changes(2 * limits::kTenantTurns);
+  {
+    HeldStore held(state_.get());
+    Send(GaussianJob("job"), &changes);
+    held.AwaitCall();
+    for (int i = 0; i < 20; ++i) EXPECT_TRUE(CheckJob("token-b").ok());
+    EXPECT_TRUE(ListJobs("token-a").ok()) << "reads do not wait for changes";
+  }
+  for (JobCreation& call : changes) EXPECT_TRUE(call.status.Get()->ok());
+  EXPECT_THAT(state_->group_sizes(), Each(Le(limits::kTenantTurns))) << "more changes waited for the store at a time";
+}
+
+TEST_F(CallGateTurnsTest, CancelledChangesGiveUpTheirTurnsAndTheirPlacesInTheQueue) {
+  std::vector<JobCreation> changes(2 * limits::kTenantTurns);
+  HeldStore held(state_.get());
+  Send(GaussianJob("job"), &changes);
+  held.AwaitCall();
+  for (JobCreation& call : changes) call.context.TryCancel();
+  for (JobCreation& call : changes) EXPECT_EQ(call.status.Get()->error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_TRUE(CheckJob("token-a").ok()) << "the store is still held";
+}
+
+TEST_F(CallGateTurnsTest, AChangeThatWaitsForAFileHasNoTurn) {
+  dataset_roots_.AddFolder(folder_);
+  Waited<bool> open;
+  ASSERT_TRUE(dataset_reads_.Schedule("", [open]() mutable { open.Get(); }).ok());
+  std::vector<JobCreation> changes(limits::kTenantTurns);
+  v1::JobSpec spec = SoftmaxJob("job");
+  spec.mutable_init()->add_weights("file://" + folder_ + "/gone");
+  Send(spec, &changes);
+  for (int i = 0; i < 100'000 && dataset_reads_.unfinished() <= changes.size(); ++i) {
+    EXPECT_TRUE(ListJobs("token-a").ok());
+  }
+  ASSERT_EQ(dataset_reads_.unfinished(), 1 + changes.size());
+  EXPECT_TRUE(CheckJob("token-a").ok());
+  open.Take()(true);
+  for (JobCreation& call : changes) EXPECT_EQ(call.status.Get()->error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
 }  // namespace

@@ -106,6 +106,7 @@ TEST_F(IdentityTokensTest, ACallerMayDoWhatItsRoleMay) {
   const std::string writer = first_.Token(Claims(R"(,"groups":"ml")")),
                     shop = first_.Token(Claims(R"(,"groups":"shop")"));
   EXPECT_EQ(Authorize(writer)->tenant, "vision");
+  EXPECT_EQ(Authorize(writer)->expires_at, absl::FromUnixSeconds(absl::ToUnixSeconds(clock_.Wall()) + 3600));
   EXPECT_TRUE(Authorize(writer, "/chainfleet.v1.JobService/CreateJob").ok());
   EXPECT_EQ(ReasonOf(Authorize(writer, "/chainfleet.v1.AccessService/CreateToken").status()), "NOT_ALLOWED");
   EXPECT_EQ(ReasonOf(Authorize(shop).status()), "NOT_ALLOWED");

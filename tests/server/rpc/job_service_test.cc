@@ -1,5 +1,6 @@
 #include <grpcpp/generic/generic_stub.h>
 
+#include <map>
 #include <string>
 #include <utility>
 
@@ -324,6 +325,49 @@ TEST_F(JobServiceTest, ReportsServerInfo) {
   EXPECT_EQ(info->store_incarnation(), "store");
   EXPECT_EQ(info->protocol_version(), kProtocolVersion);
   EXPECT_EQ(info->data_directory(), folder_);
+  EXPECT_EQ(info->caller().principal(), "");
+  EXPECT_EQ(info->caller().tenant(), kDefaultTenant);
+  EXPECT_EQ(info->caller().role(), v1::ADMIN);
+  for (const v1::TenantLimit& limit : info->caller().limits()) EXPECT_NE(limit.name(), "calls") << "nobody counts them";
+}
+
+class CallerTest : public RunningServer {
+ protected:
+  CallerTest()
+      : RunningServer({{"admin", "default", Role::kAdmin}, {"user", "vision"}, {"shop", "vision", Role::kPredictor}},
+                      true, 4096, {.jobs = {10, {{"vision", 5}}}}) {}
+
+  // Returns the limits of the holder's tenant by name.
+  std::map<std::string, v1::TenantLimit> LimitsWith(const std::string& token) {
+    token_ = token;
+    const auto info = Call(*jobs_, &v1::JobService::Stub::GetServerInfo, v1::GetServerInfoRequest());
+    std::map<std::string, v1::TenantLimit> limits;
+    for (const v1::TenantLimit& limit : info.value().caller().limits()) limits[limit.name()] = limit;
+    return limits;
+  }
+};
+
+TEST_F(CallerTest, SeesTheUsageOfItsOwnTenantAndOfNoOther) {
+  token_ = "user";
+  ASSERT_TRUE(CreateJob(GaussianJob("walk", 3)).ok());
+  auto own = LimitsWith("user"), admins = LimitsWith("admin");
+  EXPECT_EQ(own["jobs"].used(), 1);
+  EXPECT_EQ(own["jobs"].limit(), 5);
+  EXPECT_EQ(own["chains"].used(), 3);
+  EXPECT_EQ(own["kept_chains"].used(), 3);
+  EXPECT_FALSE(own["chains"].has_limit());
+  EXPECT_GE(own["calls"].used(), 1) << "this one";
+  EXPECT_EQ(own["calls"].limit(), 4096);
+  EXPECT_FALSE(own["rows_per_second"].has_used());
+  EXPECT_EQ(admins["jobs"].limit(), 10);
+  for (const char* name : {"jobs", "chains", "kept_chains", "contents", "stored_bytes"}) {
+    EXPECT_TRUE(admins[name].has_used()) << name;
+    EXPECT_EQ(admins[name].used(), 0) << name << ": an admin of the fleet sees its own tenant";
+  }
+}
+
+TEST_F(CallerTest, APredictorSeesOnlyTheLimitsOfItsCalls) {
+  EXPECT_THAT(LimitsWith("shop"), testing::ElementsAre(testing::Key("calls"), testing::Key("rows_per_second")));
 }
 
 class TokenTest : public RunningServer {

@@ -108,7 +108,10 @@ class AskedJobWatch : public JobWatch {
   const Authenticator auth_{TokenTable(), &coordinator_->tokens(), nullptr, &clock_};
   JobService service_{
       {.clock = &clock_, .executor = &timers_, .dispatcher = dispatcher_, .findings = &findings_, .auth = &auth_},
-      nullptr};
+      nullptr,
+      nullptr,
+      nullptr,
+      TenantLimits::kNone};
 };
 
 TEST_F(AskedJobWatch, NoIntervalIsLongerThanAMinute) {

@@ -380,6 +380,8 @@ TEST_F(PredictServiceTest, AFailedEvaluationSaysWhyToStreamsAndLists) {
   ASSERT_TRUE(page.ok()) << page.status();
   ASSERT_EQ(page->evaluations_size(), 1);
   EXPECT_EQ(page->evaluations(0).request().request_id(), "r2");
+  EXPECT_THAT(page->next_page_token(), testing::EndsWith("." + page->evaluations(0).id()))
+      << "a sequence number would count those of other tenants";
   request.set_page_token(page->next_page_token());
   const auto next = Call(*predictions_, &v1::PredictService::Stub::ListEvaluations, request);
   ASSERT_EQ(next->evaluations_size(), 1);

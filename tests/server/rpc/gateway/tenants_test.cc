@@ -12,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "google/protobuf/dynamic_message.h"
 #include "inference/grpc_service.pb.h"
+#include "server/control/page_token.h"
 #include "server/rpc/gateway/routes.h"
 #include "tests/server/rpc/contract_methods.h"
 #include "tests/server/rpc/gateway/http_before_server.h"
@@ -360,6 +361,7 @@ TEST_F(TwoTenants, ListsHaveNothingOfOthers) {
     EXPECT_THAT(replies, testing::Not(testing::HasSubstr("vision"))) << token;
     const auto info = Call(*jobs_, &v1::JobService::Stub::GetServerInfo, v1::GetServerInfoRequest());
     EXPECT_EQ(info->data_directory(), "") << token;
+    EXPECT_EQ(info->caller().tenant(), "speech") << token;
   }
 }
 
@@ -468,6 +470,28 @@ TEST_F(TwoTenants, ObjectsOfOthersAreAnsweredAsObjectsOfNothing) {
     EXPECT_EQ(ask(job, theirs).code, grpc::StatusCode::NOT_FOUND) << job;
     EXPECT_EQ(ask(job, theirs), ask(job, missing)) << job;
     EXPECT_EQ(ask_by_http(job, theirs), ask_by_http(job, missing)) << job;
+  }
+}
+
+TEST_F(TwoTenants, ForgedPageTokensWithIdsOfOthersAreAnsweredAsThoseWithIdsOfNothing) {
+  token_ = "speech";
+  const std::map<std::string, std::string> lists = {{"JobService.ListJobs", "jobs  speech"},
+                                                    {"PredictService.ListEvaluations", "evaluations\nspeech\n"}};
+  for (const auto& [name, arguments] : lists) {
+    const auto* const method =
+        google::protobuf::DescriptorPool::generated_pool()->FindMethodByName("chainfleet.v1." + name);
+    const auto ask = [&, &arguments = arguments](const std::string& cursor) {
+      const auto request = NewRequest(*method);
+      Set({method->input_type()->FindFieldByName("page_token")}, MakePageToken(arguments, cursor), request.get());
+      return CallOnce(*method, *request);
+    };
+    EXPECT_EQ(std::ranges::count_if(own_, [&](const std::string& own) { return ask(own).code == 0; }), 1)
+        << name << ": by the id of its own item";
+    for (const std::string& theirs : names_) {
+      EXPECT_EQ(ask(theirs).code, grpc::StatusCode::INVALID_ARGUMENT) << name << " " << theirs;
+      EXPECT_EQ(ask(theirs), ask(Missing(theirs))) << name << " " << theirs;
+    }
+    EXPECT_EQ(ask("2"), ask("none")) << name << ": a sequence number";
   }
 }
 

@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/verbs/verbs.h"
 #include "client/cli/views/table.h"
 #include "core/base/file_system.h"
 #include "core/store/audit_log/audit_chain.h"
+#include "core/store/audit_log/audit_log.h"
 #include "nlohmann/json.hpp"
 
 namespace chainfleet {
@@ -54,15 +54,12 @@ absl::Status ReadLines(Invocation* run, const std::string& folder, const OnAudit
     CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
     return client.ReadAudit(on_line);
   }
-  CHAINFLEET_ASSIGN_OR_RETURN(std::vector<std::string> files, RealFileSystem()->ListFiles(folder));
-  std::erase_if(files, [](const std::string& file) {
-    return !absl::StartsWith(file, "audit-") || !absl::EndsWith(file, ".jsonl");
-  });
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto files, ListAuditFiles(folder));
   if (files.empty()) {
     return absl::NotFoundError(
         absl::StrCat("no audit log in ", folder, ": give the folder `audit` of a data directory, or a copy of it"));
   }
-  for (const std::string& file : files) {
+  for (const auto& [number, file] : files) {
     const std::string path = absl::StrCat(folder, "/", file);
     CHAINFLEET_ASSIGN_OR_RETURN(const int64_t bytes, RealFileSystem()->SizeBytes(path));
     CHAINFLEET_ASSIGN_OR_RETURN(const std::string text, RealFileSystem()->ReadRange(path, 0, bytes));

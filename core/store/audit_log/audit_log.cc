@@ -62,6 +62,15 @@ int64_t NumberOf(absl::string_view name) {
 
 }  // namespace
 
+absl::StatusOr<std::map<int64_t, std::string>> ListAuditFiles(const std::string& folder) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> names, RealFileSystem()->ListFiles(folder));
+  std::map<int64_t, std::string> files;
+  for (const std::string& name : names) {
+    if (const int64_t number = NumberOf(name); number > 0) files[number] = name;
+  }
+  return files;
+}
+
 AuditLog::AuditLog(std::string folder, const Clock* clock, Options options)
     : folder_(std::move(folder)), clock_(clock), options_(std::move(options)), digest_(NoDigest()) {}
 
@@ -83,22 +92,18 @@ absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& fold
 }
 
 absl::Status AuditLog::Continue() {
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> files, RealFileSystem()->ListFiles(folder_));
-  std::vector<int64_t> numbers;
-  for (const std::string& file : files) {
-    if (const int64_t number = NumberOf(file); number > 0) numbers.push_back(number);
-  }
-  if (numbers.empty()) return OpenFile(1);
-  std::ranges::sort(numbers);
-  oldest_ = numbers.front();
-  CHAINFLEET_RETURN_IF_ERROR(OpenFile(numbers.back()));
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto files, ListAuditFiles(folder_));
+  if (files.empty()) return OpenFile(1);
+  oldest_ = files.begin()->first;
+  CHAINFLEET_RETURN_IF_ERROR(OpenFile(files.rbegin()->first));
   // A crash right after a new file was begun leaves it empty; the newest line is in the file before.
-  for (auto number = numbers.rbegin(); number != numbers.rend(); ++number) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const int64_t bytes, RealFileSystem()->SizeBytes(PathOf(*number)));
+  for (auto file = files.rbegin(); file != files.rend(); ++file) {
+    const int64_t number = file->first;
+    CHAINFLEET_ASSIGN_OR_RETURN(const int64_t bytes, RealFileSystem()->SizeBytes(PathOf(number)));
     const int64_t begin = std::max<int64_t>(bytes - kPageBytes, 0);
-    CHAINFLEET_ASSIGN_OR_RETURN(std::string tail, RealFileSystem()->ReadRange(PathOf(*number), begin, kPageBytes));
+    CHAINFLEET_ASSIGN_OR_RETURN(std::string tail, RealFileSystem()->ReadRange(PathOf(number), begin, kPageBytes));
     const size_t whole = tail.rfind('\n') == std::string::npos ? 0 : tail.rfind('\n') + 1;
-    if (*number == newest_ && whole < tail.size()) {
+    if (number == newest_ && whole < tail.size()) {
       size_ = begin + static_cast<int64_t>(whole);
       if (ftruncate(descriptor_, size_) != 0) return Failed("shorten", PathOf(newest_));
       Log(LogLevel::kWarning, "removed the part of a line that a crash left in the audit log",
@@ -111,7 +116,7 @@ absl::Status AuditLog::Continue() {
     AuditChain newest;
     if (!newest.Follow(line).ok()) {
       return WithReason(absl::FailedPreconditionError(
-                            absl::StrCat("the last line of ", PathOf(*number),
+                            absl::StrCat("the last line of ", PathOf(number),
                                          " is not one of the audit log: move the folder away to begin a new log")),
                         "AUDIT_LOG");
     }

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,9 @@
 #include "core/base/status.h"
 
 namespace chainfleet {
+
+// Returns the names of a log's files in `folder` by number, the oldest first. Other files are left out.
+absl::StatusOr<std::map<int64_t, std::string>> ListAuditFiles(const std::string& folder);
 
 // Thread-safe.
 class AuditLog {

@@ -6,9 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <stop_token>
@@ -28,15 +26,15 @@
 #include "core/base/trusted_proxies.h"
 #include "core/base/version.h"
 #include "core/store/state_store/database_password.h"
+#include "server/rpc/services.h"
 #include "server/secrets.h"
-#include "server/server.h"
+#include "server/serving.h"
 #include "server/tenant_flags.h"
 
 namespace chainfleet {
 namespace {
 
 constexpr int kFailed = 1, kUsage = 2;
-constexpr absl::Duration kShutdownDeadline = absl::Seconds(10);
 constexpr int kLargeBufferBytes = 4 << 20;
 
 constexpr char kFooter[] =
@@ -278,16 +276,6 @@ bool IsLoopback(const std::string& listen) {
   return parsed->host == "localhost" || parsed->host == "[::1]";
 }
 
-// Renamed into place, so that readers never see a partial file.
-absl::Status WritePortFile(const std::string& path, const Server& server) {
-  const std::string temp = path + ".new";
-  std::ofstream(temp) << "{\"grpc\": " << server.port()
-                      << ", \"metrics\": " << ParseHostPort(server.metrics_address()).value_or(HostPort{}).port
-                      << ", \"http\": " << server.http_port() << "}\n";
-  if (std::rename(temp.c_str(), path.c_str()) == 0) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("cannot write the port file ", path));
-}
-
 int Fail(const absl::Status& status) {
   std::cerr << "chainfleet-server: " << std::string(status.message()) << "\n";
   return kFailed;
@@ -457,6 +445,7 @@ int Run(const Flags& flags) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, kBackupCame);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // inherited by every thread; only sigwait receives these signals
   signal(SIGPIPE, SIG_IGN);
   signal(SIGHUP, SIG_IGN);  // a closed terminal must not end the server
@@ -471,48 +460,16 @@ int Run(const Flags& flags) {
   flags.server.metrics_token.ReadOn(&secrets);
   flags.server.draw_keys.ReadOn(&secrets);
 
-  const bool restores = !flags.server.backup.empty();
-  if (restores) {
-    if (const absl::Status filled = Server::Fill(flags.server); !filled.ok()) return Fail(filled);
-  }
-  std::optional<Lead> lead;
-  if (IsPostgres(flags.server.state)) {
-    auto elected = WaitToLead(flags.server, [&](absl::Duration pause) {
-      const timespec wait = absl::ToTimespec(pause);
-      return sigtimedwait(&signals, nullptr, &wait) < 0;  // a signal ends the wait
-    });
-    if (!elected.ok()) return Fail(elected.status());
-    if (!*elected) return 0;
-    lead = *std::move(elected);
-  }
-  // If the store is lost, exit: the next process loads the stored state again.
-  const auto on_store_lost = [](const absl::Status&) { std::_Exit(kFailed); };
-  if (restores) {
-    const absl::Status restored = Server::Restore(flags.server, std::move(lead), on_store_lost);
+  Serving serving(flags.server, flags.port_file, signals);
+  if (!flags.server.backup.empty()) {
+    const absl::Status restored = serving.Restore();
     if (!restored.ok()) return Fail(restored);
     std::cout << "restored: start the server as usual\n";
     return 0;
   }
-  auto server = Server::Start(flags.server, std::move(lead), on_store_lost);
-  if (!server.ok()) return Fail(server.status());
-  if (!flags.port_file.empty()) {
-    if (const absl::Status status = WritePortFile(flags.port_file, **server); !status.ok()) return Fail(status);
-  }
-  Log(LogLevel::kInfo, "serving",
-      {{"port", (*server)->port()},
-       {"http", (*server)->http_port()},
-       {"metrics", (*server)->metrics_address()},
-       {"data", flags.server.data_directory}});
-
-  int received = 0;
-  sigwait(&signals, &received);
-  Log(LogLevel::kInfo, "shutting down; a second signal exits at once", {{"signal", received}});
-  signal(SIGTERM, SIG_DFL);
-  signal(SIGINT, SIG_DFL);
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
-  (*server)->Shutdown(kShutdownDeadline);
-  std::move(end_commands).Invoke();  // the server's destructor waits for a thread that runs one
-  return 0;
+  // Before the end of the server, which waits for a thread that runs a command.
+  const absl::Status served = serving.Run([&] { std::move(end_commands).Invoke(); });
+  return served.ok() ? 0 : Fail(served);
 }
 
 int Main(int argc, char** argv) {

@@ -15,12 +15,12 @@
 #include "core/base/shared_work.h"
 #include "core/domain/sweep_points.h"
 #include "core/metrics/certificate_expiry.h"
-#include "core/store/backup/backup_folder.h"
 #include "core/store/blob_store/file_blob_store.h"
 #include "core/store/blob_store/object_place.h"
 #include "core/store/blob_store/s3_blob_store.h"
 #include "core/store/state_store/sqlite_state_store.h"
 #include "core/store/state_store/state_copy.h"
+#include "server/control/backup_objects.h"
 #include "server/control/restored_store.h"
 #include "server/disk_reserve.h"
 #include "server/http/error_reply.h"
@@ -39,10 +39,9 @@ constexpr absl::Duration kFormerLeaderEnds = absl::Seconds(10);  // after which 
 constexpr absl::Duration kKeysTimeout = absl::Seconds(5);        // for the issuer's answer
 constexpr int64_t kMaxKeysBytes = 1 << 20;
 constexpr char kNoPublicEndpoint[] = "off";
-constexpr size_t kRestoredAtOnce = 256;  // objects
-constexpr int kS3Calls = 32;             // at a time: they wait for the network
-constexpr int kDatasetReads = 2;         // at a time: each holds a whole data set; a hung folder blocks nothing else
-constexpr int kControlThreads = 4;       // for leases and commits, however long an object store blocks its callers
+constexpr int kS3Calls = 32;        // at a time: they wait for the network
+constexpr int kDatasetReads = 2;    // at a time: each holds a whole data set; a hung folder blocks nothing else
+constexpr int kControlThreads = 4;  // for leases and commits, however long an object store blocks its callers
 
 bool IsUrl(const std::string& place) {
   return absl::StartsWith(place, "http://") || absl::StartsWith(place, "https://");
@@ -104,6 +103,13 @@ absl::StatusOr<ObjectHome> HomeOf(const ServerOptions& options) {
 }
 
 std::string StateFile(const ServerOptions& options) { return options.data_directory + "/state.db"; }
+
+// FillPostgres checks a database.
+absl::Status CheckFileHoldsNothing(const ServerOptions& options) {
+  const std::string file = StateFile(options);
+  if (IsPostgres(options.state) || !RealFileSystem()->SizeBytes(file).ok()) return absl::OkStatus();
+  return CheckHoldsNothing(file);
+}
 
 // Older releases made these readable for everybody. The folder itself may hold other files and keeps its mode.
 void HideFromOthers(const std::string& folder) {
@@ -170,44 +176,32 @@ absl::Status Server::Restore(const ServerOptions& options, std::optional<Lead> l
   return server->CheckRestored(on_store_lost);
 }
 
-// Objects first: until the state is there, the store is empty, and the same call may be repeated.
-absl::Status Server::Fill(const ServerOptions& options) {
+absl::Status Server::FillObjects(const ServerOptions& options) {
   Server server;
   server.data_directory_ = options.data_directory;
   CHAINFLEET_RETURN_IF_ERROR(CreateFoldersSynced(options.data_directory));
   CHAINFLEET_RETURN_IF_ERROR(server.LockFolder(absl::ZeroDuration()));
-  const std::string file = StateFile(options);
-  if (!IsPostgres(options.state) && RealFileSystem()->SizeBytes(file).ok()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(file, " exists: restore into a new, empty folder, or move this one away"));
-  }
+  CHAINFLEET_RETURN_IF_ERROR(CheckFileHoldsNothing(options));
   CHAINFLEET_RETURN_IF_ERROR(server.OpenBlobs(options));
-  ThreadPool threads(kS3Calls);
-  std::vector<std::pair<BlobRef, std::string>> batch;  // checked objects and their paths
-  const auto put = [&] {
-    std::vector<absl::Status> results(batch.size());
-    ShareWork(&threads, kS3Calls, std::ssize(batch), [&](int64_t i) {
-      const auto& [object, path] = batch[i];
-      results[i] = PutContentAddressed(server.blobs_.get(), object.name, ByteSource::InFile(path, object.size_bytes));
-    });
-    batch.clear();
-    absl::Status status;
-    for (const absl::Status& result : results) status.Update(result);
-    return status;
-  };
-  CHAINFLEET_ASSIGN_OR_RETURN(const BackupManifest manifest,
-                              ReadBackup(options.backup, [&](const BlobRef& object, const std::string& path) {
-                                batch.emplace_back(object, path);
-                                return batch.size() < kRestoredAtOnce ? absl::OkStatus() : put();
-                              }));
-  CHAINFLEET_RETURN_IF_ERROR(put());
-  // Opening the copy may migrate it, and the backup must stay as it is.
-  const std::string copy = file + ".restored", state = absl::StrCat(options.backup, "/", manifest.state.name);
-  CHAINFLEET_RETURN_IF_ERROR(RealFileSystem()->WriteSynced(copy, ByteSource::InFile(state, manifest.state.size_bytes)));
-  if (!IsPostgres(options.state)) return RealFileSystem()->RenameNew(copy, file);
-  const absl::Status filled = FillPostgres(copy, options.state, options.state_password);
-  RealFileSystem()->Remove(copy).IgnoreError();
-  return filled;
+  CHAINFLEET_ASSIGN_OR_RETURN(const BackupManifest manifest, PutBackupObjects(options.backup, server.blobs_.get()));
+  return MigrateCopy(absl::StrCat(options.backup, "/", manifest.state.name), RestoredState(options.data_directory));
+}
+
+absl::Status Server::FillState(const ServerOptions& options) {
+  Server server;
+  server.data_directory_ = options.data_directory;
+  CHAINFLEET_RETURN_IF_ERROR(server.LockFolder(absl::ZeroDuration()));
+  const std::string file = StateFile(options), restored = RestoredState(options.data_directory);
+  FileSystem* const disk = RealFileSystem();
+  if (IsPostgres(options.state)) {
+    CHAINFLEET_RETURN_IF_ERROR(FillPostgres(restored, options.state, options.state_password));
+    return disk->Remove(restored);
+  }
+  CHAINFLEET_RETURN_IF_ERROR(CheckFileHoldsNothing(options));
+  // A log of the former file must not be applied to the new one.
+  for (const char* log : {"-wal", "-shm"}) disk->Remove(file + log).IgnoreError();
+  CHAINFLEET_RETURN_IF_ERROR(disk->Rename(restored, file));
+  return disk->SyncFolder(options.data_directory);
 }
 
 Server::~Server() {
@@ -232,8 +226,11 @@ absl::Status Server::OpenStores(const ServerOptions& options) {
   HideFromOthers(options.data_directory);
   CHAINFLEET_RETURN_IF_ERROR(LockFolder(lead_ ? kFormerLeaderEnds : absl::ZeroDuration()));
   CHAINFLEET_RETURN_IF_ERROR(OpenBlobs(options));
-  std::error_code ignored;  // copies of backups that a former process made
-  std::filesystem::remove_all(BackupFolder(data_directory_), ignored);
+  std::error_code ignored;  // left by a former process
+  for (const std::string& left :
+       {BackupFolder(data_directory_), RestoreFolder(data_directory_), RestoredState(data_directory_)}) {
+    std::filesystem::remove_all(left, ignored);
+  }
   CHAINFLEET_ASSIGN_OR_RETURN(backup_copies_, FileBlobStore::Open(RealFileSystem(), BackupFolder(data_directory_)));
   AddDatasetRoots(options);
   if (state_ == nullptr) CHAINFLEET_RETURN_IF_ERROR(OpenSqlite(options));

@@ -77,7 +77,7 @@ struct ServerOptions {
   absl::Duration longest_call = limits::kEvaluateDeadline;  // for calls that read draws
   std::optional<SlurmOptions> slurm;                        // nullopt: workers are started by others
   Opening opening = Opening::kUsual;
-  std::string backup;           // folder of a backup to restore, for Server::Restore only
+  std::string backup;           // folder of a backup, for FillObjects only
   bool objects_moved = false;   // true once, after the objects were copied to their new place
   bool collect_garbage = true;  // false: no object is deleted, so that both stores may be copied
 
@@ -105,9 +105,12 @@ class Server {
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options, std::optional<Lead> lead,
                                                        std::function<void(const absl::Status&)> on_store_lost);
 
-  // Fills the empty stores of `options` from options.backup, DATA_LOSS: the backup is damaged. FAILED_PRECONDITION: a
-  // store is not empty. May be repeated.
-  static absl::Status Fill(const ServerOptions& options);
+  // Fill the stores of `options`, which no server uses. First the objects from options.backup: until the state is
+  // there, the store is empty, and both may be repeated. FillState takes the state that FillObjects or
+  // AccessService.Restore left in the data directory. FAILED_PRECONDITION / NOT_EMPTY. DATA_LOSS: the backup is
+  // damaged.
+  static absl::Status FillObjects(const ServerOptions& options);
+  static absl::Status FillState(const ServerOptions& options);
   // Fences off what was done after the backup and looks for every object, without serving. Errors of Start.
   static absl::Status Restore(const ServerOptions& options, std::optional<Lead> lead,
                               std::function<void(const absl::Status&)> on_store_lost);

@@ -442,6 +442,27 @@ absl::StatusOr<v1::StoredModel> Client::PutModel(const std::string& name, const 
   return model;
 }
 
+absl::Status Client::Restore(const std::string& folder, const std::vector<std::string>& files,
+                             const std::function<void(int64_t)>& on_sent) {
+  return Repeat(absl::InfiniteDuration(), [&](grpc::ClientContext* context) -> absl::Status {
+    v1::RestoreResponse response;
+    const auto stub = Stub<v1::AccessService>();
+    const auto writer = stub->Restore(context, &response);
+    absl::StatusOr<bool> open = true;
+    int64_t sent = 0;
+    for (size_t i = 0; i < files.size() && open.ok() && *open; ++i) {
+      const auto begin = [&](int64_t size) {
+        v1::RestoreRequest request;
+        request.mutable_header()->set_file(files[i]);
+        request.mutable_header()->set_size_bytes(size);
+        return request;
+      };
+      open = SendFile<v1::RestoreRequest>({folder + "/" + files[i]}, begin, writer.get(), &sent, on_sent);
+    }
+    return FinishUpload(open, context, writer.get());
+  });
+}
+
 absl::StatusOr<std::vector<v1::StoredModel>> Client::ListModels() {
   return AllPages<v1::StoredModel>(
       v1::ListModelsRequest(),

@@ -115,6 +115,10 @@ class Client {
   absl::Status Backup(const std::function<absl::Status(const v1::BackupCopy&)>& copy);
   // Writes an object, or a file of a BackupCopy, to the file `path`. NOT_FOUND. FAILED_PRECONDITION: cannot be written.
   absl::Status ReadObject(const std::string& name, bool is_copy, const std::string& path);
+  // Sends these files of a backup's folder to a server that has no job, data set or model. `on_sent` gets the bytes
+  // sent so far. For admins. NOT_EMPTY.
+  absl::Status Restore(const std::string& folder, const std::vector<std::string>& files,
+                       const std::function<void(int64_t)>& on_sent);
 
   absl::StatusOr<v1::PredictResponse> Predict(const v1::PredictRequest& request);
 

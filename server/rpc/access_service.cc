@@ -3,6 +3,7 @@
 #include "core/wire/types_wire.h"
 #include "server/rpc/backup_copy.h"
 #include "server/rpc/blob_stream.h"
+#include "server/rpc/restore_call.h"
 #include "server/rpc/unary_call.h"
 
 namespace chainfleet {
@@ -69,6 +70,13 @@ absl::StatusOr<AccessToken> ParseToken(const v1::CreateTokenRequest& request, co
 }
 
 }  // namespace
+
+AccessService::AccessService(ServiceParts parts) : parts_(std::move(parts)) {
+  TakeUpload<v1::RestoreResponse>(
+      "/chainfleet.v1.AccessService/Restore", [this](Context* context, v1::RestoreResponse*) {
+        return new RestoreCall(parts_, parts_.auth->Check(*context), parts_.auth->TokenCheckOf(*context));
+      });
+}
 
 grpc::ServerUnaryReactor* AccessService::CreateToken(Context* context, const v1::CreateTokenRequest* request,
                                                      v1::Token* response) {

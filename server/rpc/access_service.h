@@ -8,12 +8,13 @@
 #include "chainfleet/v1/access.grpc.pb.h"
 #include "server/rpc/message_stream.h"
 #include "server/rpc/services.h"
+#include "server/rpc/streamed_request.h"
 
 namespace chainfleet {
 
-class AccessService final : public v1::AccessService::CallbackService {
+class AccessService final : public StreamedService<v1::AccessService::CallbackService> {
  public:
-  explicit AccessService(ServiceParts parts) : parts_(std::move(parts)) {}
+  explicit AccessService(ServiceParts parts);
 
   using Context = grpc::CallbackServerContext;
   grpc::ServerUnaryReactor* CreateToken(Context* context, const v1::CreateTokenRequest* request,

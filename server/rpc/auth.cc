@@ -35,6 +35,7 @@ const std::unordered_map<std::string_view, unsigned>& Needs() {
       {"/chainfleet.v1.AccessService/ListAudit", kAdminister},
       {"/chainfleet.v1.AccessService/Backup", kAdminister | kFleet},
       {"/chainfleet.v1.AccessService/ReadObject", kAdminister | kFleet},
+      {"/chainfleet.v1.AccessService/Restore", kAdminister | kFleet},
       {"/chainfleet.v1.JobService/CreateJob", kWrite},
       {"/chainfleet.v1.JobService/GetJob", kRead},
       {"/chainfleet.v1.JobService/ListJobs", kRead},

@@ -1,6 +1,7 @@
 // The dependencies of the services, by reference: all parts of the server below floor 5.
 #pragma once
 
+#include <csignal>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,11 @@ namespace chainfleet {
 
 // The folder of ServiceParts::backup_copies in a data directory.
 inline std::string BackupFolder(const std::string& data_directory) { return data_directory + "/backups"; }
+// AccessService.Restore takes a backup into the folder. When its objects are stored, its state is in the file, and the
+// process gets the signal.
+inline std::string RestoreFolder(const std::string& data_directory) { return data_directory + "/restore"; }
+inline std::string RestoredState(const std::string& data_directory) { return data_directory + "/state.db.restored"; }
+inline constexpr int kBackupCame = SIGUSR1;
 
 // All members outlive the services.
 struct ServiceParts {

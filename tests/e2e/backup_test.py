@@ -92,7 +92,7 @@ class Backup(unittest.TestCase):
             return {name: arrays.read(name) for name in arrays.namelist()}
 
     def restore(self, fleet, **options):
-        return fleet.run("restore", self.folder, "--data-dir", fleet.folder, **options)
+        return fleet.run("restore", self.folder, "--offline", "--data-dir", fleet.folder, **options)
 
     def test_a_fleet_at_work_is_backed_up_and_restored(self):
         self.fleet.put_fashion("fashion", 100)
@@ -132,6 +132,51 @@ class Backup(unittest.TestCase):
             self.assertIn("another authority", restored.run("verify", long, "--authority", authority).stderr, "it went on here")
             restored.run("verify", long, "--authority", authority, "--authority", made_here, check=True)
             restored.run("down", "--data-dir", restored.folder, check=True)
+
+    def test_a_running_server_takes_a_backup(self):
+        job = self.fleet.submit(JOB)
+        self.fleet.run("wait", job, check=True)
+        long = self.fleet.submit(LONG)
+        self.fleet.wait_for_draws(long, 20)
+        self.backup(check=True)
+        draws = self.draws(self.fleet, job)
+        self.fleet.run("down", "--data-dir", self.fleet.folder, check=True)
+        for state in self.other_states()[-1:]:
+            running = self.make_fleet(state)
+            running.up()
+            server, address = running.pid("server"), running.address
+            before = running.json("whoami")
+            damaged = self.objects()[0]
+            os.rename(damaged, damaged + ".away")
+            with open(damaged, "wb") as f:
+                f.write(b"other bytes")
+            self.assertEqual(running.run("restore", self.folder).returncode, 6)
+            os.rename(damaged + ".away", damaged)
+            self.assertEqual(running.json("whoami"), before, "it serves on")
+            self.assertIn("restored: the server has the backup of", running.run("restore", self.folder, check=True).stdout)
+            self.assertEqual((running.pid("server"), running.address), (server, address))
+            os.kill(server, 0)
+            self.assertTrue(self.draws(running, job) == draws)
+            running.run("wait", long, "--timeout", "240s", check=True)  # the worker came back by itself
+            self.assertEqual(sum(len(r["segment"]["steps"]) for r in running.json("get", "draws", long)["segments"]), 400)
+            again = running.run("restore", self.folder)
+            self.assertEqual((again.returncode, "the store is not empty" in again.stderr), (1, True), again.stderr)
+            self.assertFalse(os.path.exists(running.path("restore")) or os.path.exists(running.path("state.db.restored")))
+            running.run("down", "--data-dir", running.folder, check=True)
+
+    def test_a_start_goes_on_with_a_restore_that_was_interrupted(self):
+        job = self.fleet.submit(JOB)
+        self.fleet.run("wait", job, check=True)
+        self.backup(check=True)
+        killed = self.make_fleet("sqlite")  # after its state was filled, before it was opened
+        shutil.copy(os.path.join(self.folder, self.manifest()["state"]["file"]), killed.path("state.db"))
+        shutil.copytree(os.path.join(self.folder, "objects"), killed.path("blobs"))
+        self.assertIn("the folder of a backup", killed.run("up", "--data-dir", killed.folder).stderr + killed.logs())
+        open(killed.path("restoring"), "w").close()
+        killed.up()
+        self.assertTrue(self.draws(killed, job) == self.draws(self.fleet, job))
+        self.assertIn("the store is restored", killed.logs())
+        self.assertFalse(os.path.exists(killed.path("restoring")))
 
     def test_a_killed_backup_goes_on(self):
         self.fleet.put_noise("a", 100)
@@ -238,6 +283,9 @@ class BackupOnPostgres(Backup):
 
     def test_only_admins_may(self):
         """The engine makes no difference."""
+
+    def test_a_start_goes_on_with_a_restore_that_was_interrupted(self):
+        """As above."""
 
 
 class BackupInS3(BackupOnPostgres):

@@ -117,7 +117,7 @@ class Encryption(unittest.TestCase):
             self.assertEqual(self.traced(each)[0], values)
         self.assertIn(b"eyes", [*self.stored(vision).values()][0])
         self.fleet.run("backup", self.fleet.path("backup"), check=True)
-        self.fleet.run("restore", self.fleet.path("backup"), "--data-dir", self.fleet.path("restored"), env={"CHAINFLEET_DRAW_KEYS": self.fleet.path("keys")}, check=True)
+        self.fleet.run("restore", self.fleet.path("backup"), "--offline", "--data-dir", self.fleet.path("restored"), env={"CHAINFLEET_DRAW_KEYS": self.fleet.path("keys")}, check=True)
         heads = self.stored(job, folder="restored")
         self.assertTrue(heads and all(head[:136].replace(b"\0", b"") == b"CFCRYPT1second" for head in heads.values()), "no tenant was known")
         self.assertNotIn("1" * 64, "".join(self.fleet.logged().values()))

@@ -68,9 +68,15 @@ class Local(unittest.TestCase):
         cf.down(self.folder)
         self.addCleanup(cf.down, other)
         cf.restore(folder, data_dir=other)
-        with self.assertRaisesRegex(cf.errors.FailedPrecondition, "restore into a new, empty folder"):
+        with self.assertRaisesRegex(cf.errors.FailedPrecondition, "the store is not empty, it has jobs"):
             cf.restore(folder, data_dir=other)
         with cf.local(**{**self.options, "data_dir": other}) as fleet:
+            numpy.testing.assert_array_equal(fleet.job(job.id).predict(X[:5]).mean_probability, expected)
+        cf.down(other)
+        running = os.path.join(self.folder, "running")
+        self.addCleanup(cf.down, running)
+        with cf.local(**{**self.options, "data_dir": running}) as fleet:
+            self.assertIn("restored", fleet.restore(folder))
             numpy.testing.assert_array_equal(fleet.job(job.id).predict(X[:5]).mean_probability, expected)
 
     def test_a_start_that_fails_has_the_words_of_the_program(self):

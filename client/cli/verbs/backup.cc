@@ -27,6 +27,7 @@ namespace {
 
 constexpr int kLines = 8;  // an object store takes its time for each object
 constexpr size_t kBatch = size_t{8} * kLines;
+constexpr absl::Duration kStockTaking = absl::Hours(1);
 
 // The message that -o prints.
 v1::BackupCopy Describe(const BackupManifest& manifest) {
@@ -204,12 +205,68 @@ absl::Status BackUp(Invocation* run, const std::string& folder) {
   return backup.Finish(run->format);
 }
 
+// All files of the backup: its manifest comes last.
+absl::StatusOr<std::vector<std::string>> FilesOf(const BackupManifest& manifest, const std::string& folder) {
+  std::vector<std::string> files = {manifest.state.name, manifest.list.name};
+  CHAINFLEET_RETURN_IF_ERROR(VisitBackupList(folder + "/" + manifest.list.name, [&](const BlobRef& object) {
+    files.push_back("objects/" + object.name);
+    return absl::OkStatus();
+  }));
+  files.push_back("manifest.json");
+  return files;
+}
+
+// Waits until a server has started after `before`.
+absl::StatusOr<v1::ServerInfo> AwaitRestart(const Invocation& run, const v1::ServerInfo& before, Client* client) {
+  LiveText text(stderr);
+  absl::StatusOr<v1::ServerInfo> now;
+  const bool restarted = WaitUntil(&run.clock, kStockTaking, [&] {
+    text.Show("the server restores the backup");
+    now = client->GetServerInfo();
+    if (!now.ok()) return absl::IsUnauthenticated(now.status());  // else its port is closed
+    return FromProto(now->started_at()) != FromProto(before.started_at());
+  });
+  text.Clear();
+  if (restarted) return now;
+  return absl::DeadlineExceededError("the server took the backup but did not restart within an hour: see its log");
+}
+
+// Sends the backup to a running server.
+absl::Status RestoreOnline(Invocation* run, const std::string& folder) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const BackupManifest manifest, ReadBackupManifest(folder));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(manifest, folder));
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
+  CHAINFLEET_ASSIGN_OR_RETURN(const v1::ServerInfo before, client.GetServerInfo());
+  LiveText text(stderr);
+  const absl::Status sent = client.Restore(folder, files, [&](int64_t bytes) {
+    text.Show(absl::StrCat("sent ", FormatBytes(bytes), ", the objects have ", FormatBytes(manifest.object_bytes)));
+  });
+  text.Clear();
+  if (!sent.ok() && ReasonOf(sent) != "NOT_EMPTY") return sent;
+  // If the answer was lost, the second attempt finds the store full.
+  const absl::StatusOr<v1::ServerInfo> now = sent.ok() ? AwaitRestart(*run, before, &client) : client.GetServerInfo();
+  if (!absl::IsUnauthenticated(now.status())) {  // the server knows the tokens of the backup now, and not this one
+    CHAINFLEET_RETURN_IF_ERROR(now.status());
+    if (now->store_incarnation() == before.store_incarnation()) {
+      CHAINFLEET_RETURN_IF_ERROR(sent);
+      return absl::AbortedError(
+          "the server did not restore the backup and kept its own store: its log has the reason; restore again");
+    }
+  }
+  PrintOne(std::cout, run->format, Describe(manifest), folder, [&] {
+    return absl::StrCat("restored: the server has the backup of ", manifest.created_at, ", ", manifest.objects,
+                        " objects (", FormatBytes(manifest.object_bytes), ")\n");
+  });
+  return absl::OkStatus();
+}
+
 struct RestoreOptions {
   std::string folder, data_folder = DefaultDataFolder(), state, blobs;
+  bool offline = false;
 };
 
 // The server has the stores' credentials and engines, so it does the work and this process becomes the server.
-absl::Status Restore(const RestoreOptions& options) {
+absl::Status RestoreOffline(const RestoreOptions& options) {
   CHAINFLEET_ASSIGN_OR_RETURN(const LocalFleet fleet, LocalFleet::In(options.data_folder));
   const std::string program = fleet.server().program();
   std::vector<std::string> arguments = {program, "--restore", options.folder, "--data-dir", fleet.data_folder()};
@@ -247,19 +304,29 @@ void AddBackup(CLI::App* program, Invocation* run) {
 void AddRestore(CLI::App* program, Invocation* run) {
   const auto options = std::make_shared<RestoreOptions>();
   CLI::App* verb = AddVerb(
-      program, run, "restore", "Fill the empty stores of a server from the folder of `chainfleet backup`",
-      "  chainfleet restore /srv/backup --data-dir /srv/chainfleet\n"
-      "  chainfleet restore /srv/backup --state postgresql://chainfleet@db/chainfleet --blobs s3://bucket/fleet\n\n"
-      "Run it where the server runs, with its environment, while no server runs. The database engine may differ\n"
-      "from that of the backup. Then start the server as usual.",
-      [=] { return Restore(*options); });
+      program, run, "restore", "Fill an empty server from the folder of `chainfleet backup`; for admins",
+      "  chainfleet restore /srv/backup\n"
+      "  chainfleet restore /srv/backup --offline --data-dir /srv/chainfleet\n"
+      "  chainfleet restore /srv/backup --offline --state postgresql://chainfleet@db/chainfleet --blobs "
+      "s3://bucket/fleet\n\n"
+      "Sends the backup to a running server that has no job, data set or model. The server then serves the backup.\n"
+      "--offline fills the stores of a server that does not run. Run it where the server will run, with its\n"
+      "environment, then start the server as usual. The database engine may differ from that of the backup.",
+      [=] { return options->offline ? RestoreOffline(*options) : RestoreOnline(run, options->folder); });
   verb->add_option("FOLDER", options->folder, "Folder of the backup")->required();
+  CLI::Option* const offline =
+      verb->add_flag("--offline", options->offline, "Fill the stores of a server that does not run");
   verb->add_option("--data-dir", options->data_folder, "Data directory of the server [" + options->data_folder + "]")
-      ->option_text("DIR");
+      ->option_text("DIR")
+      ->needs(offline);
   verb->add_option("--state", options->state, "Database of the server: sqlite or postgresql://... [CHAINFLEET_STATE]")
-      ->option_text("DATABASE");
+      ->option_text("DATABASE")
+      ->needs(offline);
   verb->add_option("--blobs", options->blobs, "Objects of the server: s3://BUCKET/PREFIX [CHAINFLEET_BLOBS]")
-      ->option_text("URL");
+      ->option_text("URL")
+      ->needs(offline);
+  AddServerOptions(verb, run);
+  AddOutputOption(verb, run);
 }
 
 }  // namespace chainfleet

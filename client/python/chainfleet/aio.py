@@ -239,6 +239,10 @@ class Fleet:
         """See chainfleet.Fleet.backup."""
         return await call(self.sync.backup, folder, verify=verify)
 
+    async def restore(self, folder: str | os.PathLike[str]) -> str:
+        """See chainfleet.Fleet.restore."""
+        return await call(self.sync.restore, folder)
+
     async def run_program(self, *arguments: str) -> str:
         """See chainfleet.Fleet.run_program."""
         return await call(self.sync.run_program, *arguments)

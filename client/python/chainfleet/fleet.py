@@ -313,9 +313,17 @@ class Fleet(Resources):
         """Copies everything that the server holds to `folder`, while it serves; returns a summary. For admins.
 
         The same folder again takes only what is new. verify: only check every file of the folder against its SHA-256.
-        `chainfleet.restore` reads the folder. Needs the program `chainfleet`.
+        Needs the program `chainfleet`.
         """
         return self.run_program("backup", os.fspath(folder), *programs.flags({"verify": verify}))
+
+    def restore(self, folder: str | os.PathLike[str]) -> str:
+        """Gives the backup in `folder` to the server, which has no job, data set or model; returns a summary.
+
+        For admins. The server then has the tokens of the backup. `chainfleet.restore` fills the stores of a server that
+        does not run. Needs the program `chainfleet`.
+        """
+        return self.run_program("restore", os.fspath(folder))
 
     def run_program(self, *arguments: str) -> str:
         """Returns the output of `chainfleet ARGUMENTS` against this server. Raises NotFound without the program."""

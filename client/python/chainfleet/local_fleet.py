@@ -77,11 +77,13 @@ def restore(
 ) -> str:
     """Fills the empty stores of a server, while none runs, from the folder of `Fleet.backup`; returns a summary.
 
+    `Fleet.restore` fills those of a running server.
+
     data_dir: default that of `local`. state: "sqlite" or "postgresql://..."; blobs: "s3://BUCKET/PREFIX"; defaults are
     CHAINFLEET_STATE and CHAINFLEET_BLOBS, else stores in data_dir.
     """
     stores = {"CHAINFLEET_STATE": state, "CHAINFLEET_BLOBS": blobs}  # no arguments, which other users may read
-    command = ["restore", os.fspath(folder), *flags({"data_dir": data_dir})]
+    command = ["restore", os.fspath(folder), "--offline", *flags({"data_dir": data_dir})]
     return run_program(command, {name: store for name, store in stores.items() if store})
 
 

@@ -132,12 +132,12 @@ class InvalidField(ChainfleetError):
 
 class InUse(ChainfleetError):
     """An alias names the job or version to be deleted; an evaluation reads the version; jobs use the data set or
-    model; or another process holds the lock of the folder.
+    model; another restore is under way; or another process holds the lock of the folder.
     """
 
     hint = (
         "the message names the user: move or delete the alias, wait for or cancel the evaluation, delete the "
-        "jobs, or stop the other process"
+        "jobs, wait for the restore, or stop the other process"
     )
 
 
@@ -194,6 +194,12 @@ class NotAllowed(ChainfleetError):
     """The server knows the token, but the token does not allow the method."""
 
     hint = "use a token of the kind that the message names"
+
+
+class NotEmpty(ChainfleetError):
+    """Restore: the store of the server has a job, a data set or a model."""
+
+    hint = "restore into the store of a new server"
 
 
 class NotFinite(ChainfleetError):

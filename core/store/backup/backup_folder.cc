@@ -20,6 +20,7 @@ namespace chainfleet {
 namespace {
 
 constexpr int64_t kFormat = 1;
+constexpr char kManifest[] = "manifest.json";
 constexpr int64_t kPartBytes = 8 * limits::kMiB;
 constexpr size_t kDigestCharacters = 64;
 
@@ -142,6 +143,11 @@ absl::Status VisitBackupList(const std::string& path, const BackupVisitor& visit
     CHAINFLEET_RETURN_IF_ERROR(visit(object));
   }
   return file.eof() ? absl::OkStatus() : Damaged(path, "cannot be read");
+}
+
+absl::StatusOr<std::string> BackupFilePath(const std::string& folder, const std::string& file) {
+  if (IsSafe(file) && (IsOurs(file) || file == kManifest)) return absl::StrCat(folder, "/", file);
+  return absl::InvalidArgumentError(absl::StrCat("\"", file, "\" is no file of a backup"));
 }
 
 absl::StatusOr<std::string> BackupObjectPath(const std::string& folder, const std::string& name) {

@@ -42,6 +42,9 @@ absl::StatusOr<BackupTotals> WriteBackupList(const std::string& path,
 // Calls `visit` with each object that the list at `path` has, until it returns an error. DATA_LOSS: a line is damaged.
 absl::Status VisitBackupList(const std::string& path, const BackupVisitor& visit);
 
+// The path of a file in the folder. INVALID_ARGUMENT: a backup has no such file.
+absl::StatusOr<std::string> BackupFilePath(const std::string& folder, const std::string& file);
+
 // The path of an object in the folder. INVALID_ARGUMENT: the name would lead out of it.
 absl::StatusOr<std::string> BackupObjectPath(const std::string& folder, const std::string& name);
 

@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/base/file_system.h"
 #include "core/store/state_store/postgres_connection.h"
 #include "core/store/state_store/postgres_leader.h"
 #include "core/store/state_store/postgres_schema.h"
@@ -181,18 +182,24 @@ absl::Status CopyRows(const std::string& generation_sql, SqlConnection* from, Sq
   return absl::OkStatus();
 }
 
-absl::Status CheckEmpty(const std::vector<TableOfRows>& tables, SqlConnection* database) {
+absl::Status CheckHasNoLeader(SqlConnection* database) {
   CHAINFLEET_ASSIGN_OR_RETURN(
-      bool used,
+      const bool led,
       sql::Exists(database, "SELECT 1 FROM leader WHERE renewed_at >= clock_timestamp() - ? * INTERVAL '1 millisecond'",
                   absl::ToInt64Milliseconds(kLeaderTerm)));
-  for (const TableOfRows& table : tables) {
-    if (used) break;
-    CHAINFLEET_ASSIGN_OR_RETURN(used, sql::Exists(database, absl::StrCat("SELECT 1 FROM ", table.name, " LIMIT 1")));
+  if (!led) return absl::OkStatus();
+  return absl::FailedPreconditionError("a coordinator leads on the database: stop all servers on it and restore again");
+}
+
+absl::Status CheckHasNoContent(SqlConnection* store) {
+  for (const char* table : {"jobs", "datasets", "models"}) {
+    CHAINFLEET_ASSIGN_OR_RETURN(const bool any, sql::Exists(store, absl::StrCat("SELECT 1 FROM ", table, " LIMIT 1")));
+    if (!any) continue;
+    return WithReason(absl::FailedPreconditionError(absl::StrCat("the store is not empty, it has ", table,
+                                                                 ": restore into the store of a new server")),
+                      "NOT_EMPTY");
   }
-  if (!used) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      "the database is in use by chainfleet, or was: stop its servers and restore into a new, empty database");
+  return absl::OkStatus();
 }
 
 // In one transaction of `database`.
@@ -200,15 +207,19 @@ absl::Status Fill(SqliteConnection* copy, PostgresConnection* database) {
   CHAINFLEET_ASSIGN_OR_RETURN(const int64_t version, LockPostgresSchema(database));
   CHAINFLEET_RETURN_IF_ERROR(MigratePostgresSchema(version, "new", database));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<TableOfRows> tables, ListTables(copy));
-  CHAINFLEET_RETURN_IF_ERROR(CheckEmpty(tables, database));
+  CHAINFLEET_RETURN_IF_ERROR(CheckHasNoLeader(database));
+  CHAINFLEET_RETURN_IF_ERROR(CheckHasNoContent(database));
   for (const TableOfRows& table : tables) {
+    CHAINFLEET_RETURN_IF_ERROR(database->Execute(absl::StrCat("DELETE FROM ", table.name)));  // as tokens
     CHAINFLEET_RETURN_IF_ERROR(CopyTable(table, "OVERRIDING SYSTEM VALUE ", copy, database));
     if (table.is_numbered()) CHAINFLEET_RETURN_IF_ERROR(SetNumbering(table, database));
   }
   CHAINFLEET_ASSIGN_OR_RETURN(const auto incarnation, sql::First<std::string>(copy, "SELECT incarnation FROM store"));
   CHAINFLEET_ASSIGN_OR_RETURN(const int64_t generation, sql::Number(copy, "SELECT generation FROM store"));
   CHAINFLEET_RETURN_IF_ERROR(sql::Run(database, "UPDATE store SET incarnation = ?", incarnation.value_or("")));
-  CHAINFLEET_RETURN_IF_ERROR(SqlRows(database).KeepHome(kInBackup));
+  ObjectHome home = kInBackup;
+  home.moved = true;  // whatever home the database had
+  CHAINFLEET_RETURN_IF_ERROR(SqlRows(database).KeepHome(home));
   return sql::Run(database, "UPDATE leader SET generation = ?", generation);
 }
 
@@ -227,6 +238,21 @@ absl::Status CopyState(const std::string& store, const std::string& path,
   from->Rollback();
   if (status.ok()) status = copy->Commit();
   return status;
+}
+
+absl::Status MigrateCopy(const std::string& from, const std::string& to) {
+  FileSystem* const disk = RealFileSystem();
+  // A log that a former process left must not be applied to this copy.
+  for (const char* log : {"-wal", "-shm", "-journal"}) disk->Remove(to + log).IgnoreError();
+  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t size, disk->SizeBytes(from));
+  CHAINFLEET_RETURN_IF_ERROR(disk->WriteSynced(to, ByteSource::InFile(from, size)));
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteConnection> copy, SqliteConnection::Open(to));
+  return PrepareSqliteSchema("new", Opening::kUsual, kInBackup, copy.get());
+}
+
+absl::Status CheckHoldsNothing(const std::string& store, const std::shared_ptr<DatabasePassword>& password) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const std::unique_ptr<SqlConnection> connection, OpenToRead(store, password));
+  return CheckHasNoContent(connection.get());
 }
 
 absl::Status VisitObjects(const std::string& path, const std::function<absl::Status(const BlobRef&)>& visit) {
@@ -270,7 +296,6 @@ absl::Status VisitObjects(const std::string& path, const std::function<absl::Sta
 absl::Status FillPostgres(const std::string& path, const std::string& uri,
                           const std::shared_ptr<DatabasePassword>& password) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteConnection> copy, SqliteConnection::Open(path));
-  CHAINFLEET_RETURN_IF_ERROR(PrepareSqliteSchema("new", Opening::kUsual, kInBackup, copy.get()));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::unique_ptr<PostgresConnection> database,
                               PostgresConnection::Open(uri, "chainfleet-restore", password));
   CHAINFLEET_RETURN_IF_ERROR(database->BeginWrite());

@@ -22,8 +22,15 @@ absl::Status CopyState(const std::string& store, const std::string& path,
 // segments.
 absl::Status VisitObjects(const std::string& path, const std::function<absl::Status(const BlobRef&)>& visit);
 
-// Fills an empty PostgreSQL database with the copy at `path`, in one transaction. Migrates the copy if an older release
-// made it. FAILED_PRECONDITION: the database has rows, or a coordinator leads on it. SCHEMA_TOO_NEW.
+// Copies the copy `from`, which an older release may have made, to the new file `to`, with today's tables. DATA_LOSS:
+// it is no copy. SCHEMA_TOO_NEW. Errors of the disk.
+absl::Status MigrateCopy(const std::string& from, const std::string& to);
+
+// FAILED_PRECONDITION / NOT_EMPTY if the store, as of CopyState, has a job, a data set or a model.
+absl::Status CheckHoldsNothing(const std::string& store, const std::shared_ptr<DatabasePassword>& password = nullptr);
+
+// Fills a PostgreSQL database with the copy at `path` in place of its tokens, in one transaction. `path` comes from
+// MigrateCopy. FAILED_PRECONDITION: NOT_EMPTY, or a coordinator leads on the database. SCHEMA_TOO_NEW.
 absl::Status FillPostgres(const std::string& path, const std::string& uri,
                           const std::shared_ptr<DatabasePassword>& password = nullptr);
 

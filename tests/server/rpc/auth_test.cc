@@ -183,7 +183,8 @@ TEST_F(AuthorizeTest, EachRoleMayCallTheMethodsOfTheRolesBelow) {
 TEST_F(AuthorizeTest, AnAdminOfATenantMayCallAllButWhatConcernsTheFleet) {
   for (const std::string& method : Methods()) {
     EXPECT_EQ(With("vision-operator", method).ok(), With("operator", method).ok()) << method;
-    const bool is_of_all = method.ends_with("/Backup") || method.ends_with("/ReadObject");
+    const bool is_of_all =
+        method.ends_with("/Backup") || method.ends_with("/ReadObject") || method.ends_with("/Restore");
     const absl::Status theirs = With("vision-admin", method).status();
     EXPECT_EQ(theirs.ok(), !is_of_all && With("admin", method).ok()) << method;
     if (!is_of_all) continue;

@@ -159,6 +159,7 @@ std::map<std::string, Size> Replies() {
       {"AccessService.ListAudit", kFixed},
       {"AccessService.Backup", kFixed},
       {"AccessService.ReadObject", kChunks},
+      {"AccessService.Restore", kFixed},
       {"JobService.CreateJob", job},
       {"JobService.GetJob", job},
       {"JobService.ListJobs", page([] { return RenderListedJob(LargestJob()); })},

@@ -86,6 +86,25 @@ class ReadObjectRequest(_message.Message):
     name: str
     def __init__(self, name: _Optional[str] = ..., is_copy: bool = ...) -> None: ...
 
+class RestoreRequest(_message.Message):
+    __slots__ = ["data", "header"]
+    class Header(_message.Message):
+        __slots__ = ["file", "size_bytes"]
+        FILE_FIELD_NUMBER: _ClassVar[int]
+        SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+        file: str
+        size_bytes: int
+        def __init__(self, file: _Optional[str] = ..., size_bytes: _Optional[int] = ...) -> None: ...
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    data: bytes
+    header: RestoreRequest.Header
+    def __init__(self, header: _Optional[_Union[RestoreRequest.Header, _Mapping]] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class RestoreResponse(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
 class RevokeTokenRequest(_message.Message):
     __slots__ = ["id"]
     ID_FIELD_NUMBER: _ClassVar[int]

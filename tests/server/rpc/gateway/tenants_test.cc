@@ -292,11 +292,11 @@ constexpr const char* kOfAdmins[] = {"RevokeToken.id", "DrainWorker.worker", "De
 // All other methods: they list what the caller has, name what is new, answer without NOT_FOUND, or are refused to
 // every caller of a tenant.
 constexpr const char* kOthers[] = {
-    "CreateToken",     "ListTokens",      "ListAudit",    "Backup",      "ReadObject",     "ListJobs",
-    "ListAliases",     "PutDataset",      "ListDatasets", "PutModel",    "ListModels",     "ListWorkers",
-    "GetServerInfo",   "ServerLive",      "ServerReady",  "ModelReady",  "ServerMetadata", "ModelStreamInfer",
-    "ModelStatistics", "RepositoryIndex", "Join",         "Synchronize", "CommitProgress", "PutBlob",
-    "SignUpload",      "GetBlob",         "ServeShards"};
+    "CreateToken",      "ListTokens",      "ListAudit",       "Backup",       "ReadObject",  "Restore",
+    "ListJobs",         "ListAliases",     "PutDataset",      "ListDatasets", "PutModel",    "ListModels",
+    "ListWorkers",      "GetServerInfo",   "ServerLive",      "ServerReady",  "ModelReady",  "ServerMetadata",
+    "ModelStreamInfer", "ModelStatistics", "RepositoryIndex", "Join",         "Synchronize", "CommitProgress",
+    "PutBlob",          "SignUpload",      "GetBlob",         "ServeShards"};
 
 class NamesOfOthers : public TwoTenants {
  protected:

@@ -1,6 +1,6 @@
 """The parts of mile_tables.sh that need numbers: splits, starts, the published figures, and the authors' package.
 
-mile_tables.py split FOLDER OUT | start SEED CHAIN FILE FOLDER | published SET | rival OUT SEED EPOCHS
+mile_tables.py split FOLDER OUT | start SEED CHAIN FILE FOLDER | published SET | rival OUT SEED EPOCHS MEMBERS
 """
 
 import json
@@ -50,14 +50,14 @@ def start(folder: str, seed: int, chain: int, path: str) -> None:
         file.write(struct.pack("<Q", len(text)) + text + body)
 
 
-def rival(out: str, seed: int, epochs: int) -> None:
+def rival(out: str, seed: int, epochs: int, members: int) -> None:
     """The authors' package with the settings of its paper, one device for each core: RMSE, NLL of the mixture, seconds, CPU seconds."""
     os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={os.cpu_count()}"
     from bde import BdeRegressor
     from bde.loss.loss import GaussianNLL
 
     train, test = (np.loadtxt(f"{out}/{part}.csv", delimiter=",", skiprows=1) for part in ("train", "test"))
-    regressor = BdeRegressor(n_members=10, hidden_layers=[16] * 4, loss=GaussianNLL(), epochs=epochs,
+    regressor = BdeRegressor(n_members=members, hidden_layers=[16] * 4, loss=GaussianNLL(), epochs=epochs,
                              validation_split=0.15, lr=1e-3, weight_decay=1e-4, warmup_steps=50000, n_samples=1000,
                              n_thinning=10, patience=20, seed=seed)
     began, used = time.time(), time.process_time()
@@ -81,7 +81,7 @@ def main(what: str, *arguments: str) -> None:
         seed, chain, path, folder = arguments
         start(folder, int(seed), int(chain), path)
     elif what == "rival":
-        rival(arguments[0], int(arguments[1]), int(arguments[2]))
+        rival(arguments[0], *map(int, arguments[1:]))
     else:
         published(*arguments)
 

@@ -61,11 +61,11 @@ BlobRef Parse(const Json& file) {
 }  // namespace
 
 absl::StatusOr<BackupManifest> ReadBackupManifest(const std::string& folder) {
-  const std::string path = folder + "/manifest.json";
+  const std::string path = absl::StrCat(folder, "/", kManifest);
   const absl::StatusOr<std::string> text = RealFileSystem()->Read(path);
   if (absl::IsNotFound(text.status())) {
     return absl::FailedPreconditionError(
-        absl::StrCat(folder, " has no finished backup: there is no manifest.json; repeat `chainfleet backup`"));
+        absl::StrCat(folder, " has no finished backup: there is no ", kManifest, "; repeat `chainfleet backup`"));
   }
   CHAINFLEET_RETURN_IF_ERROR(text.status());
   try {
@@ -98,12 +98,12 @@ absl::Status FinishBackup(const std::string& folder, const BackupManifest& manif
                      {"objects", manifest.objects},
                      {"object_bytes", manifest.object_bytes}};
   FileSystem* const disk = RealFileSystem();
-  const std::string path = folder + "/manifest.json", text = json.dump(2) + "\n";
+  const std::string path = absl::StrCat(folder, "/", kManifest), text = json.dump(2) + "\n";
   CHAINFLEET_RETURN_IF_ERROR(SyncDisk(folder));
   CHAINFLEET_RETURN_IF_ERROR(disk->WriteSynced(path + ".new", text));
   CHAINFLEET_RETURN_IF_ERROR(disk->Rename(path + ".new", path));
   CHAINFLEET_RETURN_IF_ERROR(disk->SyncFolder(folder));
-  std::set<std::string> named = {manifest.state.name, manifest.list.name, "manifest.json", "lock"};
+  std::set<std::string> named = {manifest.state.name, manifest.list.name, kManifest, "lock"};
   CHAINFLEET_RETURN_IF_ERROR(VisitBackupList(absl::StrCat(folder, "/", manifest.list.name), [&](const BlobRef& object) {
     named.insert("objects/" + object.name);
     return absl::OkStatus();

@@ -46,11 +46,11 @@ absl::Status Serving::Restore() {
 
 absl::Status Serving::Run(const std::function<void()>& before_end) {
   if (RealFileSystem()->SizeBytes(RestoringFile()).ok()) ExpectRestored();
-  int received = kBackupCame;
-  while (received == kBackupCame) {
+  for (;;) {
     CHAINFLEET_ASSIGN_OR_RETURN(const bool leads, WaitToLead());
     if (!leads) return absl::OkStatus();
     CHAINFLEET_RETURN_IF_ERROR(Start());
+    int received = 0;
     sigwait(&signals_, &received);
     if (received == kBackupCame) {
       Log(LogLevel::kInfo, "a backup came: the ports close until the store is restored");
@@ -64,9 +64,9 @@ absl::Status Serving::Run(const std::function<void()>& before_end) {
     server_->Shutdown(kShutdownDeadline);
     if (received != kBackupCame) before_end();
     server_.reset();
-    if (received == kBackupCame && !IsAskedToEnd()) CHAINFLEET_RETURN_IF_ERROR(TakeBackup());
+    if (received != kBackupCame || IsAskedToEnd()) return absl::OkStatus();
+    CHAINFLEET_RETURN_IF_ERROR(TakeBackup());
   }
-  return absl::OkStatus();
 }
 
 absl::Status Serving::Start() {

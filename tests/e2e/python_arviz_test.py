@@ -129,7 +129,7 @@ class Arviz(ConnectedFleet):
     def test_weighted_draws_have_the_mean_of_the_chain_or_are_refused(self):
         job = self.metropolis()
         made = job.to_arviz()
-        draws, weights = job.draws().stack(), job.draws().stack()["weight"]
+        draws, weights = job.draws().stack(), job.draws().stack()["draw/weight"]
         self.assertGreater(weights.max(), 1)
         exact = numpy.nansum(weights[..., None] * draws["weights"], axis=(0, 1)) / weights.sum()
         spread = numpy.nanstd(draws["weights"], axis=(0, 1))

@@ -184,6 +184,10 @@ class Connection:
             _pause(wait * random.uniform(0.5, 1))
             wait = min(2 * wait, _LONGEST_WAIT)
 
+    @property
+    def has_token(self) -> bool:
+        return bool(self._token)
+
     def environment(self) -> dict[str, str]:
         """Variables by which the program `chainfleet` reaches the same server."""
         place = {"CHAINFLEET_ADDRESS": ",".join(self.addresses), "CHAINFLEET_TOKEN": self._token}

@@ -155,18 +155,18 @@ class Draws:
         return state
 
     def stack(self) -> dict[str, Array]:
-        """All draws in memory: each parameter [chain, draw, ...], and "weight" [chain, draw].
+        """All draws in memory: each parameter [chain, draw, ...], and "draw/weight" [chain, draw].
 
         Chains are in the order of `chains`. Where a chain is shorter there are NaN and a weight of 0.
         numpy.savez(path, **draws.stack()) writes them to a file.
         """
         longest = max((len(self.weights(chain)) for chain in self.chains), default=0)
-        stacked: dict[str, Array] = {"weight": np.zeros((len(self.chains), longest))}
+        stacked: dict[str, Array] = {"draw/weight": np.zeros((len(self.chains), longest))}
         counts = dict.fromkeys(self.chains, 0)
         for draw in self:
             place = self.chains.index(draw.chain), counts[draw.chain]
             counts[draw.chain] += 1
-            stacked["weight"][place] = draw.weight
+            stacked["draw/weight"][place] = draw.weight
             for name, value in draw.parameters.items():
                 if name not in stacked:
                     stacked[name] = np.full((len(self.chains), longest, *value.shape), np.nan, np.float32)
@@ -189,14 +189,14 @@ class Draws:
             held = self._held = _NOTHING  # frees the object before the next one is read
             held = self._held = (name, parse_safetensors(_read(self._connection, record)))
         prefix = self.kind + "/"
-        parameters = {key[len(prefix) :]: values[position] for key, values in held[1].items() if key.startswith(prefix)}
+        found = {key[len(prefix) :]: value for key, value in held[1].items() if key.startswith(prefix)}
         return Draw(
             chain=record.chain.index,
             index=record.segment.first_index + position,
             step=record.segment.steps[position],
             weight=record.segment.weights[position],
             kind=self.kind,
-            parameters=parameters,
+            parameters={key: value[position, ...] for key, value in found.items()},
         )
 
     def __repr__(self) -> str:

@@ -25,7 +25,7 @@ class Evaluation:
         raise KeyError(f"no scores of {what!r}; there are {', '.join(scores.what for scores in self.message.scores)}")
 
     def __getattr__(self, name: str) -> Any:
-        if name == "message":  # a copy without it is being made
+        if name == "message" or name.startswith("__"):  # a copy is being made
             raise AttributeError(name)
         return getattr(self.message, name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import uuid
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ from .resources import Resources
 from .samplers import EMCMC, SGD, Sampler
 from .schedules import Schedule
 from .sources import Files, source_of
-from .spec import build, fill
+from .spec import build, fill, unknown_argument
 from .specs import BurnIn, Collect, Init, JobSpec
 from .tls import TlsFiles
 from .v1 import jobs_pb2, types_pb2
@@ -141,6 +142,8 @@ class Fleet(Resources):
         and likelihood if y holds floats.
         Raises InvalidArgument, with every wrong field, and leaves nothing uploaded; JobFailed.
         """
+        for field in more.keys() & {"num_epochs", "num_steps"}:
+            raise unknown_argument("sample", field, {"epochs", "steps"})
         given = {**more, "sampler": sampler, "chains": chains, "num_epochs": epochs, "num_steps": steps, "name": name}
         given |= {"likelihood": likelihood, "prior": prior, "learning_rate": learning_rate, "step_size": step_size}
         given |= {
@@ -327,6 +330,9 @@ class Fleet(Resources):
 
     def run_program(self, *arguments: str) -> str:
         """Returns the output of `chainfleet ARGUMENTS` against this server. Raises NotFound without the program."""
+        if self.connection.has_token:  # the program cannot renew one that has expired
+            with contextlib.suppress(ChainfleetError):
+                self.info(_CONNECT_TIMEOUT)
         return programs.run_program(arguments, self.connection.environment())
 
     def close(self) -> None:

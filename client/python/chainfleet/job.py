@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -443,6 +443,10 @@ class Job:
     def fit(self, x: Any) -> Array:
         """`x` as the job's inputs are. Raises InvalidArgument with both shapes or types."""
         if self._fleet._only_predicts:  # the server describes no inputs to a predictor, and checks the rows itself
+            if isinstance(x, Mapping):
+                words = "x has inputs by name, and a token of a predictor does not learn the names of the job's inputs"
+                hint = "pass a tuple of arrays in the order of forward"
+                raise InvalidArgument(words, reason="INVALID_DATA", hint=hint)
             return side_by_side(x)[0]
         return prediction.check_rows(x, self._described())
 

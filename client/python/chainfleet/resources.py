@@ -311,7 +311,8 @@ class Resources:
         step = max(1, _ROWS_BYTES // row_bytes)
         ranges = [range(first, min(first + step, about.num_rows)) for first in range(0, about.num_rows, step)]
         parts = [self.rows(name, rows) for rows in ranges]
-        x = np.frombuffer(b"".join(part.inputs for part in parts), _input_type(about)).reshape(-1, *about.input_shape)
+        content = bytearray().join(part.inputs for part in parts)  # the array can be changed, unlike one of bytes
+        x = np.frombuffer(content, _input_type(about)).reshape(-1, *about.input_shape)
         if about.target_type == types_pb2.FLOAT32_TARGETS:
             return x, np.concatenate([np.array(part.targets, np.float32) for part in parts])
         return x, np.concatenate([np.array(part.labels, np.int32) for part in parts])
@@ -354,7 +355,7 @@ class Resources:
         undo: list[tuple[Callable[[str], None], str]] = []
         try:
             yield undo
-        except ChainfleetError as error:
+        except Exception as error:
             for delete, stored in () if isinstance(error, (Unavailable, DeadlineExceeded)) else undo:
                 with contextlib.suppress(ChainfleetError):  # another job may use it by now
                     delete(stored)

@@ -30,7 +30,6 @@ from .layers import Linear
 from .prediction import check_shares
 from .samplers import SGLD
 from .specs import Model
-from .tls import TlsFiles
 
 try:
     from sklearn.utils.validation import validate_data
@@ -244,12 +243,14 @@ def _weighted_quantiles(values: Array, weights: Array, levels: Sequence[float]) 
 
 def _fleet_of(address: str | Sequence[str] | None) -> Fleet:
     addresses, token, tls = find_server(address)
-    return _connected(",".join(addresses), token, tls)
+    named = address if address is None or isinstance(address, str) else ",".join(address)
+    return _connected(named, ",".join(addresses), token, tls)
 
 
 @lru_cache(maxsize=16)
-def _connected(addresses: str, token: str, tls: TlsFiles) -> Fleet:
-    return connect(addresses, token, ca_file=tls.ca_file, cert_file=tls.cert_file, key_file=tls.key_file)
+def _connected(address: str | None, *_found: object) -> Fleet:
+    """Connects anew where another server or token is found. The connection renews an expired token by itself."""
+    return connect(address)
 
 
 @lru_cache(maxsize=256)

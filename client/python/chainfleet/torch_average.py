@@ -118,7 +118,7 @@ class TorchAverage:
             arrays = {name: file[name] for name in file.files}
         weights, used = arrays.pop("weights"), int(arrays.pop("draws_used"))
         draws = [
-            Draw(0, i, 0, float(weight), "", {name.partition("/")[2]: values[i] for name, values in arrays.items()})
+            Draw(0, i, 0, float(weight), "", {name.partition("/")[2]: value[i, ...] for name, value in arrays.items()})
             for i, weight in enumerate(weights)
         ]
         if (folder / "module.pt").exists():
@@ -134,7 +134,8 @@ class TorchAverage:
         """Returns the network's inputs: standardised float32, see Job.standardise, or indices and masks."""
         torch = self._torch
         if torch.is_tensor(x) and (x.requires_grad or x.device.type != "cpu"):
-            check_rows(torch.zeros(x.shape, dtype=x.dtype), self._about)  # its values stay where they are
+            checked = check_rows(torch.zeros(x.shape, dtype=x.dtype), self._about)
+            x = x.reshape(checked.shape)  # its values stay where they are
         else:
             x = torch.from_numpy(check_rows(x, self._about).copy())
         seen = (x.to(self._device).float() * self._scale - self._mean) / self._stddev
@@ -157,6 +158,5 @@ class TorchAverage:
         if self._units is not None:
             return outputs[:, 0].double() * (self._units.stddev or 1.0) + self._units.mean
         if self._bernoulli:
-            one = torch.sigmoid(outputs[:, 0])
-            return torch.stack([1 - one, one], dim=1)
+            return torch.sigmoid(torch.stack([-outputs[:, 0], outputs[:, 0]], dim=1))
         return torch.softmax(outputs, dim=1)

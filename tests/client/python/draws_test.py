@@ -29,9 +29,9 @@ class Store:
     def __init__(self):
         self.objects, self.records, self.read_names = {}, [], []
 
-    def add(self, chain, first, weights, **flags):
+    def add(self, chain, first, weights, more=(), **flags):
         values = numpy.arange(len(weights) * 6, dtype=numpy.float32).reshape(len(weights), 2, 3) + 100 * chain + 6 * first
-        content = safetensors({"steps": numpy.arange(len(weights)), "theta/fc1.weight": values, "theta_a/fc1.weight": -values})
+        content = safetensors({"steps": numpy.arange(len(weights)), "theta/fc1.weight": values, "theta_a/fc1.weight": -values, **dict(more)})
         record = types_pb2.SegmentRecord(chain=types_pb2.ChainId(job="j", index=chain), **flags)
         record.segment.first_index = first
         record.segment.steps.extend(range(10 * first, 10 * (first + len(weights)), 10))
@@ -127,9 +127,19 @@ class Read(unittest.TestCase):
     def test_a_stack_has_room_for_the_longest_chain(self):
         stacked = self.store.draws().stack()
         self.assertEqual(stacked["fc1.weight"].shape, (2, 3, 2, 3))
-        numpy.testing.assert_array_equal(stacked["weight"], [[1, 3, 2], [1, 0, 0]])
+        numpy.testing.assert_array_equal(stacked["draw/weight"], [[1, 3, 2], [1, 0, 0]])
         self.assertTrue(numpy.isnan(stacked["fc1.weight"][1, 1:]).all())
         self.assertEqual(stacked["fc1.weight"][0, 2, 0, 0], 12)
+
+    def test_parameters_without_dimensions_are_arrays_and_any_name_can_be_stacked(self):
+        self.store = Store()
+        numbers = numpy.array([5, 6], numpy.float32)
+        self.store.add(0, 0, [1.0, 3.0], more={"theta/scale": numbers, "theta/weight": numbers + 2})
+        value = self.store.draws().get(0, 1).parameters["scale"]
+        self.assertEqual((type(value), value.shape, float(value)), (numpy.ndarray, (), 6))
+        stacked = self.store.draws().stack()
+        numpy.testing.assert_array_equal(stacked["weight"], [[7, 8]])
+        numpy.testing.assert_array_equal(stacked["draw/weight"], [[1, 3]])
 
     def test_deleted_and_corrupt_draws_are_left_out(self):
         self.store.records[1].deleted = True

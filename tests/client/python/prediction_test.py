@@ -148,6 +148,13 @@ class Inputs(unittest.TestCase):
         with self.assertRaisesRegex(cf.errors.InvalidArgument, "float32.*uint8"):
             self.job(2, kind=types_pb2.UINT8).predict(numpy.zeros((1, 2)))
 
+    def test_a_predictor_passes_several_inputs_in_their_order(self):
+        job = self.job(2)
+        job._fleet._only_predicts = True
+        with self.assertRaisesRegex(cf.errors.InvalidArgument, "(?s)inputs by name.*a tuple of arrays"):
+            job.fit({"b": numpy.zeros((1, 1)), "a": numpy.ones((1, 1))})
+        numpy.testing.assert_array_equal(job.fit((numpy.zeros((1, 1), "f4"), numpy.ones((1, 1), "f4"))), [[0, 1]])
+
     def test_wrong_arguments_are_named(self):
         for name, value in (("quantiles", [1.5]), ("quantiles", ["a"]), ("quantiles", 0.5), ("kinds", "thetas"), ("kinds", 5), ("version", "a"),
                             ("newest", 1.5), ("chains", 3), ("point", 5), ("min_draws", "a"), ("priority", 1)):

@@ -1,8 +1,10 @@
 """Tests the output of a terminal and of a notebook while something goes on."""
 import contextlib
+import copy
 import io
 import math
 import os
+import pickle
 import sys
 import traceback
 import types
@@ -136,6 +138,8 @@ class Evaluations(unittest.TestCase):
             made.score("beta")
         with self.assertRaises(AttributeError):
             made.nothing  # noqa: B018
+        for same in (copy.deepcopy(made), copy.copy(made), pickle.loads(pickle.dumps(made))):
+            self.assertEqual((type(same), same.id, same.score().num_draws), (cf.Evaluation, "eval-1", 4))
 
     def test_its_table_has_the_scores_that_there_are_and_escapes_names(self):
         shown = self.made(accuracy=0.5, nll=math.nan)._repr_html_()

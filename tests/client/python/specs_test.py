@@ -162,6 +162,10 @@ class Sampling(unittest.TestCase):
             self.assertEqual(caught.exception.violations[0].path, path)
             self.assertTrue(caught.exception.hint, "a remedy")
 
+    def test_a_length_by_the_name_of_its_field_is_refused(self):
+        with self.assertRaisesRegex(TypeError, "'num_epochs'; did you mean 'epochs'"):
+            cf.Fleet.sample(None, "mlp", "d", preset="csgld-official", num_epochs=5)
+
     def test_an_unknown_argument_is_said_with_the_nearest_one(self):
         with self.assertRaisesRegex(TypeError, "'epoch'; did you mean 'epochs'"):
             self.spec(epoch=3)

@@ -297,6 +297,20 @@ class Filled(unittest.TestCase):
             slope = (self.expected(x.numpy() + step.numpy()) - self.expected(x.numpy() - step.numpy()))[:, 0] / 2e-3
         numpy.testing.assert_allclose(x.grad[:, 1].numpy(), slope, rtol=1e-2, atol=1e-5)
 
+    def test_a_tensor_with_gradients_may_leave_the_channel_out_as_an_array_may(self):
+        store = Store()
+        store.add(0, 0, [1.0, 3.0])
+        about = jobs_pb2.Job(id="j")
+        about.inputs.type = types_pb2.FLOAT32
+        about.inputs.shape.extend([1, 1, 3])
+        about.inputs.normalisation.mean.append(0.0)
+        about.inputs.normalisation.stddev.append(1.0)
+        module = torch.nn.Sequential(torch.nn.Flatten())
+        module.fc1 = torch.nn.Linear(3, 2, bias=False)
+        average = torch_average.TorchAverage(about, [cf.Draws(store, store.records)["theta"]], module, None)
+        x = torch.full((4, 1, 3), 0.1, requires_grad=True)
+        numpy.testing.assert_array_equal(average(x).detach(), average(x.detach().numpy()))
+
     def test_a_module_of_other_parameters_is_refused(self):
         with self.assertRaisesRegex(cf.errors.InvalidArgument, "module has parameters"):
             self.average(torch.nn.Linear(3, 2))

@@ -43,6 +43,7 @@ absl::StatusOr<Client> Invocation::ConnectTo(const std::string& server, absl::Du
   auto options = OptionsOfContext(context, server);
   if (!options.ok()) return WithReason(options.status(), kUsageReason);
   if (call_timeout < absl::InfiniteDuration()) options->timeout = call_timeout;
+  if (timeout < absl::InfiniteDuration()) options->transfer_timeout = timeout;
   options->seed = RandomBits();
   if (!with_token) {
     options->token = {};

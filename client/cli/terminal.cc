@@ -9,8 +9,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <deque>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/exit_code.h"
 #include "core/base/utf8.h"
@@ -78,6 +80,14 @@ size_t WidthOf(FILE* stream) { return IsTerminal(stream) ? SizeOf(stream).ws_col
 bool UseColor(FILE* stream) {
   const char* no_color = std::getenv("NO_COLOR");
   return IsTerminal(stream) && !IsDumb() && (no_color == nullptr || *no_color == '\0');
+}
+
+std::string FirstLines(const std::string& text, int height) {
+  const std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipEmpty());
+  if (std::ssize(lines) < std::max(2, height)) return text;
+  const int shown = std::max(1, height - 2);
+  return absl::StrCat(absl::StrJoin(lines.begin(), lines.begin() + shown, "\n"), "\n... and ",
+                      std::ssize(lines) - shown, " more\n");
 }
 
 LiveText::LiveText(FILE* stream) : stream_(stream), live_(IsTerminal(stream) && !IsDumb()) {}

@@ -15,6 +15,10 @@ size_t WidthOf(FILE* stream);
 // True if the stream is a terminal with colours and NO_COLOR is not set.
 bool UseColor(FILE* stream);
 
+// The first lines of `text`, and the number of the others, so that a terminal of `height` lines shows them all above
+// the cursor.
+std::string FirstLines(const std::string& text, int height);
+
 // Text at the bottom of a terminal that each Show redraws in place. Nothing is drawn if `stream` is not a terminal, or
 // a dumb one. The last text stays. Not thread-safe.
 class LiveText {

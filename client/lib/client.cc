@@ -370,7 +370,8 @@ absl::StatusOr<v1::Dataset> Client::PutDataset(const v1::PutDatasetRequest::Head
                                                const std::vector<FileToSend>& files,
                                                const std::function<void(int64_t)>& on_sent) {
   v1::Dataset dataset;
-  CHAINFLEET_RETURN_IF_ERROR(Repeat(kTransferTimeout, [&](grpc::ClientContext* context) -> absl::Status {
+  const absl::Duration limit = options_.transfer_timeout.value_or(kTransferTimeout);
+  CHAINFLEET_RETURN_IF_ERROR(Repeat(limit, [&](grpc::ClientContext* context) -> absl::Status {
     const auto stub = Stub<v1::JobService>();
     const auto writer = stub->PutDataset(context, &dataset);
     v1::PutDatasetRequest first;
@@ -422,7 +423,8 @@ absl::StatusOr<v1::Dataset> Client::ShareDataset(const v1::ShareRequest& request
 absl::StatusOr<v1::StoredModel> Client::PutModel(const std::string& name, const FileToSend& file,
                                                  const std::function<void(int64_t)>& on_sent) {
   v1::StoredModel model;
-  CHAINFLEET_RETURN_IF_ERROR(Repeat(kTransferTimeout, [&](grpc::ClientContext* context) -> absl::Status {
+  const absl::Duration limit = options_.transfer_timeout.value_or(kTransferTimeout);
+  CHAINFLEET_RETURN_IF_ERROR(Repeat(limit, [&](grpc::ClientContext* context) -> absl::Status {
     const auto stub = Stub<v1::JobService>();
     const auto writer = stub->PutModel(context, &model);
     v1::PutModelRequest header;
@@ -444,7 +446,8 @@ absl::StatusOr<v1::StoredModel> Client::PutModel(const std::string& name, const 
 
 absl::Status Client::Restore(const std::string& folder, const std::vector<std::string>& files,
                              const std::function<void(int64_t)>& on_sent) {
-  return Repeat(absl::InfiniteDuration(), [&](grpc::ClientContext* context) -> absl::Status {
+  const absl::Duration limit = options_.transfer_timeout.value_or(absl::InfiniteDuration());
+  return Repeat(limit, [&](grpc::ClientContext* context) -> absl::Status {
     v1::RestoreResponse response;
     const auto stub = Stub<v1::AccessService>();
     const auto writer = stub->Restore(context, &response);

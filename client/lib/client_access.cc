@@ -35,7 +35,8 @@ absl::Status Client::ReadAudit(const std::function<absl::Status(const std::strin
 }
 
 absl::Status Client::Backup(const std::function<absl::Status(const v1::BackupCopy&)>& copy) {
-  return Repeat(absl::InfiniteDuration(), [&](grpc::ClientContext* context) -> absl::Status {
+  const absl::Duration limit = options_.transfer_timeout.value_or(absl::InfiniteDuration());
+  return Repeat(limit, [&](grpc::ClientContext* context) -> absl::Status {
     const auto stub = Stub<v1::AccessService>();
     const auto reader = stub->Backup(context, v1::BackupRequest());
     v1::BackupCopy names;
@@ -52,7 +53,8 @@ absl::Status Client::ReadObject(const std::string& name, bool is_copy, const std
   v1::ReadObjectRequest request;
   request.set_name(name);
   request.set_is_copy(is_copy);
-  return Repeat(kTransferTimeout, [&](grpc::ClientContext* context) -> absl::Status {
+  const absl::Duration limit = options_.transfer_timeout.value_or(kTransferTimeout);
+  return Repeat(limit, [&](grpc::ClientContext* context) -> absl::Status {
     std::ofstream file(path, std::ios::binary | std::ios::trunc);
     const auto stub = Stub<v1::AccessService>();
     const auto reader = stub->ReadObject(context, request);

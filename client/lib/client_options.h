@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct ClientOptions {
   std::function<absl::StatusOr<std::string>(const std::string& refused)> renew_token;
   TlsFiles tls;                                // plaintext if there is none
   absl::Duration timeout = absl::Seconds(30);  // for one call with all its attempts, and for an outage
+  // For one upload or download with all its attempts. nullopt: 30 minutes, and no limit for a backup or a restore.
+  std::optional<absl::Duration> transfer_timeout;
   absl::Duration patience = absl::Minutes(1);  // for an open stream, without an answer from any server
   uint64_t seed = 0;                           // for the ids of calls and the backoff's jitter
   // Called once for each call that is retried for longer than a second, with the error of its newest attempt.

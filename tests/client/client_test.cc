@@ -408,6 +408,27 @@ TEST_F(ClientTest, SendsTheFilesOfADataSetAgainAfterAFailure) {
   EXPECT_EQ(service_.received[2], std::pair(std::string("packed.zip"), std::string(600'000, 'z')));
 }
 
+TEST_F(ClientTest, ATransferMayTakeAsLongAsItsOwnTimeout) {
+  const std::vector<FileToSend> files = {FileToSend{"x.npy", "x"}};
+  const auto put = [&](absl::Duration first_attempt, int unavailable) {
+    service_.unavailable = unavailable;
+    bool first = true;
+    return MakeClient()
+        .PutDataset({}, files,
+                    [&](int64_t) {
+                      if (std::exchange(first, false)) clock_.Advance(first_attempt);
+                    })
+        .status();
+  };
+  EXPECT_TRUE(absl::IsUnavailable(put(absl::Hours(1), 1))) << "no time is left for a second attempt";
+  options_.transfer_timeout = absl::Hours(2);
+  EXPECT_TRUE(put(absl::Hours(1), 1).ok());
+  options_.transfer_timeout = absl::Seconds(5);
+  const absl::Duration start = clock_.Monotonic();
+  EXPECT_TRUE(absl::IsUnavailable(put(absl::ZeroDuration(), 1000)));
+  EXPECT_LE(clock_.Monotonic() - start, absl::Seconds(5));
+}
+
 TEST_F(ClientTest, SendsOnlyTheNameOfAUri) {
   const std::string path = ::testing::TempDir() + "/client_test_labels.npy";
   std::ofstream(path) << "xyz";

@@ -102,6 +102,26 @@ TEST_F(PredictVerbTest, WritesACsv) {
             "row,mean,quantiles_0,quantiles_1,variance_aleatoric,variance_epistemic\n0,2.5,1.25,3.75,1,0.5\n");
 }
 
+TEST_F(PredictVerbTest, WritesConformalSetsToACsv) {
+  v1::PredictResponse& answer = service_.answer;
+  answer.Clear();
+  answer.set_num_rows(1);
+  answer.set_num_classes(2);
+  for (const double p : {0.25, 0.75}) answer.mutable_scores()->add_mean_probability(p);
+  for (const int member : {0, 1}) answer.add_prediction_set(member);
+  const auto written = [&] {
+    Run({"--conformal", "eval-abcdefghij", "--output", folder_ + "/p.csv"});
+    std::ostringstream text;
+    text << std::ifstream(folder_ + "/p.csv").rdbuf();
+    return text.str();
+  };
+  EXPECT_EQ(written(),
+            "row,mean_probability_0,mean_probability_1,prediction_set_0,prediction_set_1\n0,0.25,0.75,0,1\n");
+  for (const char* name : {"cat", "dog"}) answer.add_class_names(name);
+  EXPECT_EQ(written(),
+            "row,mean_probability_cat,mean_probability_dog,prediction_set_cat,prediction_set_dog\n0,0.25,0.75,0,1\n");
+}
+
 TEST_F(PredictVerbTest, RefusesAFormatOfStdoutBesideAFile) {
   for (const std::string format : {"json", "yaml", "name"}) {
     Run({"--output", folder_ + "/p.npz", "-o", format}, absl::StatusCode::kInvalidArgument);

@@ -173,6 +173,8 @@ TEST(Report, ShowsOnePointOfASweep) {
   EXPECT_THAT(Column(document.at("tables").at("chains"), "CHAIN"), ElementsAre("2", "3"));
   EXPECT_THAT(Column(document.at("tables").at("diagnostics"), "QUANTITY"), ElementsAre("theta.norm"));
   EXPECT_THAT(Fact(document, "Posterior"), HasSubstr("T = 8"));
+  job.mutable_spec()->mutable_sampler()->mutable_penalty_mh()->set_effective_data_size(128);
+  EXPECT_THAT(Fact(DocumentIn(RenderReport(contents)), "Posterior"), HasSubstr(", likelihood of 128 examples, "));
   EXPECT_THAT(document.at("traces"), IsEmpty()) << "of chains of point 0";
 }
 

@@ -117,6 +117,9 @@ class Journeys(unittest.TestCase):
         self.assertNotEqual(scores[0]["scores"], scores[1]["scores"])
         everything = self.fleet.json("evaluate", job, "--dataset", "fashion", "--point", "all")["evaluations"]
         self.assertEqual([everything[0]["scores"], everything[3]["scores"]], [s["scores"] for s in scores])
+        version = str(self.fleet.json("alias", "set", "champion", job)["version"])
+        named = self.fleet.json("evaluate", "champion", "--dataset", "fashion", "--point", "all")["evaluations"]
+        self.assertEqual([(e["version"], e["scores"]) for e in named], [(version, e["scores"]) for e in everything])
         self.fleet.run("export", job, "--point", "2", "--format", "safetensors", "--output", self.fleet.path("point"), check=True)
         self.assertEqual(sorted(os.listdir(self.fleet.path("point"))), ["chain-0004.safetensors", "chain-0005.safetensors", "manifest.json"])
 

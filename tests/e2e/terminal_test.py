@@ -27,8 +27,8 @@ class Watching(unittest.TestCase):
         self.addCleanup(self.fleet.close)
         self.fleet.up()
 
-    def screen(self, *arguments, height=40, width=100, code=0, **environment):
-        """All that a command writes to a terminal."""
+    def screen(self, *arguments, height=40, width=100, code=0, until=None, **environment):
+        """All that a command writes to a terminal, or all until it has written `until`, and is interrupted."""
         ours, its = os.openpty()
         fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("4H", height, width, 0, 0))
         process = subprocess.Popen([os.path.join(fleets.BIN, "chainfleet"), *arguments], stdout=its, stderr=subprocess.DEVNULL,
@@ -38,6 +38,9 @@ class Watching(unittest.TestCase):
         try:
             while part := os.read(ours, 65536):
                 written += part
+                if until and until in written:
+                    process.send_signal(signal.SIGINT)
+                    until = None
         except OSError:  # the other end is closed
             pass
         os.close(ours)
@@ -77,6 +80,17 @@ class Watching(unittest.TestCase):
                 self.assertNotIn("\x1b", self.screen(*command, **plain), command)
             self.assertNotIn("\x1b", self.fleet.run(*command, check=True).stdout, command)
         self.assertNotIn("\x1b", self.screen("get", "jobs", "-o", "json"), "for programs")
+
+    def test_a_view_that_is_printed_again_fits_the_terminal(self):
+        job = self.fleet.submit(JOB + "chains: 30\n")
+        self.fleet.run("wait", job, "--timeout", "120s", check=True)
+        again = b"\x1b[9A\x1b[J"
+        view = self.screen("get", "chains", job, "-w", height=10, code=130, until=again).split(again.decode())[0]
+        self.assertEqual(len(view.splitlines()), 9)
+        self.assertEqual(view.splitlines()[-1], "... and 23 more")
+        lines = self.screen("get", "chains", job, "-w", "-o", "jsonl", height=10, code=130, until=b'"index":29')
+        self.assertNotIn("\x1b", lines)
+        self.assertIn(lines.count("\n"), (29, 30))  # the interrupt may cut the last line off
 
     def listings(self):
         """The number of times that somebody listed the workers."""

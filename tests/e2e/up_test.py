@@ -1,4 +1,7 @@
 """A second `up`: what runs stays, and options or a token that the running server does not have are refused."""
+import os
+import shutil
+import subprocess
 import unittest
 
 import fleet as fleets
@@ -42,6 +45,22 @@ class Up(unittest.TestCase):
         again = self.up_again()
         self.assertEqual((again.returncode, "worker-0 had ended and starts again" in again.stderr), (0, True), again.stderr)
         self.assertNotIn("worker-0.log", self.fleet.run("doctor", "--data-dir", self.fleet.folder).stdout)
+
+    def test_only_workers_that_run_are_counted(self):
+        self.fleet.workers = 2
+        self.fleet.up()
+        self.fleet.kill("worker-1")
+        self.assertRegex(self.up_again().stdout, "^already up: server [^ ]+, 1 worker, ")
+
+    def test_a_host_that_only_calls_servers_needs_no_other_programs(self):
+        self.fleet.up()
+        program = shutil.copy(os.path.join(fleets.BIN, "chainfleet"), self.fleet.path("chainfleet"))
+        checks = [program, "doctor", "--address", self.fleet.address, "--data-dir"]
+        healthy = subprocess.run([*checks, self.fleet.path("empty")], capture_output=True, text=True, timeout=60)
+        self.assertRegex(healthy.stdout, r"programs +ok +chainfleet-server and chainfleet-worker are not installed here")
+        self.assertEqual(healthy.returncode, 0, healthy.stdout)
+        sick = subprocess.run([*checks, self.fleet.folder], capture_output=True, text=True, timeout=60)
+        self.assertRegex(sick.stdout, "programs +FAILED +.*chainfleet-server is missing")
 
     def test_options_that_the_running_server_lacks_are_refused(self):
         self.fleet.up()

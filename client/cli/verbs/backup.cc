@@ -1,6 +1,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/exit_code.h"
 #include "client/cli/local_fleet.h"
 #include "client/cli/output_file.h"
 #include "client/cli/terminal.h"
@@ -28,6 +30,7 @@ namespace {
 constexpr int kLines = 8;  // an object store takes its time for each object
 constexpr size_t kBatch = size_t{8} * kLines;
 constexpr absl::Duration kStockTaking = absl::Hours(1);
+constexpr absl::Duration kOneCall = absl::Seconds(30);  // a server that restores does not answer
 
 // The message that -o prints.
 v1::BackupCopy Describe(const BackupManifest& manifest) {
@@ -45,9 +48,9 @@ v1::BackupCopy Describe(const BackupManifest& manifest) {
 // Copies what a server holds into the folder.
 class BackupRun {
  public:
-  // Reads objects over all `clients` at a time.
-  BackupRun(std::vector<Client> clients, const Clock* clock, std::string folder)
-      : clients_(std::move(clients)), clock_(*clock), folder_(std::move(folder)) {}
+  // Reads objects over all `clients` at a time, and begins no more of them `limit` from now.
+  BackupRun(std::vector<Client> clients, const Clock* clock, absl::Duration limit, std::string folder)
+      : clients_(std::move(clients)), clock_(*clock), end_(clock->Monotonic() + limit), folder_(std::move(folder)) {}
 
   absl::Status Copy(const v1::BackupCopy& copy) {
     CHAINFLEET_ASSIGN_OR_RETURN(const BlobRef state, Take(copy.state(), "state", "db"));
@@ -55,7 +58,8 @@ class BackupRun {
     missing_.clear();
     BackupTotals seen;
     std::vector<BlobRef> batch;
-    const auto take = [&] {
+    const auto take = [&]() -> absl::Status {
+      if (clock_.Monotonic() >= end_) return absl::DeadlineExceededError("the copied objects stay in the folder");
       CHAINFLEET_RETURN_IF_ERROR(TakeObjects(std::exchange(batch, {}), &seen));
       text_.Show(absl::StrCat(seen.objects, " of ", copy.objects(), " objects, ", FormatBytes(seen.bytes), " of ",
                               FormatBytes(copy.object_bytes())));
@@ -161,6 +165,7 @@ class BackupRun {
   std::vector<Client> clients_;
   ThreadPool threads_{kLines - 1};
   const Clock& clock_;
+  const absl::Duration end_;
   const std::string folder_;
   LiveText text_{stderr};
   BackupTotals copied_;
@@ -200,7 +205,7 @@ absl::Status BackUp(Invocation* run, const std::string& folder) {
     CHAINFLEET_ASSIGN_OR_RETURN(Client line, run->Connect());
     clients.push_back(std::move(line));
   }
-  BackupRun backup(std::move(clients), &run->clock, folder);
+  BackupRun backup(std::move(clients), &run->clock, run->timeout, folder);
   CHAINFLEET_RETURN_IF_ERROR(client.Backup([&](const v1::BackupCopy& copy) { return backup.Copy(copy); }));
   return backup.Finish(run->format);
 }
@@ -216,19 +221,22 @@ absl::StatusOr<std::vector<std::string>> FilesOf(const BackupManifest& manifest,
   return files;
 }
 
-// Waits until a server has started after `before`.
-absl::StatusOr<v1::ServerInfo> AwaitRestart(const Invocation& run, const v1::ServerInfo& before, Client* client) {
+// Waits until a server has started after `before`, for at most `limit`.
+absl::StatusOr<v1::ServerInfo> AwaitRestart(const Invocation& run, const v1::ServerInfo& before, absl::Duration limit) {
+  CHAINFLEET_ASSIGN_OR_RETURN(Client client, run.ConnectTo(run.address, std::clamp(limit, absl::Seconds(1), kOneCall)));
   LiveText text(stderr);
   absl::StatusOr<v1::ServerInfo> now;
-  const bool restarted = WaitUntil(&run.clock, kStockTaking, [&] {
+  const bool restarted = WaitUntil(&run.clock, limit, [&] {
     text.Show("the server restores the backup");
-    now = client->GetServerInfo();
+    now = client.GetServerInfo();
     if (!now.ok()) return absl::IsUnauthenticated(now.status());  // else its port is closed
     return FromProto(now->started_at()) != FromProto(before.started_at());
   });
   text.Clear();
   if (restarted) return now;
-  return absl::DeadlineExceededError("the server took the backup but did not restart within an hour: see its log");
+  return absl::DeadlineExceededError(absl::StrCat("the server took the backup but did not restart ",
+                                                  limit == kStockTaking ? "within an hour" : "before --timeout",
+                                                  ": see its log"));
 }
 
 // Sends the backup to a running server.
@@ -237,6 +245,7 @@ absl::Status RestoreOnline(Invocation* run, const std::string& folder) {
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(manifest, folder));
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   CHAINFLEET_ASSIGN_OR_RETURN(const v1::ServerInfo before, client.GetServerInfo());
+  const absl::Duration end = run->clock.Monotonic() + run->timeout;
   LiveText text(stderr);
   const absl::Status sent = client.Restore(folder, files, [&](int64_t bytes) {
     text.Show(absl::StrCat("sent ", FormatBytes(bytes), ", the objects have ", FormatBytes(manifest.object_bytes)));
@@ -244,7 +253,9 @@ absl::Status RestoreOnline(Invocation* run, const std::string& folder) {
   text.Clear();
   if (!sent.ok() && ReasonOf(sent) != "NOT_EMPTY") return sent;
   // If the answer was lost, the second attempt finds the store full.
-  const absl::StatusOr<v1::ServerInfo> now = sent.ok() ? AwaitRestart(*run, before, &client) : client.GetServerInfo();
+  const bool limited = run->timeout < absl::InfiniteDuration();
+  const absl::Duration left = limited ? end - run->clock.Monotonic() : kStockTaking;
+  const absl::StatusOr<v1::ServerInfo> now = sent.ok() ? AwaitRestart(*run, before, left) : client.GetServerInfo();
   if (!absl::IsUnauthenticated(now.status())) {  // the server knows the tokens of the backup now, and not this one
     CHAINFLEET_RETURN_IF_ERROR(now.status());
     if (now->store_incarnation() == before.store_incarnation()) {
@@ -257,6 +268,17 @@ absl::Status RestoreOnline(Invocation* run, const std::string& folder) {
     return absl::StrCat("restored: the server has the backup of ", manifest.created_at, ", ", manifest.objects,
                         " objects (", FormatBytes(manifest.object_bytes), ")\n");
   });
+  return absl::OkStatus();
+}
+
+// INVALID_ARGUMENT / USAGE: an option that only calls to a server use, or a format that the server's program lacks.
+absl::Status CheckOffline(const CLI::App& verb) {
+  for (const char* option : {"--address", "--context", "--timeout", "-o"}) {
+    if (verb.count(option) == 0) continue;
+    return WithReason(
+        absl::InvalidArgumentError(absl::StrCat("--offline calls no server and prints text: leave ", option, " out")),
+        kUsageReason);
+  }
   return absl::OkStatus();
 }
 
@@ -312,7 +334,11 @@ void AddRestore(CLI::App* program, Invocation* run) {
       "Sends the backup to a running server that has no job, data set or model. The server then serves the backup.\n"
       "--offline fills the stores of a server that does not run. Run it where the server will run, with its\n"
       "environment, then start the server as usual. The database engine may differ from that of the backup.",
-      [=] { return options->offline ? RestoreOffline(*options) : RestoreOnline(run, options->folder); });
+      [=] {
+        if (!options->offline) return RestoreOnline(run, options->folder);
+        CHAINFLEET_RETURN_IF_ERROR(CheckOffline(*program->get_subcommand("restore")));
+        return RestoreOffline(*options);
+      });
   verb->add_option("FOLDER", options->folder, "Folder of the backup")->required();
   CLI::Option* const offline =
       verb->add_flag("--offline", options->offline, "Fill the stores of a server that does not run");

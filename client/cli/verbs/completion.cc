@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -16,9 +17,18 @@ namespace {
 constexpr absl::Duration kLookUp = absl::Seconds(1);
 
 // Each script asks this program for the words that may follow; where there are none, the shell completes file names.
+// Bash takes @ and : for ends of words. Its script therefore splits the line at spaces, and returns words without the
+// part that bash keeps on the line.
 constexpr char kBash[] = R"(_chainfleet() {
-  local words=$(chainfleet __complete -- "${COMP_WORDS[@]:1:COMP_CWORD-1}" 2>/dev/null)
-  COMPREPLY=($(compgen -W "$words" -- "${COMP_WORDS[COMP_CWORD]}"))
+  local line="${COMP_LINE:0:COMP_POINT}" IFS=$' \t\n'
+  local word="${line##*[[:space:]]}" breaks="${COMP_WORDBREAKS//[^@:]/}" names rest
+  local -a words
+  read -ra words <<< "${line%"$word"}"
+  names=$(chainfleet __complete -- "${words[@]:1}" 2>/dev/null)
+  COMPREPLY=($(compgen -W "$names" -- "$word"))
+  rest="$word"
+  [[ -z $breaks ]] || rest="${word##*[$breaks]}"
+  COMPREPLY=("${COMPREPLY[@]#"${word%"$rest"}"}")
 }
 complete -o default -F _chainfleet chainfleet
 )";
@@ -63,8 +73,19 @@ std::vector<std::string> NamesFor(Invocation* run, const CLI::App& verb, const s
   return names;
 }
 
+// Takes the server from --address and --context of an unfinished command line.
+void TakeServer(const std::vector<std::string>& words, Invocation* run) {
+  for (const auto& [flag, value] : {std::pair("--address", &run->address), std::pair("--context", &run->context)}) {
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (words[i] == flag && i + 1 < words.size()) *value = words[i + 1];
+      if (words[i].starts_with(absl::StrCat(flag, "="))) *value = words[i].substr(words[i].find('=') + 1);
+    }
+  }
+}
+
 // Prints the words that may follow those of an unfinished command line.
 absl::Status Complete(const CLI::App& program, Invocation* run, const std::vector<std::string>& words) {
+  TakeServer(words, run);
   const CLI::App* verb = &program;
   std::string path;
   for (const std::string& word : words) {

@@ -30,11 +30,20 @@ struct Checks {
   }
 };
 
-absl::Status CheckPrograms(const LocalFleet& fleet) {
+// A host that only calls servers has neither of the programs that `up` starts.
+void CheckPrograms(const LocalFleet& fleet, Checks* checks) {
+  std::vector<std::string> missing;
   for (const std::string& program : {fleet.server().program(), fleet.worker(0).program()}) {
-    if (!fs::exists(program)) return absl::FailedPreconditionError(absl::StrCat(program, " is missing: build it"));
+    if (!fs::exists(program)) missing.push_back(program);
   }
-  return absl::OkStatus();
+  std::error_code ignored;
+  const bool only_calls = missing.size() == 2 && !fs::exists(fleet.run_folder(), ignored);
+  absl::Status status;
+  if (!missing.empty() && !only_calls) {
+    status = absl::FailedPreconditionError(absl::StrCat(missing[0], " is missing: build it"));
+  }
+  checks->Add("programs", status,
+              only_calls ? "chainfleet-server and chainfleet-worker are not installed here" : "next to this one");
 }
 
 void CheckDataFolder(const LocalFleet& fleet, Checks* checks) {
@@ -91,7 +100,7 @@ void ShowEndedWorkers(const LocalFleet& fleet, Checks* checks) {
 absl::Status Doctor(Invocation* run, const std::string& data_folder) {
   CHAINFLEET_ASSIGN_OR_RETURN(const LocalFleet fleet, LocalFleet::In(data_folder));
   Checks checks;
-  checks.Add("programs", CheckPrograms(fleet), "next to this one");
+  CheckPrograms(fleet, &checks);
   checks.Add("cores", absl::OkStatus(), absl::StrCat(std::thread::hardware_concurrency()));
   CheckDataFolder(fleet, &checks);
   CheckServer(run, &checks);

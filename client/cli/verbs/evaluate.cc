@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "client/cli/draw_choice.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/job_named.h"
 #include "client/cli/terminal.h"
 #include "client/cli/verbs/verbs.h"
 #include "client/cli/views/evaluation_view.h"
@@ -137,12 +138,13 @@ absl::StatusOr<v1::Evaluation> EvaluatePoint(Invocation* run, Client* client, co
   return Attach(run, client, started.id(), point);
 }
 
-// Evaluates every point on the version of the first.
+// Evaluates every point on the version of the first. The version of an alias counts unless --version is given.
 absl::Status EvaluateAll(Invocation* run, Client* client, v1::EvaluateRequest request) {
-  CHAINFLEET_ASSIGN_OR_RETURN(const v1::Job job, client->GetJob(request.job()));
-  request.set_job(job.id());
+  CHAINFLEET_ASSIGN_OR_RETURN(const NamedJob named, FindNamedJob(client, request.job()));
+  request.set_job(named.job.id());
+  if (request.selection().version() == 0) request.mutable_selection()->set_version(named.version);
   std::vector<v1::Evaluation> evaluations;
-  for (int point = 0; point < std::max(1, job.points_size()); ++point) {
+  for (int point = 0; point < std::max(1, named.job.points_size()); ++point) {
     request.mutable_selection()->set_point(absl::StrCat(point));
     CHAINFLEET_ASSIGN_OR_RETURN(evaluations.emplace_back(), EvaluatePoint(run, client, request));
     request.mutable_selection()->set_version(evaluations.back().version());

@@ -93,19 +93,22 @@ absl::Status GetTraces(Invocation* run, const GetOptions& options) {
   return PrintItems<v1::Traces>(run, "traces", traces, TraceTable);
 }
 
-// Calls `print` every kBetweenPrints until it fails or the user interrupts. A terminal shows the newest output only; a
-// file or pipe gets each output that differs from the one before in more than ages.
+// Calls `print` every kBetweenPrints until it fails or the user interrupts. A terminal shows the newest table only.
+// Other formats, files and pipes get each output that differs from the one before in more than ages.
 absl::Status WatchOutput(Invocation* run, const std::function<absl::Status()>& print) {
   LiveText text(stdout);
+  const bool live = run->format == OutputFormat::kTable && text.live();
+  const bool paint = run->format == OutputFormat::kWide && UseColor(stdout);
   ExitOnInterrupt("");
   for (std::string shown;;) {
     std::ostringstream out;
     run->out = &out;
     CHAINFLEET_RETURN_IF_ERROR(print());
-    if (text.live()) {
-      text.Show(out.str(), PaintStates);
+    if (live) {
+      text.Show(FirstLines(out.str(), text.height()), PaintStates);
     } else if (std::string now = WithoutAges(out.str()); now != shown) {
-      std::cout << (run->format == OutputFormat::kYaml ? "---\n" : "") << out.str() << std::flush;
+      std::cout << (run->format == OutputFormat::kYaml ? "---\n" : "") << (paint ? PaintStates(out.str()) : out.str())
+                << std::flush;
       shown = std::move(now);
     }
     absl::SleepFor(kBetweenPrints);

@@ -117,7 +117,7 @@ absl::Status WriteFile(const PredictOptions& options, const Prediction& all) {
   }
   if (!all.interval.empty()) arrays["interval"] = ArrayOf(all.interval, {all.num_rows, 2});
   if (!all.prediction_set.empty()) {
-    const std::vector<float> set(all.prediction_set.begin(), all.prediction_set.end());
+    const std::vector<double> set(all.prediction_set.begin(), all.prediction_set.end());
     arrays["prediction_set"] = ArrayOf(set, {all.num_rows, NumClasses(all.targets)});
   }
   if (WritesCsv(options)) {
@@ -126,6 +126,7 @@ absl::Status WriteFile(const PredictOptions& options, const Prediction& all) {
       if (!per_class || all.class_names.empty()) continue;
       columns[name] = columns[absl::StrCat(name, "_error")] = all.class_names;
     }
+    if (!all.class_names.empty()) columns["prediction_set"] = all.class_names;
     return WriteOutputFile(options.output, CsvOf(arrays, all.num_rows, columns));
   }
   std::vector<std::pair<std::string, std::string>> names;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/job_named.h"
 #include "client/cli/output_file.h"
 #include "client/cli/point_asked.h"
 #include "client/cli/report/page.h"
@@ -258,21 +259,13 @@ absl::Status Write(const std::string& output, const std::string& html) {
   return absl::OkStatus();
 }
 
-// Also accepts an alias, and returns the job whose version it names.
-absl::StatusOr<v1::Job> JobNamed(Client* client, const std::string& name) {
-  absl::StatusOr<v1::Job> job = client->GetJob(name);
-  if (!absl::IsNotFound(job.status())) return job;
-  CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<v1::Alias> aliases, client->ListAliases());
-  const auto alias = std::ranges::find(aliases, name, &v1::Alias::name);
-  return alias == aliases.end() ? job : client->GetJob(alias->job_id());
-}
-
 absl::Status Report(Invocation* run, const ReportOptions& options) {
   CHAINFLEET_RETURN_IF_ERROR(CheckOutput(options.output));
   CHAINFLEET_ASSIGN_OR_RETURN(Client client, run->Connect());
   ExitOnInterrupt("\ninterrupted: no report was written\n");
   ReportContents contents;
-  CHAINFLEET_ASSIGN_OR_RETURN(contents.job, JobNamed(&client, options.job));
+  CHAINFLEET_ASSIGN_OR_RETURN(NamedJob named, FindNamedJob(&client, options.job));
+  contents.job = std::move(named.job);
   if (options.evaluation.empty()) {
     CHAINFLEET_ASSIGN_OR_RETURN(contents.point, PointAsked(contents.job, options.point));
   }

@@ -279,9 +279,10 @@ absl::Status Up(Invocation* run, UpOptions options) {
     ++started;
   }
   CHAINFLEET_RETURN_IF_ERROR(AwaitWorkers(*run, fleet, workers, address));
-  const auto running = fleet.KnownWorkers();
-  std::cout << (server_was_up && started == 0 ? "already up" : "up") << ": server " << address << ", " << running.size()
-            << (running.size() == 1 ? " worker" : " workers") << ", data and logs in " << fleet.data_folder() << "\n";
+  const std::vector<Daemon> known = fleet.KnownWorkers();
+  const auto running = std::ranges::count_if(known, [](const Daemon& worker) { return worker.Pid().has_value(); });
+  std::cout << (server_was_up && started == 0 ? "already up" : "up") << ": server " << address << ", " << running
+            << (running == 1 ? " worker" : " workers") << ", data and logs in " << fleet.data_folder() << "\n";
   if (address != kDefaultAddress) std::cerr << "export CHAINFLEET_ADDRESS=" << address << "\n";
   if (const int http = fleet.Port("http").value_or(0); http > 0) {
     std::cerr << "HTTP: http://" << AddressOf(options.http_listen.empty() ? "127.0.0.1:0" : options.http_listen, http)

@@ -149,9 +149,17 @@ std::string DescribeLikelihood(const v1::JobSpec::Likelihood& likelihood) {
   return likelihood.has_bernoulli() ? "Bernoulli likelihood" : "categorical likelihood";
 }
 
+// Returns the number of examples that the likelihood counts as; 0: all of them.
+double CountedExamples(const v1::JobSpec::Sampler& sampler) {
+  return sampler.has_tempered_mh() ? sampler.tempered_mh().data_size() : sampler.penalty_mh().effective_data_size();
+}
+
 // The numbers of the posterior, of the whole job or of one sweep point.
 std::string DescribeReport(const v1::Job& job, const v1::Job::Report& report) {
   std::vector<std::string> parts = {absl::StrCat("N = ", report.num_examples())};
+  if (const double counted = CountedExamples(job.spec().sampler()); counted > 0) {
+    parts.push_back(absl::StrCat("likelihood of ", counted, " examples"));
+  }
   // Only workers know the parameters of a stored module.
   if (report.num_parameters() > 0) parts.push_back(absl::StrCat("D = ", report.num_parameters()));
   const auto& sample = job.spec().sample();

@@ -360,7 +360,7 @@ class PortTaken(ChainfleetError):
 class QueueFull(ChainfleetError):
     """A bound on memory or on waiting work is reached: requests that arrive, answers that clients have not read,
     streams of inference, callers that watch a job or an evaluation, predictions, shards, commits whose objects are
-    checked, or evaluations (8 run, 64 wait).
+    checked, workers, or evaluations (8 run, 64 wait).
     """
 
     hint = "repeat with backoff; read the answers that were asked for; ask for fewer rows; start more workers"
@@ -423,7 +423,10 @@ class StoreFault(ChainfleetError):
 class StoreRefused(ChainfleetError):
     """S3 refused a request; S3's own words follow."""
 
-    hint = "check credentials, bucket, region and clock. New credentials need a restart of the server"
+    hint = (
+        "check credentials, bucket, region and clock. Only new credentials in AWS_ variables need a restart "
+        "of the server"
+    )
 
 
 class StoreUnreachable(ChainfleetError):
@@ -434,8 +437,8 @@ class StoreUnreachable(ChainfleetError):
 
 class TenantLimit(ChainfleetError):
     """The [tenant](../guides/access.md#tenants) has reached a bound on jobs, chains, data sets and models, stored
-    bytes, uploads, reads by URI, evaluations, streams, rows or calls; or the caller has reached the bound on
-    changes.
+    bytes, uploads, reads by URI, evaluations, streams, rows, calls or workers; or the caller has reached the bound
+    on changes.
     """
 
     hint = "the message names the bound: delete something, wait, or have an operator raise the bound"

@@ -1,6 +1,7 @@
 #include "core/formats/exported_archive.h"
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/match.h"
@@ -19,6 +20,8 @@ constexpr char kModel[] = "models/model.json";
 constexpr char kOldModel[] = "serialized_exported_program.json";  // PyTorch before 2.9 wrote it
 constexpr int64_t kMaxModelJsonBytes = 32 * limits::kMiB;
 constexpr int64_t kMaxListBytes = 8 * limits::kMiB;  // some 20 000 tensors
+constexpr size_t kMaxMembers = 65536;
+constexpr int64_t kMemoryOfMember = 512;  // libzip's entry and two copies of the name
 constexpr size_t kMaxTensorAxes = 8;
 constexpr int64_t kMaxNumbers = int64_t{1} << 40;
 
@@ -81,15 +84,20 @@ absl::Status ReadTensorMeta(const Json& meta, ExportedType* type, std::vector<in
   return absl::OkStatus();
 }
 
-absl::StatusOr<ExportedArchive> ExportedArchive::Open(const ByteSource& source) {
+absl::StatusOr<ExportedArchive> ExportedArchive::Open(const ByteSource& source, const AdmitBytes& admit) {
   CHAINFLEET_ASSIGN_OR_RETURN(ZipReader zip, ZipReader::Open(source, kKind));
+  if (zip.names().size() > kMaxMembers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the archive has ", zip.names().size(), " members, at most ", kMaxMembers, " are read"));
+  }
+  CHAINFLEET_RETURN_IF_ERROR(admit(std::ssize(zip.names()) * kMemoryOfMember));
   const auto is_model = [](const std::string& name) { return absl::EndsWith(name, absl::StrCat("/", kModel)); };
   const auto found = std::ranges::find_if(zip.names(), is_model);
   if (found == zip.names().end()) {
     return absl::InvalidArgumentError(absl::StrCat("the archive has no member ", kModel,
                                                    ": write it with torch.export.save of PyTorch 2.9 or later"));
   }
-  ExportedArchive archive(std::move(zip), found->substr(0, found->size() - std::string_view(kModel).size()));
+  ExportedArchive archive(std::move(zip), found->substr(0, found->size() - std::string_view(kModel).size()), admit);
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string order, archive.ReadSmall("byteorder", limits::kKiB));
   if (order != "little") {
     return absl::InvalidArgumentError(absl::StrCat("byteorder is ", ShownName(order), ", only little is read"));
@@ -105,15 +113,15 @@ absl::StatusOr<int64_t> ExportedArchive::SizeBytes(const std::string& name) cons
 
 absl::StatusOr<std::string> ExportedArchive::ReadSmall(const std::string& name, int64_t max_bytes) const {
   CHAINFLEET_ASSIGN_OR_RETURN(const int64_t size, SizeBytes(name));
-  if (size <= max_bytes) return zip_.Read(folder_ + name, max_bytes);
+  if (size <= max_bytes) return zip_.Read(folder_ + name, max_bytes, admit_);
   return absl::InvalidArgumentError(absl::StrCat("has ", size, " bytes, at most ", max_bytes, " are read"));
 }
 
 absl::StatusOr<Json> ExportedArchive::ReadJson(const std::string& name) const {
   const int64_t max_bytes = name == kModel ? kMaxModelJsonBytes : kMaxListBytes;
   const absl::StatusOr<std::string> text = ReadSmall(name, max_bytes);
-  if (!text.ok()) return absl::InvalidArgumentError(absl::StrCat(name, ": ", text.status().message()));
-  absl::StatusOr<Json> json = ParseExportedJson(*text, max_bytes);
+  if (!text.ok()) return Annotate(text.status(), name);
+  absl::StatusOr<Json> json = ParseExportedJson(*text, max_bytes, admit_);
   if (!json.ok()) return Annotate(json.status(), name);
   return json;
 }

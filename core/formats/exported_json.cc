@@ -1,5 +1,6 @@
 #include "core/formats/exported_json.h"
 
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -13,11 +14,13 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kMaxJsonDepth = 64;       // graphs within graphs, which are refused by their operator
-constexpr int64_t kBytesPerToken = 10;  // large models have fewer tokens; each takes some 64 bytes of memory
+constexpr int64_t kBytesPerToken = 10;  // large models have fewer tokens
+constexpr int64_t kMemoryOfToken = 64;  // of a key or value, besides the bytes of its text
 constexpr size_t kShown = 120;
 
-// Counts keys, values and depth without parsing: json's filter of its parser takes quadratic time.
-absl::Status CheckSize(const std::string& text, int64_t max_tokens) {
+// Counts keys, values and depth without parsing: json's filter of its parser takes quadratic time. Returns how many
+// keys and values there are.
+absl::StatusOr<int64_t> CheckSize(const std::string& text, int64_t max_tokens) {
   int64_t tokens = 0;
   int depth = 0;
   bool in_string = false;
@@ -32,7 +35,7 @@ absl::Status CheckSize(const std::string& text, int64_t max_tokens) {
       return absl::InvalidArgumentError(absl::StrCat("is nested more than ", kMaxJsonDepth, " deep"));
     }
   }
-  if (tokens <= max_tokens) return absl::OkStatus();
+  if (tokens <= max_tokens) return tokens;
   return absl::InvalidArgumentError(absl::StrCat("has more than ", max_tokens, " keys and values"));
 }
 
@@ -42,8 +45,9 @@ absl::Status CheckSize(const std::string& text, int64_t max_tokens) {
 
 }  // namespace
 
-absl::StatusOr<Json> ParseExportedJson(const std::string& text, int64_t max_bytes) {
-  CHAINFLEET_RETURN_IF_ERROR(CheckSize(text, max_bytes / kBytesPerToken));
+absl::StatusOr<Json> ParseExportedJson(const std::string& text, int64_t max_bytes, const AdmitBytes& admit) {
+  CHAINFLEET_ASSIGN_OR_RETURN(const int64_t tokens, CheckSize(text, max_bytes / kBytesPerToken));
+  CHAINFLEET_RETURN_IF_ERROR(admit(std::ssize(text) + tokens * kMemoryOfToken));
   Json description = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!description.is_object()) return absl::InvalidArgumentError("is no JSON object");
   return description;

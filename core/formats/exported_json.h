@@ -8,11 +8,13 @@
 #include <string_view>
 
 #include "core/base/status.h"
+#include "core/formats/admit_bytes.h"
 
 namespace chainfleet {
 
 // INVALID_ARGUMENT: `text`, of up to `max_bytes`, is no JSON object, is too deep or has too many keys and values.
-absl::StatusOr<nlohmann::json> ParseExportedJson(const std::string& text, int64_t max_bytes);
+// Errors of `admit`, which is asked for the memory of the result before it is made.
+absl::StatusOr<nlohmann::json> ParseExportedJson(const std::string& text, int64_t max_bytes, const AdmitBytes& admit);
 
 // The functions below throw nlohmann::json::exception where `value` is of another type or lacks something.
 

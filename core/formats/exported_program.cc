@@ -200,8 +200,8 @@ absl::Status ProgramReader::Read(const Json& model) {
 
 }  // namespace
 
-absl::StatusOr<ExportedProgram> ReadExportedProgram(const ByteSource& source) {
-  CHAINFLEET_ASSIGN_OR_RETURN(ExportedArchive archive, ExportedArchive::Open(source));
+absl::StatusOr<ExportedProgram> ReadExportedProgram(const ByteSource& source, const AdmitBytes& admit) {
+  CHAINFLEET_ASSIGN_OR_RETURN(ExportedArchive archive, ExportedArchive::Open(source, admit));
   CHAINFLEET_ASSIGN_OR_RETURN(const Json model, archive.ReadJson("models/model.json"));
   ProgramReader reader(std::move(archive), source.size_bytes());
   const absl::Status read = CatchJson([&] { return reader.Read(model); });

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/formats/admit_bytes.h"
 #include "core/formats/zip.h"
 
 namespace chainfleet {
@@ -94,7 +95,8 @@ struct ExportedProgram {
 // operator, member or tensor: the file is damaged or of an unknown schema; its first axis is not dynamic; it holds
 // higher-order graphs, custom objects, pickled tensors, an operator that is not in ExportedOperators() or one that
 // draws random numbers; a value is used before it is computed; there is more than one output; or FindTraining fails.
-absl::StatusOr<ExportedProgram> ReadExportedProgram(const ByteSource& source);
+// Errors of `admit`, which is asked for the memory of the description, a multiple of its bytes in the file.
+absl::StatusOr<ExportedProgram> ReadExportedProgram(const ByteSource& source, const AdmitBytes& admit = AdmitAll);
 
 // True if the archive says of itself that it is a .pt2 file; its content may still be wrong.
 bool IsExportedProgram(const ByteSource& source);

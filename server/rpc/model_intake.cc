@@ -52,7 +52,8 @@ absl::StatusOr<std::optional<NetworkSignature>> ReadContent(const ModelIntake& i
   }
   if (intake.name.empty()) return absl::InvalidArgumentError(absl::StrCat(intake.uri, " is not a safetensors file"));
   if (IsExportedProgram(file)) {
-    CHAINFLEET_ASSIGN_OR_RETURN(const ExportedProgram program, ReadExportedProgram(file));
+    const auto admit = [&intake](int64_t bytes) { return intake.file->Admit(bytes); };
+    CHAINFLEET_ASSIGN_OR_RETURN(const ExportedProgram program, ReadExportedProgram(file, admit));
     return SignatureOf(program);
   }
   CHAINFLEET_RETURN_IF_ERROR(CheckTorchScript(file));

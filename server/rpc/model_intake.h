@@ -26,6 +26,8 @@ class IncomingModel {
   // DISK_FULL, UNAVAILABLE; Add also returns the errors of UploadShare.
   absl::Status Open(const std::string& folder);
   absl::Status Add(std::string_view part);
+  // Counts memory that reading the file takes, until this object is gone. Errors of UploadShare.
+  absl::Status Admit(int64_t bytes) { return share_.Add(bytes); }
   const std::string& tenant() const { return share_.tenant(); }  // as UploadShare's
   int64_t size_bytes() const { return size_bytes_; }
   ByteSource Content() const { return spool_->Content(size_bytes_); }

@@ -535,6 +535,35 @@ TEST(ExportedProgramTest, RefusesArchives) {
   EXPECT_FALSE(IsExportedProgram(WithMember("archive_format", "pt1")));
 }
 
+TEST(ExportedProgramTest, AsksForTheMemoryOfItsDescription) {
+  const std::string bytes = NetworkOf("mlp");
+  int64_t description = 0, admitted = 0;
+  for (const auto& [name, content] : MembersOf(bytes)) description += name.ends_with(".json") ? std::ssize(content) : 0;
+  const auto count = [&](int64_t more) {
+    admitted += more;
+    return absl::OkStatus();
+  };
+  EXPECT_TRUE(ReadExportedProgram(bytes, count).ok());
+  EXPECT_GT(admitted, 3 * description) << "the text, and more for what is parsed from it";
+  const auto refuse_from = [&](int64_t most) {
+    int64_t left = most;
+    const auto take = [&left](int64_t more) {
+      return (left -= more) < 0 ? absl::ResourceExhaustedError("no room") : absl::OkStatus();
+    };
+    return ReadExportedProgram(bytes, take).status();
+  };
+  EXPECT_TRUE(refuse_from(admitted).ok());
+  for (const int64_t most : {int64_t{0}, description, admitted - 1}) {
+    EXPECT_TRUE(absl::IsResourceExhausted(refuse_from(most))) << most;
+  }
+}
+
+TEST(ExportedProgramTest, RefusesAnArchiveOfTooManyMembers) {
+  Members members = MembersOf(NetworkOf("mlp"));
+  for (int i = 0; i < 65536; ++i) members.emplace_back(absl::StrCat("mlp/", i), "");
+  ExpectRefusal(*WriteZip(members), {"members, at most 65536 are read"});
+}
+
 TEST(ExportedProgramTest, ReadsNoDamagedTensor) {
   std::string bytes = NetworkOf("mlp");
   const ExportedProgram program = Program(bytes);

@@ -237,6 +237,14 @@ TEST_F(ModelTest, WaitsForOtherUploads) {
     EXPECT_EQ(ReasonOf(Put("mine", TorchScriptArchive(1)).status()), "UPLOADS_FULL");
   }
   EXPECT_TRUE(Put("mine", TorchScriptArchive(1)).ok());
+  std::ifstream in(std::string(CHAINFLEET_DATA) + "/exported/mlp.pt2", std::ios::binary);
+  const std::string network(std::istreambuf_iterator<char>(in), {});
+  {
+    UploadShare others(&upload_budget_);
+    ASSERT_TRUE(others.Add(limits::kMaxUploadsBytes - 2 * std::ssize(network)).ok());
+    EXPECT_EQ(ReasonOf(Put("yours", network).status()), "UPLOADS_FULL") << "its description takes memory, too";
+  }
+  EXPECT_TRUE(Put("yours", network).ok());
 }
 
 TEST_F(ModelTest, RefusesWhatIsNoModule) {

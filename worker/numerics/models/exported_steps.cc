@@ -23,6 +23,7 @@ namespace chainfleet {
 namespace {
 
 using Values = std::vector<c10::IValue>;
+using Check = void (*)(const Values& arguments);
 
 constexpr char kMathAttention[] = "aten::_scaled_dot_product_attention_math";
 
@@ -47,6 +48,7 @@ struct Step {
   double drop_rate = 0;                 // as of ExportedNode
   int32_t statistic = -1;               // as of ExportedNode
   bool drops_channels = false, is_attention = false;
+  Check check = nullptr;  // throws for arguments that the operator would trust
 
   bool trains() const { return drop_rate > 0 || statistic >= 0; }
 };
@@ -183,12 +185,35 @@ Arithmetic ArithmeticOf(const std::string& op) {
   return found == kKnown.end() ? nullptr : found->second;
 }
 
+// LibTorch's fused kernel takes one value of g for each slice of v, without a look at the size of g.
+void CheckWeightNorm(const Values& arguments) {
+  const at::Tensor v = arguments[0].toTensor(), g = arguments[1].toTensor();
+  const int64_t dim = arguments[2].toInt();
+  if (dim != 0 && dim != v.dim() - 1) return;  // not fused
+  TORCH_CHECK(v.numel() > 0 && g.numel() == v.size(dim), "g has ", g.numel(), " values, v has the shape ", v.sizes(),
+              " and is normalised along axis ", dim);
+}
+
+// With other modes LibTorch's kernel writes nothing, and the result is memory that others have used.
+void CheckGridSampler(const Values& arguments) {
+  for (const size_t mode : {size_t{2}, size_t{3}}) {  // interpolation, padding
+    const int64_t given = arguments[mode].toInt();
+    TORCH_CHECK(given >= 0 && given <= 2, "mode ", given, " is unknown");
+  }
+}
+
+Check CheckOf(const std::string& op) {
+  if (op == "aten::_weight_norm") return CheckWeightNorm;
+  return op.starts_with("aten::grid_sampler") ? CheckGridSampler : nullptr;
+}
+
 absl::StatusOr<Step> CompileNode(const ExportedNode& node, at::Device device) {
   Step step{.name = Named(node), .outputs = node.outputs, .returns_list = node.returns_list};
   step.drop_rate = node.drop_rate;
   step.statistic = node.statistic;
   step.drops_channels = node.op.starts_with("aten::feature_dropout");
   step.is_attention = node.op == kMathAttention;
+  step.check = CheckOf(node.op);
   const auto add = [&](const ExportedArgument& argument, const c10::TypePtr& type) {
     step.arguments.push_back({.type = type});
     if (ValuesIn(argument).empty()) {
@@ -236,6 +261,35 @@ ExportedNode OnAnyDevice(ExportedNode node) {
   return node;
 }
 
+// Some operators trust their arguments (PyTorch issue 169208), and a file with sizes that do not match would make them
+// read or write other memory. Returns the node with the public operator instead, which checks the same arguments and
+// then calls the same kernel. INVALID_ARGUMENT: the public operator does not return all that the program uses.
+absl::StatusOr<ExportedNode> Checked(ExportedNode node) {
+  if (!node.overload.empty()) return node;
+  if (node.op == "aten::native_channel_shuffle") {
+    node.op = "aten::channel_shuffle";
+    return node;
+  }
+  if (node.op == "aten::_native_batch_norm_legit_no_training") {
+    node.op = "aten::batch_norm";
+    for (const char* name : {"training", "cudnn_enabled"}) node.arguments.emplace_back(name, ExportedArgument(false));
+  } else if (node.op == "aten::native_group_norm") {
+    node.op = "aten::group_norm";
+    std::erase_if(node.arguments,
+                  [](const auto& given) { return given.first == "N" || given.first == "C" || given.first == "HxW"; });
+    for (auto& [name, argument] : node.arguments) {
+      if (name == "group") name = "num_groups";
+    }
+  } else {
+    return node;
+  }
+  const auto is_used = [](const auto& output) { return output.has_value(); };
+  if (std::any_of(node.outputs.begin() + (node.outputs.empty() ? 0 : 1), node.outputs.end(), is_used)) {
+    return Refused(node, "is used for its mean or variance, which is not supported");
+  }
+  return node;
+}
+
 // The node in a form that has a rule for batches and takes a mask, which the fused attention of a CPU lacks.
 ExportedNode WithoutFusion(ExportedNode node) {
   if (node.op == "aten::scaled_dot_product_attention") node.op = kMathAttention;
@@ -252,6 +306,7 @@ class ProgramPass {
       : mode_(mode), see_(see), chains_(several == nullptr ? 1 : several->chains()), several_(several) {}
 
   void Call(const Step& step, Values* stack) {
+    if (step.check != nullptr) step.check(*stack);
     const bool drops = step.drop_rate > 0 && mode_.dropout != nullptr;
     if (drops && step.is_attention) SetAttentionMask(step, stack);
     if (step.statistic >= 0) return Normalise(step, stack);
@@ -402,7 +457,7 @@ absl::StatusOr<ExportedSteps> ExportedSteps::Compile(const ExportedProgram& prog
                                                           {}});
   bool together = true;
   for (const ExportedNode& of_program : program.nodes) {
-    ExportedNode node = OnAnyDevice(of_program);
+    CHAINFLEET_ASSIGN_OR_RETURN(ExportedNode node, Checked(OnAnyDevice(of_program)));
     if (node.drop_rate > 0) node = WithoutFusion(std::move(node));
     CHAINFLEET_ASSIGN_OR_RETURN(Step step, CompileNode(node, device));
     plan->steps.push_back(std::move(step));

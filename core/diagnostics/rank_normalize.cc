@@ -70,6 +70,10 @@ double NormalQuantile(double probability) {
 }
 
 std::vector<double> RankNormalize(std::span<const double> values) {
+  // std::sort needs an order, and the loop over ties needs values that equal themselves.
+  if (std::any_of(values.begin(), values.end(), [](double value) { return std::isnan(value); })) {
+    return std::vector<double>(values.size(), std::numeric_limits<double>::quiet_NaN());
+  }
   std::vector<std::pair<double, size_t>> order;
   order.reserve(values.size());
   for (size_t i = 0; i < values.size(); ++i) order.emplace_back(values[i], i);
@@ -77,6 +81,7 @@ std::vector<double> RankNormalize(std::span<const double> values) {
   std::vector<double> scores(values.size());
   const double n = static_cast<double>(values.size());
   for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+    ++end;
     while (end < order.size() && order[end].first == order[begin].first) ++end;
     const double rank = static_cast<double>(begin + 1 + end) / 2;
     const double score = NormalQuantile((rank - 0.375) / (n + 0.25));

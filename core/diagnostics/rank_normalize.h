@@ -11,7 +11,7 @@ namespace chainfleet {
 double NormalQuantile(double probability);
 
 // Returns NormalQuantile((r - 3/8) / (n + 1/4)) for each element. r is the rank from 1 among all n values; ties get the
-// average of their ranks. REQUIRES: no value is NaN.
+// average of their ranks. All are NaN if a value is NaN, which has no rank.
 std::vector<double> RankNormalize(std::span<const double> values);
 
 }  // namespace chainfleet

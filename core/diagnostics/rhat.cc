@@ -28,6 +28,9 @@ double Rhat(Traces traces) {
   std::vector<double> split = SplitChains(traces);
   const double bulk = ScaleReduction({RankNormalize(split), 2 * traces.num_chains});
   const double median = Quantile(split, 0.5);
+  // Half of the values or more are infinite: nothing has a distance from the median. `bulk` alone would call chains
+  // that agree on infinity converged.
+  if (!std::isfinite(median)) return std::numeric_limits<double>::quiet_NaN();
   for (double& value : split) value = std::abs(value - median);
   const double tail = ScaleReduction({RankNormalize(split), 2 * traces.num_chains});
   return std::max(bulk, tail);  // returns `bulk` if `tail` is NaN, for example for two values with equal distances

@@ -12,7 +12,8 @@ namespace chainfleet {
 // Returns the larger of two split R-hats, sqrt((B/W + n - 1) / n) with n draws in each half chain: one of the draws'
 // normal scores (chains in different places), one of their distances from the median (chains of different widths). 1
 // when chains agree; trust draws below 1.01. Equal to ArviZ' rhat(method="rank"): NaN for one chain, for traces that
-// are not Usable and for a constant quantity; infinite if each half chain is constant at a different value.
+// are not Usable, for a constant quantity and if the median is infinite; infinite if each half chain is constant at a
+// different value.
 double Rhat(Traces traces);
 
 // Nested R-hat of K superchains, each with M chains that started at the same point:

@@ -11,7 +11,8 @@
 namespace chainfleet {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;                 // finds a key in logarithmic time
+using OrderedJson = nlohmann::ordered_json;  // for headers that are written: searches all keys for each one
 
 constexpr struct {
   TensorType type;
@@ -27,22 +28,50 @@ absl::Status Bad(const std::string& what) {
   return absl::InvalidArgumentError("not a valid safetensors file: " + what);
 }
 
+// Finds keys that occur twice in an object. It reads the text itself: nlohmann's parser with a callback looks through
+// all values of an object when an inner one ends, which takes quadratic time.
+class DuplicateFinder final : public nlohmann::json_sax<Json> {
+ public:
+  bool found() const { return found_; }
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override {
+    keys_.emplace_back();
+    return true;
+  }
+  bool key(string_t& name) override {
+    found_ = !keys_.back().insert(name).second;
+    return !found_;
+  }
+  bool end_object() override {
+    keys_.pop_back();
+    return true;
+  }
+  bool start_array(std::size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  std::vector<std::set<std::string>> keys_;  // those of each open object
+  bool found_ = false;
+};
+
 // nlohmann silently keeps the last of duplicate keys; a strict reader must reject them.
 absl::StatusOr<Json> ParseJson(const char* begin, const char* end) {
   // nlohmann also accepts a byte order mark and leading blanks, and stops at a NUL.
   if (begin == end || *begin != '{' || std::find(begin, end, '\0') != end)
     return Bad("the header is not a JSON object in UTF-8");
-  std::vector<std::set<std::string>> keys;
-  bool duplicate = false;
-  const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key) duplicate |= !keys.back().insert(parsed.get<std::string>()).second;
-    return true;
-  };
-  Json header = Json::parse(begin, end, watch, /*allow_exceptions=*/false);
-  if (header.is_discarded() || !header.is_object()) return Bad("the header is not a JSON object in UTF-8");
-  if (duplicate) return Bad("a key of the header occurs twice");
+  DuplicateFinder duplicates;
+  const bool is_json = Json::sax_parse(begin, end, &duplicates);
+  if (duplicates.found()) return Bad("a key of the header occurs twice");
+  Json header = is_json ? Json::parse(begin, end, nullptr, /*allow_exceptions=*/false) : Json();
+  if (!header.is_object()) return Bad("the header is not a JSON object in UTF-8");
   return header;
 }
 
@@ -162,7 +191,7 @@ absl::StatusOr<Safetensors> ParseSafetensors(const std::string& bytes, uint64_t 
 
 std::string SafetensorsHeader(const std::vector<TensorView>& tensors,
                               const std::map<std::string, std::string>& metadata) {
-  Json header = Json::object();
+  OrderedJson header = OrderedJson::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   int64_t end = 0;
   for (const TensorView& t : tensors) {

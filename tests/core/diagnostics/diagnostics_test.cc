@@ -172,6 +172,34 @@ TEST(RankNormalize, GivesTiesTheScoreOfTheirAverageRank) {
   EXPECT_EQ(scores[1], -scores[3]);
 }
 
+TEST(RankNormalize, GivesInfinitiesRanksAndNaNNone) {
+  const std::vector<double> scores = RankNormalize(std::vector<double>{kInfinity, 1, kInfinity, -kInfinity});
+  EXPECT_EQ(scores[0], NormalQuantile((3.5 - 0.375) / 4.25));
+  EXPECT_EQ(scores[2], scores[0]);
+  EXPECT_EQ(scores[1], NormalQuantile((2 - 0.375) / 4.25));
+  for (const double score : RankNormalize(std::vector<double>{3, kNan, kInfinity, kNan}))
+    EXPECT_TRUE(std::isnan(score));
+  EXPECT_EQ(RankNormalize(std::vector<double>(5, kInfinity)), std::vector<double>(5, 0.0));
+}
+
+TEST(Diagnostics, EndForInfiniteValues) {
+  std::vector<double> values;
+  for (int i = 0; i < 40; ++i) values.push_back(i % 3 == 0 ? i : kInfinity);  // two thirds are infinite
+  EXPECT_TRUE(std::isnan(Rhat({values, 4}))) << "chains that agree on infinity have not converged";
+  EXPECT_FALSE(std::isnan(EssBulk({values, 4}))) << "ranks exist";
+  values[7] = kNan;
+  EXPECT_TRUE(std::isnan(Rhat({values, 4})));
+  EXPECT_TRUE(std::isnan(EssBulk({values, 4})));
+  for (const double value : {kInfinity, -kInfinity}) {
+    const std::vector<double> same(40, value);
+    EXPECT_TRUE(std::isnan(Rhat({same, 4})));
+    EXPECT_TRUE(std::isnan(McseMean({same, 4})));
+  }
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = i % 2 == 0 ? -kInfinity : kInfinity;  // the median is no number
+  EXPECT_TRUE(std::isnan(Rhat({values, 4})));
+}
+
 TEST(NormalQuantile, InvertsTheNormalDistribution) {
   for (const double z : {-30.0, -8.0, -2.5, -1.0, -0.3, 0.0, 0.7, 1.2, 4.0}) {
     EXPECT_NEAR(NormalQuantile(std::erfc(-z / std::sqrt(2)) / 2), z, 1e-11 * (1 + std::abs(z))) << z;

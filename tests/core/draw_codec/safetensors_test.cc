@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "core/store/draw_codec/sha256.h"
 
 namespace chainfleet {
@@ -60,6 +61,24 @@ TEST(Safetensors, RefusesWhatAStrictReaderRefuses) {
   std::string long_header = File("{}", "");
   long_header[7] = '\x7f';
   EXPECT_THAT(Error(long_header), HasSubstr("cut or too long"));
+}
+
+// Parsers that search all keys for each one would need minutes.
+TEST(Safetensors, ReadsALongHeader) {
+  constexpr int kKeys = 100'000;
+  std::string tensors = "{", damaged = "{", metadata = R"({"__metadata__":{)";
+  for (int i = 0; i < kKeys; ++i) {
+    const char* const comma = i == 0 ? "" : ",";
+    absl::StrAppend(&tensors, comma, "\"", i, R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]})");
+    absl::StrAppend(&damaged, comma, "\"", i, "\":{}");
+    absl::StrAppend(&metadata, comma, "\"", i, "\":\"\"");
+  }
+  const auto file = ParseSafetensors(File(tensors + "}", ""));
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->tensors.size(), static_cast<size_t>(kKeys));
+  EXPECT_THAT(Error(File(damaged + "}", "")), HasSubstr("dtype"));
+  EXPECT_THAT(Error(File(damaged + ",\"7\":{}}", "")), HasSubstr("occurs twice"));
+  EXPECT_TRUE(ParseSafetensors(File(metadata + "}}", "")).ok());
 }
 
 TEST(Safetensors, RefusesOverlaps) {

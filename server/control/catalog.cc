@@ -89,6 +89,16 @@ absl::Status CheckTenants(const change::ShareContent& how) {
   return absl::OkStatus();
 }
 
+// A registration ends its upload, unless the disk or the queue of changes is full: then it is not applied. The returned
+// reply ends the upload as soon as there is space, so that its objects become garbage.
+template <typename Item>
+Reply<Item> EndingUpload(StateWriter* writer, const std::string& upload, const Reply<Item>& done) {
+  return [writer, upload, done](absl::StatusOr<Item> stored) {
+    if (absl::IsResourceExhausted(stored.status())) writer->Persist(change::EndUpload{upload});
+    done(std::move(stored));
+  };
+}
+
 }  // namespace
 
 template <typename Item>
@@ -249,7 +259,7 @@ void Catalog::Put(const Dataset& dataset, const std::string& upload, const Reply
     if (room != nullptr) room->Release();
     return *result.dataset;
   };
-  writer_->Write<Dataset>(change::PutDataset{dataset, upload}, done, take);
+  writer_->Write<Dataset>(change::PutDataset{dataset, upload}, EndingUpload(writer_, upload, done), take);
 }
 
 void Catalog::Put(const StoredModel& model, const std::string& upload, const Reply<StoredModel>& done,
@@ -259,7 +269,7 @@ void Catalog::Put(const StoredModel& model, const std::string& upload, const Rep
     if (room != nullptr) room->Release();
     return *result.model;
   };
-  writer_->Write<StoredModel>(change::PutModel{model, upload}, done, take);
+  writer_->Write<StoredModel>(change::PutModel{model, upload}, EndingUpload(writer_, upload, done), take);
 }
 
 void Catalog::DeleteDataset(const Reader& reader, const std::string& name, const Reply<bool>& done) {

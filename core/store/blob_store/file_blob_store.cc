@@ -128,10 +128,11 @@ absl::Status FileBlobStore::Put(const std::string& name, const ByteSource& conte
   CHAINFLEET_ASSIGN_OR_RETURN(const std::string path, PathOf(name));
   const absl::Status status = Write(path, content, &FileSystem::RenameNew);
   if (!absl::IsAlreadyExists(status)) return status;
-  CHAINFLEET_RETURN_IF_ERROR(CompareObject(*this, name, content));
-  // The process that wrote the object may have died before its sync.
+  // The process that wrote the object may have died before its sync. Sync before the comparison: EncryptedBlobStore
+  // accepts an object with other bytes if their plaintext is the same.
   CHAINFLEET_ASSIGN_OR_RETURN(const std::shared_ptr<FolderSync> sync, EnsureFolder(FolderOf(path)));
-  return sync->Run(file_system_, FolderOf(path));
+  CHAINFLEET_RETURN_IF_ERROR(sync->Run(file_system_, FolderOf(path)));
+  return CompareObject(*this, name, content);
 }
 
 absl::Status FileBlobStore::Replace(const std::string& name, const ByteSource& content) {

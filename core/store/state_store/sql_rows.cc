@@ -90,7 +90,9 @@ absl::StatusOr<bool> SqlRows::PurgeJob(const change::PurgeJob& page) {
     CHAINFLEET_RETURN_IF_ERROR(sql::Run(connection_, sql, page.job, page.page));
     if (connection_->changes() == page.page) return true;
   }
-  CHAINFLEET_RETURN_IF_ERROR(sql::Run(connection_, "UPDATE jobs SET purged = 1 WHERE id = ?", page.job));
+  // A plan may have megabytes, and nothing reads that of a purged job.
+  CHAINFLEET_RETURN_IF_ERROR(sql::Run(
+      connection_, "UPDATE jobs SET purged = 1, plan = '{}', dataset = NULL, module = NULL WHERE id = ?", page.job));
   return false;
 }
 
@@ -173,8 +175,21 @@ absl::StatusOr<bool> SqlRows::MarkCorrupt(const std::string& job, const std::str
   return connection_->changes() > 0;
 }
 
+// Reads in pages: PostgreSQL fetches all rows of a statement at once and ends it after a few seconds, and ends a
+// transaction that is idle for so long, for example while a plan of megabytes is decoded. The caller's transaction
+// (StateStore::Load) makes all pages see one state.
 absl::StatusOr<std::vector<JobRow>> SqlRows::ListJobs() {
-  return sql::All<JobRow>(connection_, sql::Select<JobRow>("jobs WHERE purged = 0 ORDER BY sequence"));
+  constexpr int64_t kPage = 16;
+  static const std::string kSql =
+      sql::Select<JobRow>("jobs WHERE purged = 0 AND sequence > ? ORDER BY sequence LIMIT ?");
+  std::vector<JobRow> all;
+  int64_t last = 0;  // the first sequence is 1
+  for (;;) {
+    CHAINFLEET_ASSIGN_OR_RETURN(std::vector<JobRow> page, sql::All<JobRow>(connection_, kSql, last, kPage));
+    for (JobRow& row : page) all.push_back(std::move(row));
+    if (static_cast<int64_t>(page.size()) < kPage) return all;
+    last = all.back().sequence;
+  }
 }
 
 absl::StatusOr<std::vector<SegmentRecord>> SqlRows::ListSegments(const StateStore::SegmentQuery& query) {

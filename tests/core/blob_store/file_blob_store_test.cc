@@ -9,6 +9,9 @@
 #include <thread>
 
 #include "core/base/mutex.h"
+#include "core/store/blob_store/encrypted_blob_store.h"
+#include "core/store/draw_codec/object_names.h"
+#include "core/store/draw_codec/sha256.h"
 #include "tests/support/forgetful_disk.h"
 
 namespace chainfleet {
@@ -218,6 +221,23 @@ TEST_F(FileBlobStoreTest, AFolderThatCannotBeSyncedFailsThePut) {
   disk_.sync_status = absl::OkStatus();
   EXPECT_TRUE(store->Put("a/second", "x").ok()) << "tried again";
   EXPECT_TRUE(disk_.IsDurable(folder_ + "/a/second"));
+}
+
+TEST_F(FileBlobStoreTest, AnEncryptedObjectThatIsPutAgainIsDurable) {
+  const std::shared_ptr<FileBlobStore> files = FileBlobStore::Open(&disk_, folder_).value();
+  EncryptedBlobStore store(files, *ObjectKeys::Parse("first " + std::string(64, '1') + "\n"),
+                           [](const std::string&) { return std::string("lab"); });
+  const auto name_of = [](const std::string& content) {
+    return SegmentObjectName("s1", {"lab-1", 0}, 1, Sha256Hex(content));
+  };
+  ASSERT_TRUE(store.Put(name_of("first"), std::string("first")).ok());  // creates the folder
+  const std::string content = "draws", name = name_of(content);
+  disk_.sync_status = absl::InternalError("input/output error");
+  EXPECT_FALSE(store.Put(name, content).ok());
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/" + name));
+  disk_.sync_status = absl::OkStatus();
+  EXPECT_TRUE(store.Put(name, content).ok()) << "its other bytes have the same plaintext";
+  EXPECT_TRUE(disk_.IsDurable(folder_ + "/" + name));
 }
 
 // This run created the store's own folder and all below it, and only the store synced them.

@@ -42,6 +42,25 @@ TEST(SqliteStateStore, RefusesANewerSchemaWithBothVersions) {
               testing::AllOf(testing::HasSubstr("99"), testing::HasSubstr(std::to_string(kSqliteSchemaVersion))));
 }
 
+TEST(SqliteStateStore, APurgedJobKeepsItsIdsAndNotItsPlan) {
+  SqliteHarness harness;
+  const auto store = harness.Open();
+  const std::vector<StateChange> changes{
+      change::BeginUpload{"u", {"shard-0"}}, change::PutDataset{SmallDataset("digits"), "u"},
+      change::CreateJob{PlanOf("job-aaaaaa", 1, true), "r1"}, change::SetIntent{"job-aaaaaa", JobIntent::kDelete},
+      change::PurgeJob{"job-aaaaaa"}};
+  const auto results = store->Apply(changes, absl::UnixEpoch()).value();
+  for (const ApplyResult& result : results) EXPECT_TRUE(result.status.ok()) << result.status;
+  const auto file = SqliteConnection::Open(harness.path()).value();
+  SqlStatement row = file->Prepare("SELECT id, request_id, plan, dataset, module FROM jobs").value();
+  ASSERT_TRUE(row.Step().value());
+  EXPECT_EQ(row.Text(0), "job-aaaaaa");
+  EXPECT_EQ(row.Text(1), "r1");
+  EXPECT_EQ(row.Text(2), "{}");
+  EXPECT_TRUE(row.IsNull(3));
+  EXPECT_TRUE(row.IsNull(4));
+}
+
 TEST(SqliteStateStore, UpgradesTheFirstSchemaVersion) {
   SqliteHarness harness;
   const change::CreateJob create{PlanOf("job-aaaaaa", 2), "r1"};

@@ -87,6 +87,30 @@ TEST_P(AnyStateStore, LoadsWhatWasStored) {
   EXPECT_EQ(state.datasets[0].shards, SmallDataset("digits").shards);
 }
 
+TEST_P(AnyStateStore, LoadsMoreJobsThanAPageInTheirOrder) {
+  constexpr int kJobs = 33;  // two pages, and one that is purged
+  std::vector<std::string> ids;
+  std::vector<StateChange> changes;
+  for (int n = 0; n < kJobs; ++n) {
+    ids.push_back("job-" + std::to_string(900'000 - n));  // the order of ids is another
+    changes.push_back(change::CreateJob{PlanOf(ids.back(), 1), ""});
+  }
+  changes.push_back(change::SetIntent{ids[7], JobIntent::kDelete});
+  changes.push_back(change::PurgeJob{ids[7]});
+  ASSERT_TRUE(store_->Apply(changes, wall_).ok());
+  ids.erase(ids.begin() + 7);
+  const auto loaded = [&] {
+    std::vector<std::string> found;
+    const StoredState state = store_->Load().value();
+    for (const StoredJob& job : state.jobs) found.push_back(job.row.id);
+    return found;
+  };
+  EXPECT_EQ(loaded(), ids) << "whole pages";
+  ids.emplace_back("job-aaaaaa");
+  ASSERT_TRUE(Create(ids.back(), 1).status.ok());
+  EXPECT_EQ(loaded(), ids) << "and a page of one";
+}
+
 TEST_P(AnyStateStore, RefusedChangeFailsAlone) {
   const std::vector<StateChange> changes{change::CreateJob{PlanOf("job-aaaaaa", 1), ""},
                                          change::GrantLease{{"nowhere-bbbbbb", 0}, 1, "w1", "w1-life"},

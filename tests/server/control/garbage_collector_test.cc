@@ -3,6 +3,7 @@
 #include "core/store/draw_codec/object_names.h"
 #include "tests/server/control/dispatcher_fixture.h"
 #include "tests/support/forwarding_blobs.h"
+#include "tests/support/recording_store.h"
 
 namespace chainfleet {
 namespace {
@@ -199,6 +200,33 @@ TEST_F(GarbageCollectorTest, ShardsOfAnUploadThatDiedWithItsProcessGo) {
   GarbageCollector next(&executor_, store_.get(), writer_, &blobs_);
   ASSERT_TRUE(next.Recover().ok());
   ASSERT_TRUE(next.Collect().ok());
+  EXPECT_TRUE(Objects().empty());
+}
+
+TEST_F(GarbageCollectorTest, ObjectsThatAFullDiskKeptFromTheirRegistrationGo) {
+  RecordingStore disk(database_.Open());
+  StartOn(&disk);
+  const auto begin = [&](const std::string& object) {
+    blobs_.Add(object);
+    return Wait<std::string>([&](auto done) { catalog_->BeginUpload({object}, done); }).value();
+  };
+  Dataset dataset;
+  dataset.name = "digits";
+  dataset.digest = DigestOf(1);
+  dataset.shards.push_back({0, 5, {DatasetObjectName("incarnation-1", DigestOf(1), 7), 5, DigestOf(2)}});
+  const StoredModel model = {"net", {DatasetObjectName("incarnation-1", DigestOf(3), 8), 5, DigestOf(3)}, {}};
+  const std::string of_dataset = begin(dataset.shards[0].object.name), of_model = begin(model.object.name);
+  disk.SetFull(true);
+  const auto no_dataset = Wait<Dataset>([&](auto done) { catalog_->Put(dataset, of_dataset, done); });
+  EXPECT_EQ(ReasonOf(no_dataset.status()), "DISK_FULL");
+  const auto no_model = Wait<StoredModel>([&](auto done) { catalog_->Put(model, of_model, done); });
+  EXPECT_EQ(ReasonOf(no_model.status()), "DISK_FULL");
+  GarbageCollector collector(&executor_, &disk, writer_, &blobs_);
+  ASSERT_TRUE(collector.Collect().ok());
+  EXPECT_EQ(Objects().size(), 2u);
+  disk.SetFull(false);
+  executor_.RunFor(2 * limits::kRetryMax);
+  ASSERT_TRUE(collector.Collect().ok());
   EXPECT_TRUE(Objects().empty());
 }
 

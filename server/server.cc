@@ -195,12 +195,13 @@ absl::Status Server::FillState(const ServerOptions& options) {
   FileSystem* const disk = RealFileSystem();
   if (IsPostgres(options.state)) {
     CHAINFLEET_RETURN_IF_ERROR(FillPostgres(restored, options.state, options.state_password));
-    return disk->Remove(restored);
+    CHAINFLEET_RETURN_IF_ERROR(disk->Remove(restored));
+  } else {
+    CHAINFLEET_RETURN_IF_ERROR(CheckFileHoldsNothing(options));
+    // A log of the former file must not be applied to the new one.
+    for (const char* log : {"-wal", "-shm"}) disk->Remove(file + log).IgnoreError();
+    CHAINFLEET_RETURN_IF_ERROR(disk->Rename(restored, file));
   }
-  CHAINFLEET_RETURN_IF_ERROR(CheckFileHoldsNothing(options));
-  // A log of the former file must not be applied to the new one.
-  for (const char* log : {"-wal", "-shm"}) disk->Remove(file + log).IgnoreError();
-  CHAINFLEET_RETURN_IF_ERROR(disk->Rename(restored, file));
   return disk->SyncFolder(options.data_directory);
 }
 

@@ -2,6 +2,7 @@
 // down in order.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "absl/time/time.h"
 #include "core/base/clock.h"
 #include "core/base/file_system.h"
+#include "core/base/host_memory.h"
 #include "core/base/reread.h"
 #include "core/base/status.h"
 #include "core/base/thread_pool.h"
@@ -107,8 +109,8 @@ class Server {
 
   // Fill the stores of `options`, which no server uses. First the objects from options.backup: until the state is
   // there, the store is empty, and both may be repeated. FillState takes the state that FillObjects or
-  // AccessService.Restore left in the data directory. FAILED_PRECONDITION / NOT_EMPTY. DATA_LOSS: the backup is
-  // damaged.
+  // AccessService.Restore left in the data directory, and removes its file last. FAILED_PRECONDITION / NOT_EMPTY.
+  // ALREADY_EXISTS / NOT_EMPTY: PostgreSQL has a backup that no server has opened. DATA_LOSS: the backup is damaged.
   static absl::Status FillObjects(const ServerOptions& options);
   static absl::Status FillState(const ServerOptions& options);
   // Fences off what was done after the backup and looks for every object, without serving. Errors of Start.
@@ -166,9 +168,11 @@ class Server {
   std::unique_ptr<BlobStore> backup_copies_;
   std::unique_ptr<S3Client> s3_public_;  // signs requests, sends none
   DatasetRoots dataset_roots_;
-  const FairBudget upload_budget_{limits::kMaxUploadsBytes};
-  const FairBudget object_budget_{limits::kMaxObjectUploadsBytes};
-  const ByteBudget reply_budget_{kMaxHeldReplyBytes};
+  // A fixed bound is larger than the memory of a small machine or pod, whose kernel would end the server first.
+  const int64_t quarter_of_memory_ = HostMemoryBytes() / 4;
+  const FairBudget upload_budget_{std::min(limits::kMaxUploadsBytes, quarter_of_memory_)};
+  const FairBudget object_budget_{std::min(limits::kMaxObjectUploadsBytes, quarter_of_memory_)};
+  const ByteBudget reply_budget_{std::min(kMaxHeldReplyBytes, quarter_of_memory_)};
   std::unique_ptr<AuditLog> audit_;
   std::unique_ptr<WorkerAdmission> admission_;
   std::unique_ptr<IdentityTokens> identities_;

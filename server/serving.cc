@@ -45,7 +45,15 @@ absl::Status Serving::Restore() {
 }
 
 absl::Status Serving::Run(const std::function<void()>& before_end) {
-  if (RealFileSystem()->SizeBytes(RestoringFile()).ok()) ExpectRestored();
+  if (RealFileSystem()->SizeBytes(RestoringFile()).ok()) {
+    // A former process ended before the store was restored. Its last step in filling the state removes this file.
+    const absl::StatusOr<int64_t> unfilled = RealFileSystem()->SizeBytes(RestoredState(options_.data_directory));
+    if (absl::IsNotFound(unfilled.status())) {
+      ExpectRestored();
+    } else {
+      CHAINFLEET_RETURN_IF_ERROR(TakeBackup());
+    }
+  }
   for (;;) {
     CHAINFLEET_ASSIGN_OR_RETURN(const bool leads, WaitToLead());
     if (!leads) return absl::OkStatus();
@@ -103,12 +111,24 @@ void Serving::ExpectRestored() {
 }
 
 absl::Status Serving::TakeBackup() {
+  FileSystem* const disk = RealFileSystem();
   // If the process dies before the store is restored, the next one goes on.
-  CHAINFLEET_RETURN_IF_ERROR(RealFileSystem()->WriteSynced(RestoringFile(), std::string()));
-  CHAINFLEET_RETURN_IF_ERROR(RealFileSystem()->SyncFolder(options_.data_directory));
-  if (const absl::Status filled = Server::FillState(options_); !filled.ok()) {
+  CHAINFLEET_RETURN_IF_ERROR(disk->WriteSynced(RestoringFile(), std::string()));
+  CHAINFLEET_RETURN_IF_ERROR(disk->SyncFolder(options_.data_directory));
+  absl::Status filled = Server::FillState(options_);
+  if (absl::IsAlreadyExists(filled)) {  // a former process committed the state and ended before it removed the file
+    CHAINFLEET_RETURN_IF_ERROR(disk->Remove(RestoredState(options_.data_directory)));
+    filled = disk->SyncFolder(options_.data_directory);
+  }
+  if (ReasonOf(filled) == "IN_USE") return filled;  // another process may fill the state
+  if (absl::IsUnavailable(filled)) {                // whether the state was committed is unknown
+    return Annotate(filled, absl::StrCat("the next start goes on with the restore; to keep the former store instead, "
+                                         "remove ",
+                                         RestoringFile()));
+  }
+  if (!filled.ok()) {
     Log(LogLevel::kError, "the backup was not restored: the store stays as it was", {{"error", filled.ToString()}});
-    return RealFileSystem()->Remove(RestoringFile());
+    return disk->Remove(RestoringFile());
   }
   ExpectRestored();
   return absl::OkStatus();

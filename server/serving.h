@@ -30,7 +30,8 @@ class Serving {
   absl::StatusOr<bool> WaitToLead();
   absl::Status Start();
   absl::Status Announce();
-  // Fills the state from the backup that came while the server ran. If that fails, the store stays as it was.
+  // Fills the state from the backup that came while the server ran, or goes on with that of a former process. If the
+  // state cannot be filled, the store stays as it was, and the result is OK. After an error the next start goes on.
   absl::Status TakeBackup();
   // The next start finds a store that was filled from a backup.
   void ExpectRestored();

@@ -3,6 +3,7 @@
 #include <deque>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "core/base/check.h"
 #include "core/base/mutex.h"
 
@@ -23,6 +24,11 @@ struct BoundedExecutor::Queue {
       if (queue->free_turns == 0) return;
       --queue->free_turns;
     }
+    ScheduleTurn(queue);
+  }
+
+  // If there is no memory for it, the process ends: without the turn, later tasks could wait forever.
+  static void ScheduleTurn(const std::shared_ptr<Queue>& queue) noexcept {
     queue->executor->Schedule([queue] { RunOne(queue); });
   }
 
@@ -38,7 +44,11 @@ struct BoundedExecutor::Queue {
       task = std::move(queue->tasks.front());
       queue->tasks.pop_front();
     }
+    const absl::Cleanup next = [&queue] { EndTurn(queue); };  // also if the task has no memory
     task();
+  }
+
+  static void EndTurn(const std::shared_ptr<Queue>& queue) {
     {
       MutexLock lock(&queue->mutex);
       if (queue->tasks.empty()) {
@@ -46,7 +56,7 @@ struct BoundedExecutor::Queue {
         return;
       }
     }
-    queue->executor->Schedule([queue] { RunOne(queue); });
+    ScheduleTurn(queue);
   }
 };
 

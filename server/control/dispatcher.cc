@@ -73,7 +73,7 @@ void Dispatcher::Core::Start(const std::weak_ptr<Impl>& impl) {
   }
 }
 
-Dispatcher::Entered::Entered(Impl* impl) : impl_(impl), core_(&impl->core) {
+Dispatcher::Entered::Entered(Impl* impl) noexcept : impl_(impl), core_(&impl->core) {
   impl_->mutex.Lock();
   core_->Advance();
 }

@@ -57,8 +57,14 @@ struct StateWriter::State : std::enable_shared_from_this<State> {
           "OVERLOADED");
     }
     queue.emplace_back(std::move(change), std::move(done));
-    if (!std::exchange(scheduled, true)) executor->Schedule([self = shared_from_this()] { self->Drain(); });
+    if (!std::exchange(scheduled, true)) ScheduleDrain();
     return absl::OkStatus();
+  }
+
+  // This function, Apply and Drain end the process if there is no memory: a change, and then Close, would wait forever.
+  // The next process reads the stored state again.
+  void ScheduleDrain() noexcept {
+    executor->Schedule([self = shared_from_this()] { self->Drain(); });
   }
 
   void Persist(const StateChange& change) {
@@ -71,7 +77,7 @@ struct StateWriter::State : std::enable_shared_from_this<State> {
     });
   }
 
-  absl::StatusOr<std::vector<ApplyResult>> Apply(const std::vector<StateChange>& changes) {
+  absl::StatusOr<std::vector<ApplyResult>> Apply(const std::vector<StateChange>& changes) noexcept {
     {
       MutexLock lock(&mutex);
       if (!loss.ok()) return loss;
@@ -105,7 +111,7 @@ struct StateWriter::State : std::enable_shared_from_this<State> {
   }
 
   // Writes one group. The next group is a separate task, so that a busy store does not occupy a thread for long.
-  void Drain() {
+  void Drain() noexcept {
     std::vector<StateChange> changes;
     std::vector<Done> callbacks;
     {
@@ -122,7 +128,7 @@ struct StateWriter::State : std::enable_shared_from_this<State> {
     MutexLock lock(&mutex);
     draining = false;
     scheduled = !queue.empty();
-    if (scheduled) executor->Schedule([self = shared_from_this()] { self->Drain(); });
+    if (scheduled) ScheduleDrain();
     changed.SignalAll();
   }
 

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/base/mutex.h"
@@ -33,6 +34,11 @@ struct ObjectChecks::Queue {
     return unwanted;
   }
 
+  // If there is no memory for it, the process ends: without the turn, later checks could wait forever.
+  static void ScheduleTurn(const std::shared_ptr<Queue>& queue) noexcept {
+    queue->executor->Schedule([queue] { RunOne(queue); });
+  }
+
   // Runs one check per task, so that a busy queue does not occupy a thread of the pool forever.
   static void RunOne(const std::shared_ptr<Queue>& queue) {
     Waiting next;
@@ -45,8 +51,8 @@ struct ObjectChecks::Queue {
       next = std::move(queue->waiting.front());
       queue->waiting.pop_front();
     }
+    const absl::Cleanup end_turn = [&queue] { ScheduleTurn(queue); };  // also if the check has no memory
     if (next.wanted()) next.check();
-    queue->executor->Schedule([queue] { RunOne(queue); });
   }
 };
 
@@ -71,7 +77,7 @@ absl::Status ObjectChecks::Schedule(std::function<bool()> wanted, std::function<
     if (queue_->free_turns == 0) return absl::OkStatus();
     --queue_->free_turns;
   }
-  queue_->executor->Schedule([queue = queue_] { Queue::RunOne(queue); });
+  Queue::ScheduleTurn(queue_);
   return absl::OkStatus();
 }
 

@@ -43,7 +43,7 @@ seed: 7
 """
 
 
-class Backup(unittest.TestCase):
+class OnEachEngine(unittest.TestCase):
     def setUp(self):
         self.fleet = self.make_fleet(self.state())
         self.fleet.up()
@@ -164,6 +164,44 @@ class Backup(unittest.TestCase):
             self.assertFalse(os.path.exists(running.path("restore")) or os.path.exists(running.path("state.db.restored")))
             running.run("down", "--data-dir", running.folder, check=True)
 
+    def leave_unfilled(self, fleet):
+        """Leaves what a restore leaves that is killed before its state is filled."""
+        shutil.copy(os.path.join(self.folder, self.manifest()["state"]["file"]), fleet.path("state.db.restored"))
+        open(fleet.path("restoring"), "w").close()
+
+    def test_a_start_fills_the_state_of_a_restore_that_was_killed_before(self):
+        job = self.fleet.submit(JOB)
+        self.fleet.run("wait", job, check=True)
+        self.backup(check=True)
+        draws, state = self.draws(self.fleet, job), self.state()
+        killed = self.make_fleet(state)
+        killed.run("restore", self.folder, "--offline", "--data-dir", killed.folder, "--state", "sqlite", check=True)
+        for name in os.listdir(killed.folder):  # keep the objects only
+            if name.startswith("state.db"):
+                os.remove(killed.path(name))
+        self.leave_unfilled(killed)
+        killed.up()
+        self.assertTrue(self.draws(killed, job) == draws)
+        self.assertIn("the store is restored", killed.logs())
+        if state != "sqlite":  # killed after the state was committed
+            killed.run("down", "--data-dir", killed.folder, check=True)
+            subprocess.run(["psql", "-q", state, "-c", "UPDATE store SET objects_id = 'backup'"], check=True)  # not opened yet
+            self.leave_unfilled(killed)
+            killed.up()
+            self.assertTrue(self.draws(killed, job) == draws)
+        self.assertFalse(os.path.exists(killed.path("restoring")) or os.path.exists(killed.path("state.db.restored")))
+
+    def test_an_object_that_the_server_lost_is_named_and_left_out(self):
+        job = self.fleet.submit(JOB)
+        self.fleet.run("wait", job, check=True)
+        lost = self.fleet.json("get", "draws", job)["segments"][0]["segment"]["object"]["name"]
+        self.lose(lost)
+        done = self.backup()
+        self.assertEqual((done.returncode, lost in done.stderr), (6, True), done.stderr)
+        self.backup("--verify", check=True)
+
+
+class Backup(OnEachEngine):
     def test_a_start_goes_on_with_a_restore_that_was_interrupted(self):
         job = self.fleet.submit(JOB)
         self.fleet.run("wait", job, check=True)
@@ -223,15 +261,6 @@ class Backup(unittest.TestCase):
                 f.write(content)
         self.restore(target, check=True)
 
-    def test_an_object_that_the_server_lost_is_named_and_left_out(self):
-        job = self.fleet.submit(JOB)
-        self.fleet.run("wait", job, check=True)
-        lost = self.fleet.json("get", "draws", job)["segments"][0]["segment"]["object"]["name"]
-        self.lose(lost)
-        done = self.backup()
-        self.assertEqual((done.returncode, lost in done.stderr), (6, True), done.stderr)
-        self.backup("--verify", check=True)
-
     def test_only_admins_may(self):
         self.fleet.run("down", "--data-dir", self.fleet.folder, check=True)
         tokens = {"admin": "a" * 40, "operator": "b" * 40}
@@ -252,7 +281,7 @@ class Backup(unittest.TestCase):
                     self.assertNotIn(tokens["admin"].encode(), f.read())
 
 
-class BackupOnPostgres(Backup):
+class BackupOnPostgres(OnEachEngine):
     def setUp(self):
         self.databases = 0
         self.start_engines()
@@ -280,12 +309,6 @@ class BackupOnPostgres(Backup):
         super().lose_everything()
         self.postgres.close()
         self.start_engines()
-
-    def test_only_admins_may(self):
-        """The engine makes no difference."""
-
-    def test_a_start_goes_on_with_a_restore_that_was_interrupted(self):
-        """As above."""
 
 
 class BackupInS3(BackupOnPostgres):

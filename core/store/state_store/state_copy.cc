@@ -202,13 +202,26 @@ absl::Status CheckHasNoContent(SqlConnection* store) {
   return absl::OkStatus();
 }
 
+// As CheckHasNoContent, but ALREADY_EXISTS if the content is that of a copy. The first server that opens the database
+// replaces the place of its objects.
+absl::Status CheckMayBeFilled(SqlConnection* database) {
+  const absl::Status empty = CheckHasNoContent(database);
+  if (ReasonOf(empty) != "NOT_EMPTY") return empty;
+  CHAINFLEET_ASSIGN_OR_RETURN(const auto home, sql::First<ObjectHome>(database, sql::Select<ObjectHome>("store")));
+  if (!home || home->id != kInBackup.id) return empty;
+  return WithReason(absl::AlreadyExistsError("the store is not empty, it has a backup that no server has opened: start "
+                                             "the server once with --restored --objects-moved, or restore into the "
+                                             "store of a new server"),
+                    "NOT_EMPTY");
+}
+
 // In one transaction of `database`.
 absl::Status Fill(SqliteConnection* copy, PostgresConnection* database) {
   CHAINFLEET_ASSIGN_OR_RETURN(const int64_t version, LockPostgresSchema(database));
   CHAINFLEET_RETURN_IF_ERROR(MigratePostgresSchema(version, "new", database));
   CHAINFLEET_ASSIGN_OR_RETURN(const std::vector<TableOfRows> tables, ListTables(copy));
   CHAINFLEET_RETURN_IF_ERROR(CheckHasNoLeader(database));
-  CHAINFLEET_RETURN_IF_ERROR(CheckHasNoContent(database));
+  CHAINFLEET_RETURN_IF_ERROR(CheckMayBeFilled(database));
   for (const TableOfRows& table : tables) {
     CHAINFLEET_RETURN_IF_ERROR(database->Execute(absl::StrCat("DELETE FROM ", table.name)));  // as tokens
     CHAINFLEET_RETURN_IF_ERROR(CopyTable(table, "OVERRIDING SYSTEM VALUE ", copy, database));

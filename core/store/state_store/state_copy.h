@@ -30,7 +30,8 @@ absl::Status MigrateCopy(const std::string& from, const std::string& to);
 absl::Status CheckHoldsNothing(const std::string& store, const std::shared_ptr<DatabasePassword>& password = nullptr);
 
 // Fills a PostgreSQL database with the copy at `path` in place of its tokens, in one transaction. `path` comes from
-// MigrateCopy. FAILED_PRECONDITION: NOT_EMPTY, or a coordinator leads on the database. SCHEMA_TOO_NEW.
+// MigrateCopy. FAILED_PRECONDITION: NOT_EMPTY, or a coordinator leads on the database. ALREADY_EXISTS / NOT_EMPTY: the
+// database was filled from a copy before, and no server has opened it since. SCHEMA_TOO_NEW.
 absl::Status FillPostgres(const std::string& path, const std::string& uri,
                           const std::shared_ptr<DatabasePassword>& password = nullptr);
 

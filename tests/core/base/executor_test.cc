@@ -164,5 +164,16 @@ TEST(ThreadPool, OutlivesATaskThatRunsOutOfMemory) {
   EXPECT_TRUE(ran);
 }
 
+TEST(Strand, GoesOnAfterATaskThatRunsOutOfMemory) {
+  bool ran = false;
+  {
+    ThreadPool pool(2);
+    Strand strand(&pool);
+    strand.Schedule([] { throw std::bad_alloc(); });
+    strand.Schedule([&] { ran = true; });
+  }
+  EXPECT_TRUE(ran);
+}
+
 }  // namespace
 }  // namespace chainfleet

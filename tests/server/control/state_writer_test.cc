@@ -1,5 +1,7 @@
 #include "server/control/state_writer.h"
 
+#include <new>
+
 #include "core/base/limits.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -132,6 +134,13 @@ TEST_F(StateWriterTest, ClosedWriterRefusesChangesAndDropsWaitingOnes) {
   EXPECT_TRUE(absl::IsCancelled(Refusal()));
   EXPECT_TRUE(absl::IsCancelled(writer_.Commit({Change(1)}).status()));
   EXPECT_TRUE(lost_.empty());
+}
+
+TEST_F(StateWriterTest, WithoutMemoryForAWriteTheProcessEnds) {
+  store_.BeforeEachCall([] { throw std::bad_alloc(); });
+  Write(1);
+  EXPECT_DEATH(executor_.RunUntilIdle(), "bad_alloc");
+  EXPECT_DEATH(writer_.Commit({Change(0)}).IgnoreError(), "bad_alloc");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "server/intake/object_checks.h"
 
+#include <new>
 #include <set>
 
 #include "tests/server/rpc/one_worker.h"
@@ -71,6 +72,16 @@ TEST_F(ObjectChecksTest, RunsAtMostItsWidthAtATime) {
     executor_.RunOne();
     EXPECT_EQ(executor_.num_tasks(), 2u) << "a turn each";
   }
+}
+
+TEST_F(ObjectChecksTest, GoOnAfterChecksThatRunOutOfMemory) {
+  for (int turn = 1; turn <= 2; ++turn) {
+    ASSERT_TRUE(checks_.Schedule([] { return true; }, [] { throw std::bad_alloc(); }).ok());
+  }
+  for (int turn = 1; turn <= 2; ++turn) EXPECT_THROW(executor_.RunOne(), std::bad_alloc);
+  ASSERT_TRUE(Schedule(1).ok());
+  executor_.RunUntilIdle();
+  EXPECT_THAT(ran_, ElementsAre(1));
 }
 
 // Objects whose lookups block until released.

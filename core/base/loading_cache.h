@@ -61,6 +61,14 @@ class LoadingCache {
     load([this, key, waiting](absl::StatusOr<Loaded> loaded) { OnLoaded(key, waiting, std::move(loaded)); });
   }
 
+  // Returns the cached value with the last key before `key` among those that begin with `prefix`; null if there is
+  // none.
+  std::shared_ptr<const T> Before(const std::string& key, const std::string& prefix) const {
+    MutexLock lock(&mutex_);
+    auto it = entries_.lower_bound(key);
+    return it != entries_.begin() && (--it)->first.starts_with(prefix) ? it->second.loaded.value : nullptr;
+  }
+
   // Forgets the values whose keys begin with `prefix`. Started loads of such keys answer their waiting callers and are
   // not kept: a Get that begins after Drop never returns a value that was loaded before Drop.
   void Drop(const std::string& prefix) {

@@ -29,8 +29,15 @@ std::shared_ptr<const PredictPlan> PlanOf(const JobBrief& job) {
 
 constexpr int32_t kMostPerRead = 256;
 
-absl::Status VisitLiveSegments(StateStore* store, const ChainId& chain, const SegmentVisitor& visit) {
-  return VisitSegments(store, {.job = chain.job, .chain = chain.index, .live_only = true}, visit, kMostPerRead);
+// Visits the segments of the chain that begin after draw `after`.
+absl::Status VisitLiveSegments(StateStore* store, const ChainId& chain, const SegmentVisitor& visit,
+                               int64_t after = -1) {
+  const StateStore::SegmentQuery query{.job = chain.job,
+                                       .chain = chain.index,
+                                       .after_chain = chain.index,
+                                       .after_first_index = after,
+                                       .live_only = true};
+  return VisitSegments(store, query, visit, kMostPerRead);
 }
 
 // Returns the approximate bytes of the segment in memory.
@@ -41,30 +48,46 @@ int64_t HeldBytes(const Segment& segment) {
   return static_cast<int64_t>(sizeof(Segment) + text + draws + segment.kinds.size() * sizeof(DrawKind));
 }
 
-// Returns the readable draws of the chain among its first `in_version`. Adds their bytes in memory to `bytes`.
-absl::StatusOr<ChainDraws> ReadChain(StateStore* store, const ChainId& chain, int64_t in_version, int64_t* bytes) {
+// Returns the readable draws of the chain among its first `in_version`, and adds their bytes in memory to `bytes`. The
+// segments of `earlier`, the same chain in an earlier version, are not read again.
+absl::StatusOr<ChainDraws> ReadChain(StateStore* store, const ChainId& chain, int64_t in_version,
+                                     const ChainDraws* earlier, int64_t* bytes) {
   ChainDraws draws{.chain = chain};
-  CHAINFLEET_RETURN_IF_ERROR(VisitLiveSegments(store, chain, [&](SegmentRecord record) {
-    const int64_t left = in_version - record.segment.first_index;
-    if (left > 0 && !record.corrupt) {
-      draws.num_draws += std::min(left, record.segment.num_draws());
-      *bytes += HeldBytes(record.segment);
-      draws.segments.push_back(std::move(record.segment));
-    }
-    return left > 0;
-  }));
+  const auto take = [&](Segment segment) {
+    draws.num_draws += std::min(in_version - segment.first_index, segment.num_draws());
+    *bytes += HeldBytes(segment);
+    draws.segments.push_back(std::move(segment));
+  };
+  if (earlier != nullptr) {
+    for (const Segment& segment : earlier->segments) take(segment);
+  }
+  const int64_t after = draws.segments.empty() ? -1 : draws.segments.back().first_index;
+  const auto visit = [&](SegmentRecord record) {
+    const bool within = record.segment.first_index < in_version;
+    if (within && !record.corrupt) take(std::move(record.segment));
+    return within;
+  };
+  CHAINFLEET_RETURN_IF_ERROR(VisitLiveSegments(store, chain, visit, after));
   return draws;
 }
 
-// Reads all chains of the point that have draws in the version, in any state.
+const ChainDraws* FindChain(const std::vector<ChainDraws>* chains, int32_t index) {
+  if (chains == nullptr) return nullptr;
+  const auto found = std::ranges::lower_bound(*chains, index, {}, [](const ChainDraws& c) { return c.chain.index; });
+  return found != chains->end() && found->chain.index == index ? &*found : nullptr;
+}
+
+// Reads all chains of the point that have draws in the version, in any state. `earlier`: the point in an earlier
+// version of the job, or null.
 absl::StatusOr<KeptVersions::Loaded> ReadVersion(StateStore* store, const JobSpec& spec, const Version& version,
-                                                 int32_t point) {
+                                                 int32_t point, const std::vector<ChainDraws>* earlier) {
   auto chains = std::make_shared<std::vector<ChainDraws>>();
   int64_t bytes = 0;
   for (size_t i = 0; i < version.draws_of_chain.size(); ++i) {
     const ChainId chain{version.job, static_cast<int32_t>(i)};
     if (PointOf(spec, chain.index) != point || version.DrawsOf(chain.index) == 0) continue;
-    CHAINFLEET_ASSIGN_OR_RETURN(ChainDraws draws, ReadChain(store, chain, version.DrawsOf(chain.index), &bytes));
+    CHAINFLEET_ASSIGN_OR_RETURN(ChainDraws draws, ReadChain(store, chain, version.DrawsOf(chain.index),
+                                                            FindChain(earlier, chain.index), &bytes));
     chains->push_back(std::move(draws));
   }
   return KeptVersions::Loaded{std::move(chains), bytes};
@@ -154,12 +177,15 @@ void DispatcherDrawCatalog::Pin(const DrawQuery& query, std::function<void(absl:
   const auto pin = [parts = parts_, kept = kept_, job = *job, point, query,
                     done = std::move(done)](const absl::StatusOr<Version>& found) {
     if (!found.ok()) return done(found.status());
+    const std::string keys = absl::StrCat(KeysOf(job.id), point, "/");  // of the point's versions, in their order
+    const std::string key = absl::StrCat(keys, absl::Dec(found->number, absl::kZeroPad20));
     const auto load = [&](const std::function<void(absl::StatusOr<KeptVersions::Loaded>)>& loaded) {
-      parts.executor->Schedule([state = parts.state, kept, plan = job.plan, point, version = *found, loaded] {
-        loaded(ReadVersion(state, plan->spec, version, point));
-      });
+      parts.executor->Schedule(
+          [state = parts.state, kept, plan = job.plan, point, version = *found, keys, key, loaded] {
+            loaded(ReadVersion(state, plan->spec, version, point, kept->Before(key, keys).get()));
+          });
     };
-    kept->Get(absl::StrCat(KeysOf(job.id), found->number, "/", point), load,
+    kept->Get(key, load,
               [parts, job, point, query, done,
                version = *found](const absl::StatusOr<std::shared_ptr<const std::vector<ChainDraws>>>& draws) {
                 if (!draws.ok()) return done(draws.status());

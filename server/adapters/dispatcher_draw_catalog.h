@@ -42,9 +42,9 @@ bool HasReadableDraws(const DrawCatalogParts& parts, const std::string& job, con
 using KeptVersions = LoadingCache<std::vector<ChainDraws>>;
 
 // Keeps the segment records of the versions that were pinned last, so that only the first call for a version and point
-// reads them from the store. A version never gains draws; a job with new draws is pinned to a new version. Every change
-// that makes draws unreadable or readable passes through the StateWriter, which then reports the job. The states of
-// chains and the caller's selection are applied at each call.
+// reads them from the store. A version never gains draws; a job with new draws is pinned to a new version, of which only
+// the new segments are read. Every change that makes draws unreadable or readable passes through the StateWriter, which
+// then reports the job. The states of chains and the caller's selection are applied at each call.
 class DispatcherDrawCatalog final : public DrawCatalog {
  public:
   static constexpr int64_t kMaxKeptBytes = 256 * limits::kMiB;

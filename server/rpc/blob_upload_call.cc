@@ -1,6 +1,7 @@
 #include "server/rpc/blob_upload_call.h"
 
 #include <algorithm>
+#include <new>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
@@ -12,6 +13,19 @@ namespace chainfleet {
 namespace {
 
 constexpr absl::Duration kTimerStep = absl::Seconds(10);
+
+// A string that grows as the bytes arrive would take up to twice the object's size, and the budget counts it once.
+absl::Status ReserveObject(const BlobRef& ref, std::string* bytes) {
+  try {
+    bytes->reserve(static_cast<size_t>(ref.size_bytes));
+  } catch (const std::bad_alloc&) {
+    return WithReason(
+        absl::ResourceExhaustedError(absl::StrCat("the server has too little memory for object ", ref.name, " of ",
+                                                  ref.size_bytes, " bytes: put it again later")),
+        "UPLOADS_FULL");
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -67,6 +81,7 @@ absl::Status BlobUploadCall::Take(const v1::PutBlobRequest& message) {
   if (static_cast<int64_t>(bytes_->size() + message.data().size()) > ref_.size_bytes) {
     return absl::DataLossError(absl::StrCat("object ", ref_.name, " is longer than its ", ref_.size_bytes, " bytes"));
   }
+  if (bytes_->empty()) CHAINFLEET_RETURN_IF_ERROR(ReserveObject(ref_, bytes_.get()));
   *bytes_ += message.data();
   return absl::OkStatus();
 }

@@ -1,13 +1,19 @@
 #include "server/rpc/shard_streams.h"
 
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
 #include <algorithm>
 #include <deque>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/limits.h"
 #include "core/base/log.h"
+#include "core/base/utf8.h"
 #include "core/wire/grpc_status.h"
+#include "core/wire/parsed_bytes.h"
 #include "core/wire/predict_wire.h"
 #include "server/control/protocol_version.h"
 #include "server/predict/serving/shard_result_check.h"
@@ -18,6 +24,28 @@ namespace chainfleet {
 namespace {
 
 using ShardDone = std::function<void(absl::StatusOr<ShardResult>)>;
+
+// Memory of a result's message. Arrays of numbers count twice their bytes. An empty sum has two bytes on the wire and
+// takes hundreds once it is parsed.
+constexpr int64_t kMaxParsedResultBytes = 3 * limits::kMaxShardResultBytes;
+static_assert(2 * (kMaxParsedResultBytes + limits::kMaxShardResultBytes) <= limits::kUnfinishedResultBytes,
+              "the largest result is read when no other is under way");
+
+constexpr size_t kMaxFailureBytes = 1024;  // text of a failure, which the log gets
+// Reasons that a worker gives to a failed shard, or passes on from a server that it fetches objects from.
+constexpr std::string_view kFailureReasons[] = {"DEVICE_LOST",       "DIGEST_MISMATCH", "DISK_FULL",   "INVALID_FIELD",
+                                                "NOT_HELD",          "NOT_LEADER",      "NO_DEVICE",   "NO_DRAW_KEY",
+                                                "OBJECT_MISSING",    "QUEUE_FULL",      "STORE_FAULT", "STORE_REFUSED",
+                                                "STORE_UNREACHABLE", "VERSION_MISMATCH"};
+
+// Drops any other reason: metrics keep a series for each reason that a call ends with.
+absl::Status ReportedFailure(const v1::ShardUpdate::Failure& failure) {
+  absl::Status status(static_cast<absl::StatusCode>(failure.code()),
+                      std::string(WholeCharacters(failure.message(), kMaxFailureBytes)));
+  if (status.ok()) status = absl::InternalError("a worker failed a shard without saying why");
+  if (std::ranges::count(kFailureReasons, std::string_view(failure.reason())) == 0) return status;
+  return WithReason(std::move(status), failure.reason());
+}
 
 absl::Status StreamEnded(const std::string& worker) {
   return WithReason(absl::UnavailableError(absl::StrCat("worker ", worker, " closed its stream before it answered")),
@@ -30,16 +58,62 @@ absl::Status CheckHello(const v1::ShardUpdate::Hello& hello) {
   return CheckProtocolVersion(hello.worker(), hello.protocol_version());
 }
 
-std::vector<std::string> ObjectsOf(const ShardRequest& request) {
-  std::vector<std::string> objects;
-  if (request.plan->module) objects.push_back(request.plan->module->name);
+// A set, because a worker with an empty cache reads each object by a call of its own.
+std::unordered_set<std::string> ObjectsOf(const ShardRequest& request) {
+  std::unordered_set<std::string> objects;
+  if (request.plan->module) objects.insert(request.plan->module->name);
   if (request.rows) {
-    for (const DatasetShard& shard : request.rows->dataset.shards) objects.push_back(shard.object.name);
+    for (const DatasetShard& shard : request.rows->dataset.shards) objects.insert(shard.object.name);
   }
   for (const ChainDraws& chain : request.chains) {
-    for (const Segment& segment : chain.segments) objects.push_back(segment.object.name);
+    for (const Segment& segment : chain.segments) objects.insert(segment.object.name);
   }
   return objects;
+}
+
+// True if one of the draws [begin, begin + count) is averaged. Draws count from the first one of the segments.
+bool AveragesAny(const v1::ChainDraws& chain, int64_t begin, int64_t count) {
+  const int64_t every = std::max<int64_t>(chain.every(), 1);
+  const int64_t newest = chain.skip_draws() + chain.num_draws() - 1;
+  const int64_t first = std::max<int64_t>(begin, chain.skip_draws()), last = std::min(begin + count - 1, newest);
+  // A draw is averaged if its distance from the newest is a multiple of `every`.
+  return first <= last && (newest - first) / every * every >= newest - last;
+}
+
+// Keeps the order small: removes from the segments' records what no worker reads, also none of release 0.1. A worker
+// counts the steps, and reads weights, object and digest of the segments that hold an averaged draw.
+void RemoveUnread(v1::ShardRequest* shard) {
+  for (v1::ChainDraws& chain : *shard->mutable_chains()) {
+    int64_t begin = 0;
+    for (v1::Segment& segment : *chain.mutable_segments()) {
+      const int num_draws = segment.steps_size();
+      if (AveragesAny(chain, begin, num_draws)) {
+        segment.clear_first_index();
+        segment.clear_kinds();
+        segment.clear_parent_digest();
+        segment.clear_steps();
+      } else {
+        segment.Clear();
+      }
+      segment.mutable_steps()->Resize(num_draws, 0);  // zeros take a byte each
+      begin += num_draws;
+    }
+  }
+}
+
+// `id` is the worker's id of the shard. INVALID_ARGUMENT for an order larger than a message: gRPC would end the stream,
+// and with it the shards of other calls. ShardQueue passes this error on and asks no other worker, whose order would be
+// as large.
+absl::StatusOr<v1::ShardOrder> MakeOrder(uint64_t id, const ShardRequest& request) {
+  v1::ShardOrder order;
+  *order.mutable_shard() = ToProto(request);
+  order.mutable_shard()->set_shard_id(id);
+  RemoveUnread(order.mutable_shard());
+  const auto bytes = static_cast<int64_t>(order.ByteSizeLong());
+  if (bytes <= limits::kMaxMessageBytes) return order;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the rows and the records of draws for one worker have ", bytes, " bytes, the most is ", limits::kMaxMessageBytes,
+      ": choose fewer draws (members, every, max_draws, chains), ask for fewer rows, or start more workers"));
 }
 
 // The result of one shard while it arrives. Not thread-safe.
@@ -52,16 +126,16 @@ class ArrivingResult {
     if (std::ssize(bytes_) + std::ssize(data) > limits::kMaxShardResultBytes) {
       return absl::ResourceExhaustedError("a worker sent a result over the bound");
     }
-    if (!share_.Add(std::ssize(data))) {
-      return BoundReached("shard_result_bytes",
-                          "the workers send more results of predictions than the server has memory for: retry with "
-                          "backoff, or ask for fewer rows",
-                          "QUEUE_FULL");
-    }
+    CHAINFLEET_RETURN_IF_ERROR(Charge(std::ssize(data)));
     bytes_ += data;
     return absl::OkStatus();
   }
-  absl::StatusOr<ShardResult> Parse() const {
+  // RESOURCE_EXHAUSTED: as Add. Called once, after the last Add.
+  absl::StatusOr<ShardResult> Parse() {
+    google::protobuf::io::ArrayInputStream wire(bytes_.data(), static_cast<int>(bytes_.size()));
+    const int64_t parsed = ParsedBytes(*v1::ShardResult::descriptor(), &wire, kMaxParsedResultBytes);
+    if (parsed > kMaxParsedResultBytes) return BadShardResult("takes too much memory");
+    CHAINFLEET_RETURN_IF_ERROR(Charge(parsed));
     v1::ShardResult proto;
     if (!proto.ParseFromString(bytes_)) return BadShardResult("does not parse");
     absl::StatusOr<ShardResult> result = FromProto(proto);
@@ -70,6 +144,14 @@ class ArrivingResult {
   }
 
  private:
+  absl::Status Charge(int64_t bytes) {
+    if (share_.Add(bytes)) return absl::OkStatus();
+    return BoundReached("shard_result_bytes",
+                        "the workers send more results of predictions than the server has memory for: retry with "
+                        "backoff, or ask for fewer rows",
+                        "QUEUE_FULL");
+  }
+
   std::string bytes_;
   BudgetShare share_;
 };
@@ -137,9 +219,8 @@ class ShardStreams::Session {
 
   bool NeedsObject(const std::string& incarnation, const std::string& object) {
     MutexLock lock(&mutex_);
-    return incarnation == incarnation_ && std::ranges::any_of(shards_, [&](const auto& shard) {
-             return std::ranges::find(shard.second.objects, object) != shard.second.objects.end();
-           });
+    return incarnation == incarnation_ &&
+           std::ranges::any_of(shards_, [&](const auto& shard) { return shard.second.objects.contains(object); });
   }
 
   ServingWorker Serving(const std::string& worker) {
@@ -149,9 +230,9 @@ class ShardStreams::Session {
 
   // `id` is the worker's id of the shard, here and in Cancel.
   void Send(uint64_t id, const ShardRequest& request, ShardDone done) {
-    v1::ShardOrder order;
-    *order.mutable_shard() = ToProto(request);
-    order.mutable_shard()->set_shard_id(id);
+    absl::StatusOr<v1::ShardOrder> order = MakeOrder(id, request);
+    if (!order.ok()) return Answer(std::move(done), order.status());
+    std::unordered_set<std::string> objects = ObjectsOf(request);
     MutexLock lock(&mutex_);
     if (reactor_ == nullptr) return Answer(std::move(done), StreamEnded(worker_));
     if (static_cast<int>(shards_.size()) >= kMostShardsPerWorker) {
@@ -159,9 +240,9 @@ class ShardStreams::Session {
                                                     "worker ", worker_, " has ", shards_.size(), " shards already")),
                                                 "QUEUE_FULL"));
     }
-    shards_[id] = {std::move(done), ObjectsOf(request),
+    shards_[id] = {std::move(done), std::move(objects),
                    std::make_shared<ArrivingResult>(results_, HolderOf(admission_, worker_))};
-    Queue(std::move(order));
+    Queue(*std::move(order));
   }
 
   void Cancel(uint64_t id) {
@@ -192,10 +273,7 @@ class ShardStreams::Session {
     CHAINFLEET_RETURN_IF_ERROR(CheckSent(failure.shard_id()));
     const auto it = shards_.find(failure.shard_id());
     if (it == shards_.end()) return absl::OkStatus();
-    absl::Status status(static_cast<absl::StatusCode>(failure.code()), failure.message());
-    if (status.ok()) status = absl::InternalError("a worker failed a shard without saying why");
-    if (!failure.reason().empty()) status = WithReason(std::move(status), failure.reason());
-    Answer(std::move(it->second.done), status);
+    Answer(std::move(it->second.done), ReportedFailure(failure));
     shards_.erase(it);
     return absl::OkStatus();
   }
@@ -219,7 +297,7 @@ class ShardStreams::Session {
  private:
   struct Shard {
     ShardDone done;
-    std::vector<std::string> objects;  // objects that the shard reads
+    std::unordered_set<std::string> objects;  // objects that the shard reads
     std::shared_ptr<ArrivingResult> result;
   };
   using Shards = std::map<uint64_t, Shard>;

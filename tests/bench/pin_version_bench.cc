@@ -1,5 +1,5 @@
-// Measures how long a prediction takes to find its draws: in the records of a version that the catalog keeps, and in
-// SQLite in memory, as for the first call.
+// Measures how long a prediction takes to find its draws: in the records of a version that the catalog keeps, in those
+// of the version before and a new segment, and in SQLite in memory, as for the first call.
 #include <benchmark/benchmark.h>
 
 #include <map>
@@ -29,7 +29,7 @@ DigestHex DigestOf(int64_t segment) {
 // A coordinator with one job whose chains have committed `segments` segments each.
 class PinnedJob {
  public:
-  explicit PinnedJob(int64_t segments) {
+  explicit PinnedJob(int64_t segments) : next_segment_(segments) {
     auto plan = std::make_shared<JobPlan>();
     plan->job = kJob;
     plan->spec.name = "bench";
@@ -55,6 +55,12 @@ class PinnedJob {
     return std::make_unique<DispatcherDrawCatalog>(parts, max_kept_bytes);
   }
 
+  // Commits a segment of chain 0. Returns the number of a new version.
+  int64_t Grow() {
+    Apply({CommitOf({kJob, 0}, next_segment_++)});
+    return Apply({change::CreateVersion{kJob}}).at(0).version->number;
+  }
+
   void Pin(DispatcherDrawCatalog* catalog, const DrawQuery& query) {
     bool pinned = false;
     catalog->Pin(query, [&](const absl::StatusOr<PinnedDraws>& draws) {
@@ -68,10 +74,11 @@ class PinnedJob {
   static constexpr char kJob[] = "bench-aaaaaa";
 
  private:
-  void Apply(const std::vector<StateChange>& changes) {
-    const auto results = store_->Apply(changes, absl::Now());
+  std::vector<ApplyResult> Apply(const std::vector<StateChange>& changes) {
+    auto results = store_->Apply(changes, absl::Now());
     CHAINFLEET_CHECK(results.ok()) << results.status().ToString();
     for (const ApplyResult& result : *results) CHAINFLEET_CHECK(result.status.ok()) << result.status.ToString();
+    return *std::move(results);
   }
 
   static ProgressCommit CommitOf(const ChainId& chain, int64_t index) {
@@ -89,6 +96,7 @@ class PinnedJob {
     return commit;
   }
 
+  int64_t next_segment_;
   FakeClock clock_;
   ManualExecutor executor_{&clock_};
   const std::unique_ptr<StateStore> store_ = MemoryDatabase("store").Open();
@@ -100,8 +108,17 @@ class PinnedJob {
 void PinVersion(benchmark::State& state) {
   PinnedJob job(state.range(0));
   const auto keeps = job.NewCatalog(DispatcherDrawCatalog::kMaxKeptBytes), reads = job.NewCatalog(0);
+  const auto grows = job.NewCatalog(DispatcherDrawCatalog::kMaxKeptBytes);
   const DrawQuery query{.job = PinnedJob::kJob, .members = state.range(1)};
-  StepInTurn(state, {{"kept", [&] { job.Pin(keeps.get(), query); }}, {"read", [&] { job.Pin(reads.get(), query); }}},
+  const auto pin_new = [&] {  // with the commit and the new version
+    DrawQuery newest = query;
+    newest.version = job.Grow();
+    job.Pin(grows.get(), newest);
+  };
+  StepInTurn(state,
+             {{"kept", [&] { job.Pin(keeps.get(), query); }},
+              {"grown", pin_new},
+              {"read", [&] { job.Pin(reads.get(), query); }}},
              StepTime::kThreadCpu);
 }
 BENCHMARK(PinVersion)->Name("predict/pin_version")->ArgsProduct({{4, 64, 1024}, {0, 1}})->UseRealTime();

@@ -26,6 +26,8 @@ class RecordingStore final : public StateStore {
   const std::vector<int>& group_sizes() const { return group_sizes_; }
   // Returns the number of calls of ListSegments.
   int64_t segment_reads() const { return segment_reads_; }
+  // Returns the number of records that they returned.
+  int64_t segments_read() const { return segments_read_; }
   // Runs `hook` before each Apply and ListGarbage.
   void BeforeEachCall(std::function<void()> hook) { hook_ = std::move(hook); }
   // Runs `hook` before ListSegments returns the segments that it has read.
@@ -52,6 +54,7 @@ class RecordingStore final : public StateStore {
   absl::StatusOr<std::vector<SegmentRecord>> ListSegments(const SegmentQuery& query) override {
     ++segment_reads_;
     auto records = store_->ListSegments(query);
+    if (records.ok()) segments_read_ += static_cast<int64_t>(records->size());
     if (read_hook_) read_hook_();
     return records;
   }
@@ -107,7 +110,7 @@ class RecordingStore final : public StateStore {
   bool full_ = false;
   Mutex mutex_;  // guards group_sizes_ while calls are in progress
   std::vector<int> group_sizes_;
-  std::atomic<int64_t> segment_reads_ = 0;
+  std::atomic<int64_t> segment_reads_ = 0, segments_read_ = 0;
   std::function<void()> hook_, read_hook_;
 };
 

@@ -79,20 +79,34 @@ absl::Status ReadMetadata(const Safetensors& file, SegmentContent* content) {
   return absl::OkStatus();
 }
 
+// Returns the number of values that one of `num_draws` draws has of the kind, all parameters together.
+size_t ValuesPerDraw(const Safetensors& file, DrawKind kind, size_t num_draws) {
+  const std::string prefix = ToString(kind) + "/";
+  size_t bytes = 0;
+  for (const TensorView& tensor : file.tensors) {
+    if (tensor.name.starts_with(prefix)) bytes += static_cast<size_t>(tensor.size_bytes);
+  }
+  return bytes / sizeof(float) / num_draws;
+}
+
 // Appends tensor "kind/parameter" [draws, ...] to the draws.
-absl::Status ReadParameter(const TensorView& tensor, SegmentContent* content) {
+absl::Status ReadParameter(const Safetensors& file, const TensorView& tensor, SegmentContent* content) {
   const absl::StatusOr<DrawKind> kind = DrawKindFromString(tensor.name.substr(0, tensor.name.find('/')));
   if (!kind.ok() || tensor.type != TensorType::kFloat32 || tensor.shape.empty() ||
       tensor.shape[0] != static_cast<int64_t>(content->draws.size())) {
     return Damaged("unexpected tensor " + tensor.name);
   }
   std::vector<DrawKind>& kinds = content->segment.kinds;
-  if (kinds.empty() || kinds.back() < *kind) kinds.push_back(*kind);
+  if (kinds.empty() || kinds.back() < *kind) {
+    kinds.push_back(*kind);
+    // Else the vectors would grow with each tensor to up to twice their size, which the caches of draws do not count.
+    const size_t num_values = ValuesPerDraw(file, *kind, content->draws.size());
+    for (Draw& draw : content->draws) draw.theta.emplace_back().reserve(num_values);
+  }
   if (kinds.back() != *kind) return Damaged("kinds are out of order");
   const int64_t size = NumValues(tensor.shape, 1);
   const float* values = reinterpret_cast<const float*>(tensor.data);
   for (Draw& draw : content->draws) {
-    draw.theta.resize(kinds.size());
     std::vector<float>& theta = draw.theta.back();
     const size_t begin = theta.size();
     theta.resize(begin + static_cast<size_t>(size));
@@ -171,7 +185,8 @@ absl::StatusOr<SegmentContent> DecodeSegment(const std::string& bytes) {
   if (steps.empty() || steps.size() != weights.size()) return Damaged("steps and weights disagree");
   for (size_t i = 0; i < steps.size(); ++i) content.draws.push_back({steps[i], weights[i], {}});
   for (const TensorView& tensor : file->tensors) {
-    if (tensor.name != "steps" && tensor.name != "weights") CHAINFLEET_RETURN_IF_ERROR(ReadParameter(tensor, &content));
+    if (tensor.name == "steps" || tensor.name == "weights") continue;
+    CHAINFLEET_RETURN_IF_ERROR(ReadParameter(*file, tensor, &content));
   }
   if (content.segment.kinds.empty()) return Damaged("it holds no draw");
   for (const std::vector<float>& theta : content.draws[0].theta) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <utility>
 
 #include "core/base/rng_key.h"
 
@@ -15,9 +16,21 @@ uint64_t Hash(const std::string& text) {
   return hash;
 }
 
-uint64_t Affinity(const std::string& worker, const ChainId& chain) {
-  return Fold(RngKey{Hash(worker)}, Hash(ToString(chain))).value;
-}
+// The chains that one worker gets.
+struct ChainsOfWorker {
+  std::vector<ChainDraws> entries;
+  int64_t num_chains = 0;  // adjacent entries of one chain count as one
+
+  void Add(const ChainDraws& entry) {
+    if (entries.empty() || entries.back().chain != entry.chain) ++num_chains;
+    entries.push_back(entry);
+  }
+};
+
+struct HashedWorker {
+  RngKey key;
+  ChainsOfWorker* chains;
+};
 
 int64_t NumChains(const std::vector<ChainDraws>& chains) {
   int64_t count = 0;
@@ -31,24 +44,31 @@ std::vector<ChainGroup> GroupChains(const std::vector<ChainDraws>& chains, const
   if (workers.empty()) return {{"", chains}};
   const auto num_workers = static_cast<int64_t>(workers.size()),
              room = (NumChains(chains) + num_workers - 1) / num_workers;
-  std::map<std::string, std::vector<ChainDraws>> chains_of;
-  std::vector<ChainDraws>* last = nullptr;
+  std::map<std::string, ChainsOfWorker> chains_of;
+  std::vector<HashedWorker> hashed;  // each once, not once for each chain
+  for (const std::string& worker : workers) hashed.push_back({RngKey{Hash(worker)}, &chains_of[worker]});
+  ChainsOfWorker* last = nullptr;
   for (const ChainDraws& chain : chains) {
-    if (last != nullptr && last->back().chain == chain.chain) {
-      last->push_back(chain);
+    if (last != nullptr && last->entries.back().chain == chain.chain) {
+      last->Add(chain);
       continue;
     }
-    const std::string* best = nullptr;
-    for (const std::string& worker : workers) {
-      if (NumChains(chains_of[worker]) >= room) continue;
-      if (best == nullptr || Affinity(worker, chain.chain) > Affinity(*best, chain.chain)) best = &worker;
+    const uint64_t label = Hash(ToString(chain.chain));
+    ChainsOfWorker* best = nullptr;
+    uint64_t best_affinity = 0;
+    for (const HashedWorker& worker : hashed) {
+      if (worker.chains->num_chains >= room) continue;
+      const uint64_t affinity = Fold(worker.key, label).value;
+      if (best != nullptr && affinity <= best_affinity) continue;
+      best = worker.chains;
+      best_affinity = affinity;
     }
-    last = &chains_of[*best];
-    last->push_back(chain);
+    last = best;
+    last->Add(chain);
   }
   std::vector<ChainGroup> groups;
   for (auto& [worker, group] : chains_of) {
-    if (!group.empty()) groups.push_back({worker, std::move(group)});
+    if (!group.entries.empty()) groups.push_back({worker, std::move(group.entries)});
   }
   return groups;
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -49,6 +50,18 @@ bool ArraysFit(const PartialPrediction& p, const ShardRequest& request) {
          MembersFit(p, request.members) && GradientsFit(p, request);
 }
 
+// A worker may only report objects that the request names: the server marks each of them as corrupt.
+absl::Status CheckCorruptObjects(const ShardRequest& request, const ShardResult& result) {
+  if (result.corrupt_objects.empty()) return absl::OkStatus();
+  std::unordered_set<std::string> requested;
+  for (const ChainDraws& chain : request.chains) {
+    for (const Segment& segment : chain.segments) requested.insert(segment.object.name);
+  }
+  const bool fit = std::ranges::all_of(result.corrupt_objects,
+                                       [&](const std::string& object) { return requested.contains(object); });
+  return fit ? absl::OkStatus() : BadShardResult("names corrupt objects that were not asked for");
+}
+
 // Requires one flatness for each requested chain, instead of sums.
 absl::Status CheckFlatness(const ShardRequest& request, const ShardResult& result) {
   std::set<ChainId> missing;
@@ -56,6 +69,10 @@ absl::Status CheckFlatness(const ShardRequest& request, const ShardResult& resul
   for (const Flatness& f : result.flatness) {
     const std::string name = "for the flatness of " + ToString(f.chain);
     if (missing.erase(f.chain) == 0) return BadShardResult(name + " was not asked for, or came twice");
+    if (std::ssize(f.fisher_ranks) > request.flatness->fisher_points ||
+        std::ssize(f.line_positions) > request.flatness->line_points) {
+      return BadShardResult(name + " has more points than were asked for");
+    }
     if (f.fisher_values.size() != f.fisher_ranks.size() || f.random_line.size() != f.line_positions.size() ||
         (!f.anchor_line.empty() && f.anchor_line.size() != f.line_positions.size())) {
       return BadShardResult(name + " has arrays of other shapes");
@@ -77,6 +94,7 @@ int64_t NumRows(const ShardRequest& request) {
 }
 
 absl::Status CheckShardResult(const ShardRequest& request, const ShardResult& result) {
+  CHAINFLEET_RETURN_IF_ERROR(CheckCorruptObjects(request, result));
   if (request.flatness) return CheckFlatness(request, result);
   std::map<ChainId, std::vector<int64_t>> draws_of;  // draws of each entry
   for (const ChainDraws& chain : request.chains) draws_of[chain.chain].push_back(NumDraws(chain));

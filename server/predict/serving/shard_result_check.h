@@ -16,7 +16,7 @@ absl::Status BadShardResult(const std::string& what);
 
 // For flatness: OK if there is one for each chain, instead of sums. Otherwise OK if `result` has, for each requested
 // (chain, kind), exactly one partial whose arrays fit the request. Only a result that names corrupt objects may lack
-// some, or have fewer draws than requested. Else BadShardResult.
+// some, or have fewer draws than requested. The corrupt objects must be of the request's segments. Else BadShardResult.
 absl::Status CheckShardResult(const ShardRequest& request, const ShardResult& result);
 
 }  // namespace chainfleet

@@ -90,6 +90,16 @@ TEST_F(LoadingCacheTest, CallersOfOneKeyShareALoadInProgress) {
   EXPECT_EQ(loads_, 1);
 }
 
+TEST_F(LoadingCacheTest, FindsTheLastValueBeforeAKeyThatHasThePrefix) {
+  for (const char* key : {"a/1", "b/1", "b/3"}) Get(key);
+  EXPECT_EQ(*cache_.Before("b/4", "b/"), 3);
+  EXPECT_EQ(*cache_.Before("b/3", "b/"), 2);
+  EXPECT_EQ(cache_.Before("b/1", "b/"), nullptr);
+  EXPECT_EQ(cache_.Before("a/1", "a/"), nullptr);
+  cache_.Drop("b/");
+  EXPECT_EQ(cache_.Before("b/4", "b/"), nullptr);
+}
+
 TEST_F(LoadingCacheTest, DropForgetsTheKeysWithThePrefixAlone) {
   bytes_ = 20;
   for (const char* key : {"a", "b/1", "b/2", "b0", "c"}) Get(key);

@@ -38,6 +38,9 @@ TEST(SegmentCodec, RoundTripsAllKindsInLayoutOrder) {
     EXPECT_EQ(decoded->draws[i].step, content.draws[i].step);
     EXPECT_EQ(decoded->draws[i].weight, content.draws[i].weight);
     EXPECT_EQ(decoded->draws[i].theta, content.draws[i].theta);
+    for (const std::vector<float>& theta : decoded->draws[i].theta) {
+      EXPECT_EQ(theta.capacity(), theta.size()) << "the caches of draws count no more";
+    }
   }
 }
 

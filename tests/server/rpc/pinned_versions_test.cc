@@ -79,8 +79,13 @@ TEST_F(PinnedVersionsTest, NewDrawsOfARunningJobAreANewVersionAndTheOldOneStaysW
   EXPECT_EQ(NewReads(), 1);
   v1::DrawSelection other;
   other.add_chains(1);
+  const int64_t before = state_->segments_read();
   EXPECT_EQ(Predict(other), kFound);
   EXPECT_EQ(NewReads(), 2) << "of version 2, both chains";
+  EXPECT_EQ(state_->segments_read() - before, 1) << "version 1 has the segment of the first chain";
+  other.set_chains(0, 0);
+  EXPECT_EQ(Predict(other), kFound);
+  other.set_chains(0, 1);
   other.set_version(1);
   EXPECT_EQ(Predict(other), kNoDraws);
   EXPECT_EQ(NewReads(), 0);

@@ -82,6 +82,11 @@ class ShardStreamsTest : public RunningServer {
   }
   static Waited<Result> SendTo(ShardStreams* shards, const std::string& worker, uint64_t shard_id,
                                size_t input_bytes = 0) {
+    Waited<Result> result;
+    shards->Send(worker, RequestOf(shard_id, input_bytes), result.Take());
+    return result;
+  }
+  static ShardRequest RequestOf(uint64_t shard_id, size_t input_bytes = 0) {
     auto plan = std::make_shared<PredictPlan>();
     plan->job = "walk-aaaaaa";
     plan->model.kind = BuiltinModel{"mlp", {}};
@@ -91,9 +96,7 @@ class ShardStreamsTest : public RunningServer {
     request.kinds = {DrawKind::kTheta};
     request.inputs =
         std::make_shared<const InputTensor>(InputTensor{.shape = {}, .bytes = std::string(input_bytes, 0)});
-    Waited<Result> result;
-    shards->Send(worker, request, result.Take());
-    return result;
+    return request;
   }
   static std::string ResultBytes(uint64_t shard_id) {
     ShardResult result;
@@ -119,6 +122,64 @@ TEST_F(ShardStreamsTest, CarriesAShardDownAndItsResultUpInChunks) {
   EXPECT_EQ(shards_.Workers().at(0).shards_in_flight, 0);
 }
 
+TEST_F(ShardStreamsTest, AnOrderHasNothingThatItsWorkerDoesNotRead) {
+  Serving worker(workers_.get(), "w1");
+  auto first = SendWhenServing("w1", 1);
+  worker.Hear();
+  ShardRequest request = RequestOf(2);
+  ChainDraws& chain = request.chains.emplace_back();
+  chain.chain = {"walk-aaaaaa", 0};
+  chain.skip_draws = 1;
+  chain.num_draws = 7;
+  chain.every = 3;
+  for (int64_t i = 0; i < 5; ++i) {
+    Segment& segment = chain.segments.emplace_back();
+    segment.first_index = 100 + 2 * i;
+    segment.steps = {1000 + 2 * i, 1001 + 2 * i};
+    segment.weights = {1, 2};
+    segment.kinds = {DrawKind::kTheta};
+    segment.object = {"object" + std::to_string(i), 4, DigestHex(64, 'a')};
+    segment.digest = DigestHex(64, 'b');
+    segment.parent_digest = DigestHex(64, 'c');
+  }
+  Waited<Result> result;
+  shards_.Send("w1", request, result.Take());
+  const v1::ShardOrder order = worker.Hear();
+  ASSERT_EQ(order.shard().chains_size(), 1);
+  EXPECT_EQ(order.shard().chains(0).skip_draws(), 1);
+  ASSERT_EQ(order.shard().chains(0).segments_size(), 5);
+  for (int i = 0; i < 5; ++i) {
+    const v1::Segment& segment = order.shard().chains(0).segments(i);
+    EXPECT_THAT(segment.steps(), testing::ElementsAre(0, 0)) << "their number counts";
+    EXPECT_EQ(segment.first_index(), 0);
+    EXPECT_EQ(segment.kinds_size(), 0);
+    EXPECT_EQ(segment.parent_digest(), "");
+    const bool is_read = i == 0 || i == 2 || i == 3;  // draws 1, 4 and 7
+    EXPECT_EQ(segment.weights_size(), is_read ? 2 : 0) << i;
+    EXPECT_EQ(segment.digest(), is_read ? DigestHex(64, 'b') : "") << i;
+    EXPECT_EQ(segment.object().name(), is_read ? "object" + std::to_string(i) : "") << i;
+    EXPECT_EQ(segment.object().size_bytes(), is_read ? 4 : 0) << i;
+    EXPECT_EQ(segment.object().sha256(), is_read ? DigestHex(64, 'a') : "") << i;
+  }
+}
+
+TEST_F(ShardStreamsTest, AShardLargerThanAMessageIsRefusedAndTheStreamOfItsWorkerGoesOn) {
+  Serving worker(workers_.get(), "w1");
+  const size_t bytes = 15 * limits::kMiB;
+  v1::ShardOrder order;
+  *order.mutable_shard() = ToProto(RequestOf(1, bytes));
+  order.mutable_shard()->set_shard_id(SentId(1));
+  const size_t most = bytes + static_cast<size_t>(limits::kMaxMessageBytes) - order.ByteSizeLong();
+  auto largest = SendWhenServing("w1", 1, most);
+  EXPECT_EQ(worker.Hear().shard().shard_id(), SentId(1));
+  const absl::Status refused = SendNow("w1", 1, most + 1).Get()->status();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << "other workers are not asked then";
+  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("have 16777217 bytes, the most is 16777216: choose"));
+  EXPECT_EQ(shards_.Workers().at(0).shards_in_flight, 1);
+  worker.SendBytes(1, ResultBytes(1), true);
+  EXPECT_TRUE(largest.Get()->ok());
+}
+
 TEST_F(ShardStreamsTest, PassesOnTheWorkersError) {
   Serving worker(workers_.get(), "w1");
   auto result = SendWhenServing("w1", 7);
@@ -132,6 +193,22 @@ TEST_F(ShardStreamsTest, PassesOnTheWorkersError) {
   const auto got = result.Get();
   EXPECT_EQ(got->status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(ReasonOf(got->status()), "QUEUE_FULL");
+}
+
+TEST_F(ShardStreamsTest, AFailureKeepsOnlyReasonsThatWorkersGiveAndTheBeginningOfItsText) {
+  Serving worker(workers_.get(), "w1");
+  auto result = SendWhenServing("w1", 7);
+  worker.Hear();
+  v1::ShardUpdate update;
+  update.mutable_failure()->set_shard_id(SentId(7));
+  update.mutable_failure()->set_code(static_cast<int>(absl::StatusCode::kResourceExhausted));
+  update.mutable_failure()->set_message(std::string(5000, 'x'));
+  update.mutable_failure()->set_reason("A_NEW_LABEL");
+  worker.Say(update);
+  const absl::Status status = result.Get()->status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status));
+  EXPECT_EQ(ReasonOf(status), "");
+  EXPECT_EQ(status.message().size(), 1024u);
 }
 
 TEST_F(ShardStreamsTest, AWorkerThatVanishesFailsItsShardsAsUnavailable) {
@@ -334,6 +411,34 @@ TEST_F(ShardStreamsTest, UnfinishedResultsOfTheWorkersOfATenantCountTogether) {
   first.SayPart(1, 400);
   second.SayPart(2, 101);
   EXPECT_EQ(ReasonOf(refused.Get()->status()), "QUEUE_FULL");
+}
+
+std::string EmptySumBytes(size_t count) {
+  std::string bytes;
+  for (size_t i = 0; i < count; ++i) bytes.append("\x12\x00", 2);  // field 2, of no bytes
+  return bytes;
+}
+
+TEST_F(ShardStreamsTest, AResultThatTakesFarMoreMemoryThanBytesIsRefused) {
+  Serving worker(workers_.get(), "w1");
+  auto result = SendWhenServing("w1", 7);
+  worker.Hear();
+  worker.SendBytes(7, EmptySumBytes(4'000'000), true);
+  EXPECT_EQ(ReasonOf(result.Get()->status()), "BAD_SHARD_RESULT");
+}
+
+TEST_F(ShardStreamsTest, TheMemoryOfAResultCountsWhileItIsRead) {
+  ShardStreams shards(threads_.get(), kShardIds, 100'000);
+  DrivenStream stream(shards.Open(absl::OkStatus(), AnySession, &absl::OkStatus));
+  stream.SayHello("w1");
+  auto result = SendTo(&shards, "w1", 1);
+  stream.TakeOrders();
+  v1::ShardUpdate update;
+  update.mutable_result()->set_shard_id(SentId(1));
+  update.mutable_result()->set_data(EmptySumBytes(200));
+  update.mutable_result()->set_last(true);
+  stream.Say(update);
+  EXPECT_EQ(BoundOf(result.Get()->status()), "shard_result_bytes");
 }
 
 TEST_F(ShardStreamsTest, BoundsTheShardsInFlightOfAWorker) {

@@ -39,6 +39,12 @@ ShardResult Answer(const ShardRequest& request) {
   return result;
 }
 
+ShardRequest WithSegment(ShardRequest request) {
+  request.chains[0].segments.resize(1);
+  request.chains[0].segments[0].object.name = "job-aaaaaa/0/0";
+  return request;
+}
+
 TEST(CheckShardResult, TakesOneSumForEachChainAndKind) {
   EXPECT_TRUE(CheckShardResult(Request(), Answer(Request())).ok());
 }
@@ -88,7 +94,7 @@ TEST(CheckShardResult, CountsEveryKthDraw) {
 }
 
 TEST(CheckShardResult, WantsASumForEveryEntryOfAChainInTheirOrder) {
-  ShardRequest request = Request();
+  ShardRequest request = WithSegment(Request());
   request.chains[1].chain = request.chains[0].chain;  // two draws, then one
   ShardResult result = Answer(request);
   EXPECT_TRUE(CheckShardResult(request, result).ok());
@@ -189,12 +195,42 @@ TEST(CheckShardResult, LetsOnlyAResultWithCorruptObjectsLackDraws) {
   result.partials.pop_back();
   EXPECT_FALSE(CheckShardResult(Request(), result).ok());
   result.corrupt_objects = {"job-aaaaaa/0/0"};
-  EXPECT_TRUE(CheckShardResult(Request(), result).ok());
+  EXPECT_TRUE(CheckShardResult(WithSegment(Request()), result).ok());
   result.partials[0].num_draws = 3;
   result.partials[0].sum_w = 3;
   result.partials[0].draw_log_likelihood.resize(3);
   result.partials[0].classes().draw_hits.resize(3);
-  EXPECT_FALSE(CheckShardResult(Request(), result).ok()) << "but never have too many";
+  EXPECT_FALSE(CheckShardResult(WithSegment(Request()), result).ok()) << "but never have too many";
+}
+
+TEST(CheckShardResult, RefusesCorruptObjectsThatTheRequestDoesNotName) {
+  const ShardRequest request = WithSegment(Request());
+  ShardResult result = Answer(request);
+  result.corrupt_objects = {"job-aaaaaa/0/0"};
+  EXPECT_TRUE(CheckShardResult(request, result).ok());
+  result.corrupt_objects.push_back("job-bbbbbb/0/0");
+  EXPECT_EQ(ReasonOf(CheckShardResult(request, result)), "BAD_SHARD_RESULT");
+}
+
+TEST(CheckShardResult, RefusesFlatnessWithMorePointsThanThePlan) {
+  ShardRequest request = Request();
+  request.flatness = FlatnessPlan{.fisher_points = 2, .line_points = 3};
+  const auto check = [&](size_t ranks, size_t points) {
+    ShardResult result;
+    for (const ChainDraws& chain : request.chains) {
+      Flatness& flatness = result.flatness.emplace_back();
+      flatness.chain = chain.chain;
+      flatness.fisher_ranks.resize(ranks);
+      flatness.fisher_values.resize(ranks);
+      flatness.line_positions.resize(points);
+      flatness.random_line.resize(points);
+    }
+    return ReasonOf(CheckShardResult(request, result));
+  };
+  EXPECT_EQ(check(2, 3), "");
+  EXPECT_EQ(check(1, 3), "") << "a small network has fewer ranks";
+  EXPECT_EQ(check(3, 3), "BAD_SHARD_RESULT");
+  EXPECT_EQ(check(2, 4), "BAD_SHARD_RESULT");
 }
 
 TEST(NumRows, IsThatOfTheInputsOrOfTheDataSet) {

@@ -21,6 +21,10 @@ void AddToSummary(const ChainEntry& chain, JobSummary* job) {
   ++job->proposing;
 }
 
+bool EveryChainEnded(const JobEntry& job) {
+  return std::ranges::all_of(job.num_in_state, [](const auto& entry) { return IsFinal(entry.first); });
+}
+
 double MaxDraws(const JobSpec& spec) {
   return static_cast<double>(spec.until.max_draws.value_or(0)) * static_cast<double>(NumPoints(spec.sweep));
 }
@@ -46,6 +50,11 @@ FleetSummary Dispatcher::Summary(size_t most_running) {
         JobSummary{.id = job.row.id, .state = job.state, .chains = {}, .num_draws = job.num_draws});
     sums.total_steps = SaturatingMultiply(job.total_steps, static_cast<int64_t>(job.chains.size()));
     sums.max_draws = MaxDraws(job.row.plan->spec);
+    if (EveryChainEnded(job)) {  // their steps are committed, and the table holds the sums
+      sums.chains = job.num_in_state;
+      sums.step = job.num_steps;
+      continue;
+    }
     for (const ChainEntry& chain : job.chains) {
       AddToSummary(chain, &sums);
       const bool runs = chain.row.state == ChainState::kLeased;

@@ -11,24 +11,57 @@
 #include "core/domain/no_such.h"
 
 namespace chainfleet {
+namespace {
+
+// As a name, it stands for every job of a tenant. CheckName allows no such name for a job.
+constexpr char kLatest[] = "@latest";
+
+// Adds the chain to the sums of its job (`sign` 1), or takes it out of them (-1) before it changes.
+void CountChain(const ChainRow& row, int64_t sign, JobEntry* job) {
+  job->num_draws += sign * row.num_draws;
+  job->num_steps += sign * row.step;
+  if ((job->num_in_state[row.state] += sign) == 0) job->num_in_state.erase(row.state);
+}
+
+// Moves the chain to the index set that it belongs to now, if to any.
+void SortChain(const ChainRow& row, JobEntry* job) {
+  const int32_t index = row.id.index;
+  for (std::set<int32_t>* indices : {&job->pending, &job->suspects, &job->surplus}) indices->erase(index);
+  if (row.state != ChainState::kPending || job->row.intent != JobIntent::kRun) return;
+  (job->HasEnough(index) ? job->surplus : row.suspect() ? job->suspects : job->pending).insert(index);
+}
+
+void UpdateIndex(const JobIndex::key_type& key, JobEntry* job, bool add, JobIndex* index) {
+  std::map<int64_t, JobEntry*>& jobs = (*index)[key];
+  if (add) {
+    jobs[job->row.sequence] = job;
+  } else {
+    jobs.erase(job->row.sequence);
+  }
+  if (jobs.empty()) index->erase(key);
+}
+
+}  // namespace
 
 JobEntry* JobTable::Add(StoredJob stored) {
   JobEntry job;
   const JobPlan& plan = *stored.row.plan;
   job.total_steps = PlanSteps(plan.spec, plan.dataset ? plan.dataset->num_rows : 1).total_steps;
   const Dataset data = plan.dataset.value_or(Dataset());
-  job.estimated_bytes = EstimateChainBytes(plan.spec, data.input_shape, NumClasses(data.targets), StoredOf(plan));
+  job.estimated_bytes =
+      EstimateChainBytes(plan.spec, data.input_shape, NumClasses(data.targets), StoredOf(plan), data.num_rows);
   job.draw_bytes = EstimateDrawBytes(plan);
   job.row = std::move(stored.row);
   for (ChainRow& row : stored.chains) {
     ChainEntry& chain = job.chains.emplace_back();
     chain.row = std::move(row);
     chain.reported_step = chain.row.step;
-    job.num_draws += chain.row.num_draws;
+    CountChain(chain.row, 1, &job);
   }
   const std::string id = job.row.id;
   JobEntry* entry = &jobs_.insert_or_assign(id, std::move(job)).first->second;
   by_age_[entry->row.sequence] = entry;
+  Index(entry, true);
   Derive(entry);
   Count(*entry, 1);
   return entry;
@@ -38,7 +71,9 @@ void JobTable::Update(const JobRow& row) {
   JobEntry* job = Find(row.id);
   if (job == nullptr) return;
   Count(*job, -1);
+  Index(job, false);
   job->row = row;
+  Index(job, true);
   Count(*job, 1);
   Derive(job);
 }
@@ -50,27 +85,29 @@ void JobTable::Update(const ChainRow& row) {
   Count(*job, -1);
   if (is_new) job->chains.emplace_back();
   ChainEntry* chain = Find(row.id);
-  const bool moved = is_new || chain->row.state != row.state;
-  job->num_draws += row.num_draws - chain->row.num_draws;
+  if (!is_new) CountChain(chain->row, -1, job);
+  CountChain(row, 1, job);
   Count(*job, 1);
+  const ChainState before = chain->row.state;
+  const bool moved = is_new || before != row.state || chain->row.suspect() != row.suspect();
+  const bool success = before == ChainState::kSucceeded || row.state == ChainState::kSucceeded;
   chain->row = row;
   // Steps that the last holder had in memory are lost with its lease.
   if (row.state != ChainState::kLeased || chain->reported_step < row.step) chain->reported_step = row.step;
-  if (moved) Derive(job);
+  if (moved && success && job->row.plan->spec.scheduling.success_chains) {
+    Derive(job);  // the point may have enough now, which moves its other chains
+  } else if (moved) {
+    SortChain(row, job);
+    DeriveState(job);
+  }
   ++job->version;
 }
 
-void JobTable::Sort(JobEntry* job) {
-  job->pending.clear();
-  job->suspects.clear();
-  job->surplus.clear();
-  job->num_leased = 0;
-  for (const ChainEntry& chain : job->chains) {
-    const int32_t index = chain.row.id.index;
-    job->num_leased += chain.row.state == ChainState::kLeased ? 1 : 0;
-    if (chain.row.state != ChainState::kPending || job->row.intent != JobIntent::kRun) continue;
-    (job->HasEnough(index) ? job->surplus : chain.row.suspect() ? job->suspects : job->pending).insert(index);
-  }
+void JobTable::DeriveState(JobEntry* job) {
+  std::vector<ChainState> states;  // each once: the job's state does not depend on the number of chains in a state
+  for (const auto& [state, num] : job->num_in_state) states.push_back(state);
+  job->state = DeriveJobState(job->row.intent, states, std::ranges::all_of(job->enough, std::identity()));
+  ++job->version;
   const auto list = [job](bool waits, JobQueue* queue) {
     const QueuePlace place{job->priority(), job->row.sequence};
     if (waits) {
@@ -82,7 +119,7 @@ void JobTable::Sort(JobEntry* job) {
   Queue(job, !job->pending.empty());
   list(!job->suspects.empty(), &suspect_queue_);
   list(!job->surplus.empty(), &surplus_queue_);
-  list(job->num_leased > 0, &running_);
+  list(job->num_in_state.contains(ChainState::kLeased), &running_);
 }
 
 void JobTable::Queue(JobEntry* job, bool waits) {
@@ -99,10 +136,8 @@ void JobTable::Queue(JobEntry* job, bool waits) {
 
 void JobTable::Derive(JobEntry* job) {
   const JobSpec& spec = job->row.plan->spec;
-  std::vector<ChainState> states;
   std::vector<int64_t> succeeded(static_cast<size_t>(NumPoints(spec.sweep)));
   for (const ChainEntry& chain : job->chains) {
-    states.push_back(chain.row.state);
     if (chain.row.state == ChainState::kSucceeded) ++succeeded[static_cast<size_t>(PointOf(spec, chain.row.id.index))];
   }
   const int64_t needed = spec.scheduling.success_chains.value_or(std::numeric_limits<int64_t>::max());
@@ -111,9 +146,15 @@ void JobTable::Derive(JobEntry* job) {
     const auto point = static_cast<int32_t>(job->enough.size());
     job->enough.push_back(count >= needed || job->row.stopped.contains(point));
   }
-  job->state = DeriveJobState(job->row.intent, states, std::ranges::all_of(job->enough, std::identity()));
-  ++job->version;
-  Sort(job);
+  for (const ChainEntry& chain : job->chains) SortChain(chain.row, job);
+  DeriveState(job);
+}
+
+void JobTable::Index(JobEntry* job, bool add) {
+  const JobRow& row = job->row;
+  UpdateIndex({row.tenant, row.plan->spec.name}, job, add, &by_name_);
+  UpdateIndex({row.tenant, kLatest}, job, add, &by_name_);
+  if (!row.request_id.empty()) UpdateIndex({row.tenant, row.request_id}, job, add, &by_request_);
 }
 
 void JobTable::Count(const JobEntry& job, int64_t sign) {
@@ -136,6 +177,7 @@ void JobTable::Remove(const std::string& id) {
   const auto found = jobs_.find(id);
   if (found == jobs_.end()) return;
   Count(found->second, -1);
+  Index(&found->second, false);
   const JobRow& row = found->second.row;
   Retire({row.tenant, row.plan->spec.name, row.sequence});
   const QueuePlace place{found->second.priority(), row.sequence};
@@ -158,14 +200,15 @@ const ChainEntry* JobTable::Find(const ChainId& id) const {
 
 absl::StatusOr<JobEntry*> JobTable::Resolve(const std::string& tenant, const std::string& name) {
   if (JobEntry* job = Find(name); job != nullptr && job->row.tenant == tenant) return job;
+  const auto named = by_name_.find({tenant, name});
+  if (named == by_name_.end()) return NoSuch("job", name);
   const auto retired = retired_.find({tenant, name});
   bool deleted = false;  // the newest job of this name
-  for (auto entry = by_age_.rbegin(); entry != by_age_.rend(); ++entry) {
+  for (auto entry = named->second.rbegin(); entry != named->second.rend(); ++entry) {
     JobEntry* const job = entry->second;
-    if (job->row.tenant != tenant || (name != "@latest" && job->row.plan->spec.name != name)) continue;
     if (retired != retired_.end() && job->row.sequence < retired->second) deleted = true;
     if (job->row.intent == JobIntent::kDelete) {
-      deleted = name != "@latest";
+      deleted = name != kLatest;
       continue;
     }
     if (!deleted) return job;
@@ -174,6 +217,13 @@ absl::StatusOr<JobEntry*> JobTable::Resolve(const std::string& tenant, const std
                       "JOB_NOT_FOUND");
   }
   return NoSuch("job", name);
+}
+
+bool JobTable::HasJobOfRequest(const std::string& tenant, const std::string& request_id) const {
+  const auto found = by_request_.find({tenant, request_id});
+  return found != by_request_.end() && std::ranges::any_of(found->second, [](const auto& entry) {
+           return entry.second->row.intent != JobIntent::kDelete;
+         });
 }
 
 void JobTable::Retire(const RetiredName& name) {

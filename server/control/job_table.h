@@ -33,8 +33,11 @@ struct ChainEntry {
 
 struct JobEntry {
   JobRow row;
-  std::vector<ChainEntry> chains;       // by index
-  int64_t num_draws = 0;                // committed, over all chains
+  std::vector<ChainEntry> chains;  // by index
+  int64_t num_draws = 0;           // committed, over all chains
+  int64_t num_steps = 0;           // committed, over all chains
+  // Number of chains by state; states without a chain have no entry.
+  std::map<ChainState, int64_t> num_in_state;
   JobState state = JobState::kPending;  // derived
   int64_t total_steps = 0;              // for one chain
   int64_t estimated_bytes = 0;          // memory that one chain takes
@@ -46,7 +49,6 @@ struct JobEntry {
   // Indices of PENDING chains while the intent is RUN: chains that may share a worker, chains that may not, and chains
   // that are no longer needed.
   std::set<int32_t> pending, suspects, surplus;
-  int32_t num_leased = 0;
   std::vector<bool> enough;    // by sweep point: enough chains succeeded, or the point is stopped
   std::set<int32_t> stopping;  // points for which a stop by the rule is being stored
 
@@ -79,12 +81,15 @@ struct QueuePlace {
 };
 using JobQueue = std::map<QueuePlace, const JobEntry*>;
 
+// Jobs by sequence, for each pair of a tenant and a name or request id.
+using JobIndex = std::map<std::pair<std::string, std::string>, std::map<int64_t, JobEntry*>>;
+
 // Not thread-safe. Pointers stay valid until the job is removed.
 class JobTable {
  public:
   JobEntry* Add(StoredJob stored);
   void Update(const JobRow& row);
-  // Adds the chain if its index is the job's next.
+  // Adds the chain if its index is the job's next. Reads the other chains only if a success may end its sweep point.
   void Update(const ChainRow& row);
   void Remove(const std::string& id);
 
@@ -96,6 +101,8 @@ class JobTable {
   // that is not to be deleted answers). NOT_FOUND if there is no such job, or if the newest job of the name was
   // deleted: an older job holds another posterior, so callers must ask for it by its id.
   absl::StatusOr<JobEntry*> Resolve(const std::string& tenant, const std::string& name);
+  // Returns true if `tenant` has a job with this request id that is not to be deleted.
+  bool HasJobOfRequest(const std::string& tenant, const std::string& request_id) const;
   // Restricts jobs of this name older than its sequence to lookup by id.
   void Retire(const RetiredName& name);
 
@@ -111,8 +118,10 @@ class JobTable {
   bool anything_waits() const { return !queue_.empty() || !suspect_queue_.empty() || !surplus_queue_.empty(); }
 
  private:
-  void Derive(JobEntry* job);
-  void Sort(JobEntry* job);  // sorts its chains into the index sets
+  void Derive(JobEntry* job);       // reads all its chains
+  void DeriveState(JobEntry* job);  // reads `num_in_state`, `enough` and the index sets
+  // Adds the job to the indices of names and request ids, or takes it out of them before it changes.
+  void Index(JobEntry* job, bool add);
   void Queue(JobEntry* job, bool waits);
   // Adds the job to the sums of its tenant (`sign` 1), or takes it out of them (-1) before it changes.
   void Count(const JobEntry& job, int64_t sign);
@@ -120,6 +129,7 @@ class JobTable {
   std::map<std::string, JobEntry> jobs_;
   std::map<std::pair<std::string, std::string>, int64_t> retired_;  // sequence by tenant and name
   std::map<int64_t, JobEntry*> by_age_;
+  JobIndex by_name_, by_request_;
   std::map<std::string, TenantJobs> of_tenants_;
   WaitingJobs queue_;
   JobQueue suspect_queue_, surplus_queue_, running_;

@@ -45,7 +45,9 @@ Lease* LeaseTable::Put(Lease lease) {
   for (Lease* other : OfWorker(lease.worker)) {
     if (other->incarnation == lease.incarnation) lease.in_company = other->in_company = true;
   }
-  of_worker_[lease.worker].insert(lease.chain);
+  Held& held = of_worker_[lease.worker];
+  held.chains.insert(lease.chain);
+  held.bytes += lease.bytes;
   by_end_.emplace(lease.ends, lease.chain);
   const ChainId chain = lease.chain;
   return &leases_.emplace(chain, std::move(lease)).first->second;
@@ -71,38 +73,43 @@ void LeaseTable::EndAt(Lease* lease, absl::Duration time, LeaseEnd ending) {
   MoveEnd(lease, time);
 }
 
+void LeaseTable::SetBytes(Lease* lease, int64_t bytes) {
+  of_worker_.at(lease->worker).bytes += bytes - lease->bytes;
+  lease->bytes = bytes;
+}
+
 void LeaseTable::Remove(const ChainId& chain) {
   const auto found = leases_.find(chain);
   if (found == leases_.end()) return;
   by_end_.erase({found->second.ends, chain});
-  const auto chains = of_worker_.find(found->second.worker);
-  chains->second.erase(chain);
-  if (chains->second.empty()) of_worker_.erase(chains);
+  const auto held = of_worker_.find(found->second.worker);
+  held->second.chains.erase(chain);
+  held->second.bytes -= found->second.bytes;
+  if (held->second.chains.empty()) of_worker_.erase(held);
   preempted_.erase(chain);
   leases_.erase(found);
 }
 
 std::vector<Lease*> LeaseTable::OfWorker(const std::string& worker) {
   std::vector<Lease*> leases;
-  if (const auto chains = of_worker_.find(worker); chains != of_worker_.end()) {
-    for (const ChainId& chain : chains->second) leases.push_back(&leases_.at(chain));
+  if (const auto held = of_worker_.find(worker); held != of_worker_.end()) {
+    for (const ChainId& chain : held->second.chains) leases.push_back(&leases_.at(chain));
   }
   return leases;
 }
 
 int64_t LeaseTable::BytesOfWorker(const std::string& worker) const {
-  int64_t bytes = 0;
-  if (const auto chains = of_worker_.find(worker); chains != of_worker_.end()) {
-    for (const ChainId& chain : chains->second) bytes += leases_.at(chain).bytes;
-  }
-  return bytes;
+  const auto held = of_worker_.find(worker);
+  return held == of_worker_.end() ? 0 : held->second.bytes;
 }
 
 int32_t LeaseTable::NumOfWorker(const std::string& worker, const std::optional<std::string>& tenant) const {
-  const auto chains = of_worker_.find(worker);
-  if (chains == of_worker_.end()) return 0;
-  const auto counts = [&](const ChainId& chain) { return !tenant || leases_.at(chain).tenant == *tenant; };
-  return static_cast<int32_t>(std::ranges::count_if(chains->second, counts));
+  const auto held = of_worker_.find(worker);
+  if (held == of_worker_.end()) return 0;
+  const std::set<ChainId>& chains = held->second.chains;
+  if (!tenant) return static_cast<int32_t>(chains.size());
+  const auto counts = [&](const ChainId& chain) { return leases_.at(chain).tenant == *tenant; };
+  return static_cast<int32_t>(std::ranges::count_if(chains, counts));
 }
 
 std::vector<Lease*> LeaseTable::TakeEnded(absl::Duration now) {

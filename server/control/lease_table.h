@@ -49,7 +49,7 @@ struct Lease {
   int64_t epoch = 0;
   std::string worker, incarnation;
   absl::Duration ends;  // end of term and grace
-  int64_t bytes = 0;    // memory of the chain: the larger of estimate and measurement
+  int64_t bytes = 0;    // memory of the chain: the larger of estimate and measurement; changed by LeaseTable::SetBytes
   std::string tenant;   // owner of the chain's job
   double devices = 0;   // the chain's share of its worker's devices; 0 until known after a restart
   LeaseState state = LeaseState::kGranting;
@@ -76,12 +76,14 @@ class LeaseTable {
   static void Move(Lease* lease, LeaseState to);
   void Extend(Lease* lease, absl::Duration ends);  // never shortens
   void EndAt(Lease* lease, absl::Duration time, LeaseEnd ending);
+  void SetBytes(Lease* lease, int64_t bytes);
   void Remove(const ChainId& chain);
 
   // Returns the leases of all incarnations, by chain.
   std::vector<Lease*> OfWorker(const std::string& worker);
   // Counts only the leases of `tenant`, if it is given.
   int32_t NumOfWorker(const std::string& worker, const std::optional<std::string>& tenant = std::nullopt) const;
+  // Kept up to date by every change: reads no leases.
   int64_t BytesOfWorker(const std::string& worker) const;
 
   // Returns leases that end by `now`, earliest first. Each is returned once, until LookAgain or a new end.
@@ -95,10 +97,14 @@ class LeaseTable {
   void SetPreempted(std::set<ChainId> chains) { preempted_ = std::move(chains); }
 
  private:
+  struct Held {
+    std::set<ChainId> chains;
+    int64_t bytes = 0;  // sum over the leases
+  };
   void MoveEnd(Lease* lease, absl::Duration ends);
 
   std::map<ChainId, Lease> leases_;
-  std::map<std::string, std::set<ChainId>> of_worker_;
+  std::map<std::string, Held> of_worker_;
   std::set<std::pair<absl::Duration, ChainId>> by_end_;
   std::set<ChainId> preempted_;
 };

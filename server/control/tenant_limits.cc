@@ -19,10 +19,7 @@ struct Holdings {
 
 // True if the job of the request is committed.
 bool HasJobOf(const JobTable& jobs, const TenantRequest& request) {
-  return !request.request_id.empty() && std::ranges::any_of(jobs.by_age(), [&](const auto& entry) {
-    const JobRow& row = entry.second->row;
-    return row.tenant == request.tenant && row.intent != JobIntent::kDelete && row.request_id == request.request_id;
-  });
+  return !request.request_id.empty() && jobs.HasJobOfRequest(request.tenant, request.request_id);
 }
 
 // Returns what the tenant has, with the requests in flight.

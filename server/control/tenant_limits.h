@@ -53,7 +53,6 @@ class TenantQuotas {
 
   // Counts the request with the tenant's holdings until the reservation ends: calls in flight share the room that
   // committed ones leave. RESOURCE_EXHAUSTED / TENANT_LIMIT, naming the limit, the tenant's holdings and what to do.
-  // Reads all jobs if the request has a request id.
   absl::StatusOr<std::shared_ptr<TenantReservation>> Reserve(const JobTable& jobs, const Catalog& catalog,
                                                              const TenantRequest& request);
 

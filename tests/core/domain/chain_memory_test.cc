@@ -41,6 +41,26 @@ TEST(ChainMemory, CountsTheCurvatureOfLaplace) {
   EXPECT_GT(BytesOf(Lenet5(LaplaceSpec{})), BytesOf(Lenet5(SgldSpec{})));
 }
 
+TEST(ChainMemory, CountsTheNumbersThatASamplerKeepsForEachExample) {
+  constexpr int64_t kExamples = 1000;
+  const auto of_examples = [](const JobSpec& spec, const StoredModel* stored = nullptr) {
+    return EstimateChainBytes(spec, {1, 28, 28}, 10, stored, kExamples) -
+           EstimateChainBytes(spec, {1, 28, 28}, 10, stored);
+  };
+  for (const SamplerKind& sampler : {SamplerKind(RandomWalkSpec{}), SamplerKind(MalaSpec{}), SamplerKind(HmcSpec{}),
+                                     SamplerKind(TemperedMhSpec{})}) {
+    EXPECT_EQ(of_examples(Lenet5(sampler)), 16 * kExamples) << sampler.index();
+  }
+  EXPECT_EQ(of_examples(Lenet5(MileSpec{})), 8 * kExamples);
+  EXPECT_EQ(of_examples(Lenet5(MileSpec{.validation_fraction = 0})), 0);
+  EXPECT_EQ(of_examples(Lenet5(PenaltyMhSpec{})), 0);
+  EXPECT_EQ(of_examples(Lenet5(SgldSpec{})), 0);
+  JobSpec module = Lenet5(MalaSpec{});
+  module.model.kind = StoredNetworkModel{"mine", ModelFormat::kTorchScript};
+  const StoredModel stored{.name = "mine", .object = {"module-0", 1'000'000, ""}};
+  EXPECT_EQ(of_examples(module, &stored), 16 * kExamples);
+}
+
 TEST(ChainMemory, CountsATorchScriptModuleByItsSizeAndAPt2FileByItsParameters) {
   JobSpec spec = Lenet5(SgldSpec{});
   spec.model.kind = StoredNetworkModel{"mine", ModelFormat::kTorchScript};
@@ -93,6 +113,18 @@ TEST(StoredBytes, AreThoseOfTheDrawsThatAreKept) {
   plan.spec.retention.keep_last = std::numeric_limits<int64_t>::max();
   plan.spec.num_steps = std::numeric_limits<int64_t>::max() / 2;
   EXPECT_EQ(EstimateStoredBytes(plan), std::numeric_limits<int64_t>::max());
+}
+
+TEST(StoredBytes, AreTheSameForACallerThatKnowsTheNumberOfParameters) {
+  JobPlan plan;
+  plan.spec = Lenet5(SgldSpec{});
+  plan.spec.num_steps = 1000;
+  plan.dataset = Dataset{.name = "images", .input_shape = {1, 28, 28}, .num_rows = 100, .targets = Classes{10}};
+  EXPECT_EQ(EstimateDrawBytes(plan, kLenet5), EstimateDrawBytes(plan));
+  EXPECT_EQ(EstimateStoredBytes(plan, EstimateDrawBytes(plan)), EstimateStoredBytes(plan));
+  plan.module = StoredModel{.name = "mine", .object = {"module-0", 1'000'000, ""}};
+  EXPECT_GE(EstimateDrawBytes(plan), 1'000'000);
+  EXPECT_EQ(EstimateDrawBytes(plan, 0), EstimateDrawBytes(plan)) << "only a worker knows the parameters of a module";
 }
 
 TEST(ChainMemory, BeyondAllBoundsIsTheLargestNumberAndRefused) {

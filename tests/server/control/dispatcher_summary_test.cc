@@ -37,6 +37,26 @@ TEST_F(DispatcherSummary, SumsOverTheChainsOfEachJobNewestFirst) {
   EXPECT_EQ(summary.running[0].stats.energy, 20);
 }
 
+TEST_F(DispatcherSummary, AJobWhoseChainsEndedKeepsItsSums) {
+  const std::string ended = Create("ended", 2);
+  FakeWorker worker("w1", 2);
+  for (int i = 0; i < 3; ++i) Sync(&worker);
+  ASSERT_THAT(worker.chains, SizeIs(2));
+  Advance(&worker, {ended, 0});
+  Advance(&worker, {ended, 0}, ChainState::kSucceeded);
+  Advance(&worker, {ended, 1}, ChainState::kDiverged);
+  const FleetSummary summary = dispatcher_->Summary(10);
+  ASSERT_THAT(summary.jobs, SizeIs(1));
+  const JobSummary& job = summary.jobs[0];
+  EXPECT_EQ(job.state, JobState::kFailed);
+  EXPECT_THAT(job.chains, UnorderedElementsAre(Pair(ChainState::kSucceeded, 1), Pair(ChainState::kDiverged, 1)));
+  EXPECT_EQ(job.num_draws, 3);
+  EXPECT_EQ(job.step, 20 + 10);
+  EXPECT_EQ(job.total_steps, 2000);
+  EXPECT_EQ(job.stepped, 0);
+  EXPECT_THAT(summary.running, SizeIs(0));
+}
+
 TEST_F(DispatcherSummary, AChainThatHasNotSteppedIsNotInTheEnergiesOfItsJob) {
   const std::string job = Create("job", 2);
   FakeWorker worker("w1", 2);

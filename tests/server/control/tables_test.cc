@@ -1,7 +1,9 @@
 // LeaseTable, JobTable and Fleet: plain data.
 #include <limits>
 #include <memory>
+#include <utility>
 
+#include "core/base/limits.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/control/fleet.h"
@@ -89,6 +91,26 @@ TEST(LeaseTable, CountsTheChainsOfAWorker) {
   EXPECT_EQ(table.Find({"job-aaaaaa", 1}), nullptr);
 }
 
+TEST(LeaseTable, SumsTheMemoryOfTheChainsOfAWorker) {
+  LeaseTable table;
+  const auto put = [&](int32_t chain, const std::string& worker, int64_t bytes) {
+    Lease lease = LeaseOf(chain, worker, absl::Seconds(20));
+    lease.bytes = bytes;
+    return table.Put(std::move(lease));
+  };
+  Lease* first = put(0, "w1", 100);
+  put(1, "w1", 30);
+  EXPECT_EQ(table.BytesOfWorker("w1"), 130);
+  table.SetBytes(first, 70);
+  EXPECT_EQ(first->bytes, 70);
+  EXPECT_EQ(table.BytesOfWorker("w1"), 100);
+  put(1, "w2", 40);  // replaces
+  EXPECT_EQ(table.BytesOfWorker("w1"), 70);
+  EXPECT_EQ(table.BytesOfWorker("w2"), 40);
+  table.Remove({"job-aaaaaa", 0});
+  EXPECT_EQ(table.BytesOfWorker("w1"), 0);
+}
+
 TEST(LeaseTable, KnowsWhichLeasesSharedAProcess) {
   LeaseTable table;
   const Lease* first = table.Put(LeaseOf(0, "w1", absl::Seconds(20)));
@@ -135,6 +157,93 @@ TEST(JobTable, NameResolvesToItsNewestJobUnlessThatWasDeleted) {
   EXPECT_EQ((*table.Resolve(kDefaultTenant, "a-111111"))->row.id, "a-111111");
   EXPECT_EQ((*table.Resolve(kDefaultTenant, "@latest"))->row.id, "a-555555");
   EXPECT_EQ(ReasonOf(table.Resolve(kDefaultTenant, "c").status()), "JOB_NOT_FOUND");
+}
+
+TEST(JobTable, ANameAndARequestIdBelongToATenant) {
+  JobTable table;
+  const auto add = [&](int64_t sequence, const std::string& id, const std::string& tenant, const std::string& request) {
+    StoredJob job = Job(sequence, id, "a");
+    job.row.tenant = tenant;
+    job.row.request_id = request;
+    return table.Add(std::move(job));
+  };
+  const JobEntry* vision = add(1, "a-111111", "vision", "r1");
+  const JobEntry* speech = add(2, "a-222222", "speech", "r2");
+  add(3, "a-333333", "speech", "");
+  EXPECT_EQ(*table.Resolve("vision", "a"), vision);
+  EXPECT_EQ(*table.Resolve("vision", "@latest"), vision);
+  EXPECT_EQ((*table.Resolve("speech", "a"))->row.id, "a-333333");
+  EXPECT_EQ(ReasonOf(table.Resolve("vision", "a-222222").status()), "JOB_NOT_FOUND");
+  EXPECT_EQ(ReasonOf(table.Resolve("sound", "@latest").status()), "JOB_NOT_FOUND");
+  EXPECT_TRUE(table.HasJobOfRequest("vision", "r1"));
+  EXPECT_FALSE(table.HasJobOfRequest("vision", "r2"));
+  JobRow deleted = speech->row;
+  deleted.intent = JobIntent::kDelete;
+  table.Update(deleted);
+  EXPECT_FALSE(table.HasJobOfRequest("speech", "r2"));
+  table.Remove("a-111111");
+  EXPECT_FALSE(table.HasJobOfRequest("vision", "r1"));
+  EXPECT_EQ(ReasonOf(table.Resolve("vision", "a").status()), "JOB_NOT_FOUND");
+  EXPECT_EQ(ReasonOf(table.Resolve("vision", "@latest").status()), "JOB_NOT_FOUND");
+}
+
+TEST(JobTable, LatestIsTheNewestJobThatIsNotToBeDeleted) {
+  JobTable table;
+  table.Add(Job(1, "a-111111", "a"));
+  table.Add(Job(2, "b-222222", "b"));
+  const JobEntry* newest = table.Add(Job(3, "c-333333", "c"));
+  JobRow deleted = newest->row;
+  deleted.intent = JobIntent::kDelete;
+  table.Update(deleted);
+  EXPECT_EQ((*table.Resolve(kDefaultTenant, "@latest"))->row.id, "b-222222");
+  table.Remove("b-222222");
+  EXPECT_EQ((*table.Resolve(kDefaultTenant, "@latest"))->row.id, "a-111111");
+}
+
+TEST(JobTable, AChainMovesBetweenTheQueuesAlone) {
+  JobTable table;
+  JobEntry* job = table.Add(Job(1, "a-111111", "a"));
+  ChainRow row = job->chains[0].row;
+  row.crashes = limits::kCrashesUntilAlone;
+  table.Update(row);
+  EXPECT_THAT(job->suspects, testing::ElementsAre(0));
+  EXPECT_THAT(job->pending, testing::ElementsAre(1));
+  EXPECT_THAT(table.suspect_queue(), testing::SizeIs(1));
+  row.state = ChainState::kLeased;
+  table.Update(row);
+  EXPECT_TRUE(job->suspects.empty() && table.suspect_queue().empty());
+  EXPECT_THAT(table.running(), testing::SizeIs(1));
+  row.state = ChainState::kSucceeded;
+  row.step = 10;
+  table.Update(row);
+  EXPECT_TRUE(table.running().empty());
+  EXPECT_EQ(job->state, JobState::kRunning) << "a chain waits";
+  EXPECT_EQ(job->num_steps, 10);
+  ChainRow last = job->chains[1].row;
+  last.state = ChainState::kFailed;
+  table.Update(last);
+  EXPECT_TRUE(table.queue().empty());
+  EXPECT_EQ(job->state, JobState::kFailed);
+  EXPECT_THAT(job->num_in_state,
+              testing::ElementsAre(testing::Pair(ChainState::kSucceeded, 1), testing::Pair(ChainState::kFailed, 1)));
+}
+
+TEST(JobTable, ASuccessMayMakeTheWaitingChainsSurplus) {
+  JobTable table;
+  StoredJob stored = Job(1, "a-111111", "a");
+  JobPlan plan = *stored.row.plan;
+  plan.spec.scheduling.success_chains = 1;
+  stored.row.plan = std::make_shared<const JobPlan>(plan);
+  JobEntry* job = table.Add(std::move(stored));
+  ChainRow row = job->chains[0].row;
+  row.state = ChainState::kLeased;
+  table.Update(row);
+  EXPECT_THAT(job->pending, testing::ElementsAre(1));
+  row.state = ChainState::kSucceeded;
+  table.Update(row);
+  EXPECT_TRUE(job->pending.empty() && table.queue().empty());
+  EXPECT_THAT(job->surplus, testing::ElementsAre(1));
+  EXPECT_THAT(table.surplus_queue(), testing::SizeIs(1));
 }
 
 TEST(JobTable, QueueHoldsPendingChainsOfRunningJobsOnly) {
@@ -303,6 +412,28 @@ TEST(Fleet, AWorkerForAllTenantsTakesItsIdBackFromOneOfATenant) {
   EXPECT_EQ(see("squatter", 3, one, 2 * kTerm), "");
   EXPECT_EQ(see("restarted", 1, all, 2 * kTerm), "");
   EXPECT_EQ(see("other", 1, {"other's", "*"}, 2 * kTerm), "WORKER_PRESENT") << "neither outranks the other";
+}
+
+TEST(Fleet, RefusesNewWorkersOfATenantThatHasTooManyAndKeepsTheKnownOnes) {
+  Fleet fleet;
+  const auto see = [&](const std::string& id, const std::string& tenant) {
+    SynchronizeRequest request = From("one", 1);
+    request.worker = id;
+    request.admission = {"token", tenant};
+    return fleet.See(request, absl::ZeroDuration(), kTerm).status();
+  };
+  const std::string names = "w";
+  for (int64_t i = 0; i < kMaxTenantWorkers; ++i) ASSERT_TRUE(see(names + std::to_string(i), "vision").ok()) << i;
+  const absl::Status refused = see("new", "vision");
+  EXPECT_TRUE(absl::IsResourceExhausted(refused));
+  EXPECT_EQ(ReasonOf(refused), "TENANT_LIMIT");
+  EXPECT_EQ(BoundOf(refused), "tenant_workers");
+  EXPECT_EQ(fleet.Find("new"), nullptr);
+  EXPECT_TRUE(see("w0", "vision").ok()) << "a known worker goes on";
+  EXPECT_TRUE(see("new", "speech").ok());
+  EXPECT_TRUE(see("fleet's", "*").ok());
+  fleet.ForgetSilent(absl::Seconds(1), [](const std::string& id) { return id == "w0"; });
+  EXPECT_TRUE(see("newer", "vision").ok());
 }
 
 TEST(Fleet, SettlesAMomentAfterTheFirstNewProcessOfAWave) {

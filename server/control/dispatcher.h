@@ -138,8 +138,8 @@ class Dispatcher {
   // there is no news. A next_sync_in of 0 asks for the next call at once.
   void Synchronize(const SynchronizeRequest& request, Reply<SynchronizeReply> done);
   // Errors: INVALID_ARGUMENT, then the errors of change::CommitProgress, then the errors of
-  // CheckContent.
-  void CommitProgress(const ProgressCommit& commit, Reply<CommitReply> done);
+  // CheckContent. A chain of a tenant that `caller` does not admit is answered as a chain that does not exist.
+  void CommitProgress(const ProgressCommit& commit, Reply<CommitReply> done, const Admission& caller = {});
   // `tenant`: counts its chains only.
   std::vector<WorkerView> ListWorkers(const std::optional<std::string>& tenant = std::nullopt);
   // Drains a worker. It hands chains back as it calls; after `limit` the leases of the rest end and count no attempt.

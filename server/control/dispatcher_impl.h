@@ -130,7 +130,7 @@ struct Dispatcher::Core : SchedulingTables {
   bool AddGrants(const WorkerEntry& worker, SynchronizeReply* reply);
   std::optional<HeldCall> TakeHeld(const std::string& worker);
   // `content`: the result of CheckContent. A commit gets this error only if it has its lease.
-  void Commit(ProgressCommit commit, const absl::Status& content, Reply<CommitReply> done);
+  void Commit(ProgressCommit commit, const absl::Status& content, const Admission& caller, Reply<CommitReply> done);
   void Tell(CommitFigures figures, absl::Duration began, const ApplyResult& result);
   std::vector<WorkerView> Workers(const std::optional<std::string>& tenant = std::nullopt) const;
   absl::Duration OldestWait() const;
@@ -204,7 +204,8 @@ struct Dispatcher::Impl {
 // timer. Replies and log lines leave after the lock is released.
 class ABSL_SCOPED_LOCKABLE Dispatcher::Entered {
  public:
-  explicit Entered(Impl* impl) ABSL_EXCLUSIVE_LOCK_FUNCTION(impl->mutex);
+  // If there is no memory, the process ends: the lock would stay held.
+  explicit Entered(Impl* impl) noexcept ABSL_EXCLUSIVE_LOCK_FUNCTION(impl->mutex);
   ~Entered() ABSL_UNLOCK_FUNCTION();
   Entered(const Entered&) = delete;
 

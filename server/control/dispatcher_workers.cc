@@ -120,7 +120,8 @@ void Dispatcher::Synchronize(const SynchronizeRequest& request, Reply<Synchroniz
     std::set<std::string> told;
     for (const HeldChain& chain : request.chains) told.insert(chain.chain.job);
     for (const std::string& id : told) {
-      if (JobEntry* job = core->jobs.Find(id)) core->Bump(job);
+      JobEntry* const job = core->jobs.Find(id);
+      if (job != nullptr && worker.admission.Admits(job->row.tenant)) core->Bump(job);
     }
   }
   core->EndLeases();
@@ -140,6 +141,7 @@ bool Dispatcher::Core::MustStop(const ChainId& chain, const WorkerEntry& worker)
 Dispatcher::Core::Verdict Dispatcher::Core::Judge(const HeldChain& held_chain, const WorkerEntry& worker) {
   const ChainEntry* chain = jobs.Find(held_chain.chain);
   if (chain == nullptr || chain->row.lease_epoch != held_chain.lease_epoch) return Verdict::kFenced;
+  if (!worker.admission.Admits(jobs.Find(held_chain.chain.job)->row.tenant)) return Verdict::kFenced;
   const ChainRow& row = chain->row;
   if (row.state == ChainState::kCancelled) return Verdict::kDrop;
   // The worker gave the chain back and has not read the reply yet, or the chain was retired after its lease had ended.
@@ -173,7 +175,7 @@ bool Dispatcher::Core::Renew(const HeldChain& held_chain, const WorkerEntry& wor
   // Calls were lost, or this server does not know the time of the worker's last answer.
   const bool pressing = lease->ends + options.sync_interval < LeaseEndsAfter(now) || !lease->seen();
   Hold(lease);
-  if (measured > 0) lease->bytes = std::max(job.estimated_bytes, measured);
+  if (measured > 0) leases.SetBytes(lease, std::max(job.estimated_bytes, measured));
   if (lease->devices == 0) shares.Hold(lease->tenant, lease->devices = worker.devices_per_slot(), now);
   leases.Extend(lease, LeaseEndsAfter(now));
   return pressing;
@@ -322,12 +324,12 @@ SynchronizeReply Dispatcher::Core::MakeReply(const WorkerEntry& worker, const He
   return reply;
 }
 
-void Dispatcher::CommitProgress(const ProgressCommit& commit, Reply<CommitReply> done) {
+void Dispatcher::CommitProgress(const ProgressCommit& commit, Reply<CommitReply> done, const Admission& caller) {
   const absl::Status form = CheckForm(commit);
   const absl::Status content = form.ok() ? CheckContent(commit, impl_->store->incarnation()) : form;  // may hash
   Entered core(impl_.get());
   if (!form.ok()) return core->Say<CommitReply>(done, form);
-  core->Commit(commit, content, std::move(done));
+  core->Commit(commit, content, caller, std::move(done));
 }
 
 void Dispatcher::Core::Tell(CommitFigures figures, absl::Duration began, const ApplyResult& result) {
@@ -338,7 +340,8 @@ void Dispatcher::Core::Tell(CommitFigures figures, absl::Duration began, const A
   observer->OnCommit(figures);
 }
 
-void Dispatcher::Core::Commit(ProgressCommit commit, const absl::Status& content, Reply<CommitReply> done) {
+void Dispatcher::Core::Commit(ProgressCommit commit, const absl::Status& content, const Admission& caller,
+                              Reply<CommitReply> done) {
   const ChainId id = commit.chain;
   const std::string& store_of = commit.store_incarnation;
   if (!store_of.empty() && store_of != store->incarnation()) {
@@ -348,7 +351,8 @@ void Dispatcher::Core::Commit(ProgressCommit commit, const absl::Status& content
                                              "LEASE_FENCED"));
   }
   ChainEntry* chain = jobs.Find(id);
-  if (chain == nullptr) {
+  // A worker of one tenant must not learn which chains others have, nor write to the events of their jobs.
+  if (chain == nullptr || !caller.Admits(jobs.Find(id.job)->row.tenant)) {
     return Say<CommitReply>(done, WithReason(absl::FailedPreconditionError(absl::StrCat(
                                                  "chain ", chainfleet::ToString(id), " does not exist, drop it")),
                                              "LEASE_FENCED"));
@@ -360,7 +364,8 @@ void Dispatcher::Core::Commit(ProgressCommit commit, const absl::Status& content
       return Say<CommitReply>(done,
                               BoundReached("waiting_commits", "too many commits of one chain wait", "OVERLOADED"));
     }
-    queue.push_back([this, commit = std::move(commit), content, done] { Commit(commit, content, done); });
+    queue.push_back(
+        [this, commit = std::move(commit), content, caller, done] { Commit(commit, content, caller, done); });
     return;
   }
   // No change is in flight, so the row equals the store's. A commit without its lease writes nothing: the store returns

@@ -10,12 +10,35 @@ namespace {
 
 constexpr size_t kFormerIncarnations = 8;
 
+bool CountTogether(const Admission& a, const Admission& b) {
+  return a.IsOfAllTenants() ? b.IsOfAllTenants() : a.tenant == b.tenant;
+}
+
+// RESOURCE_EXHAUSTED if there is no room for one more worker of this admission. The server forgets no worker to make
+// room, because that worker may be alive.
+absl::Status CheckFleetRoom(const std::map<std::string, WorkerEntry>& workers, const Admission& admission) {
+  const auto known =
+      std::ranges::count_if(workers, [&](const auto& w) { return CountTogether(w.second.admission, admission); });
+  const std::string advice = " workers, with those that left in the last 10 minutes: start fewer, or wait";
+  if (admission.IsOfAllTenants()) {
+    if (known < kMaxFleetWorkers) return absl::OkStatus();
+    return BoundReached("workers", absl::StrCat("the server knows ", known, advice), "QUEUE_FULL");
+  }
+  if (known < kMaxTenantWorkers) return absl::OkStatus();
+  const std::string message = absl::StrCat("tenant ", admission.tenant, " has ", known, advice);
+  return WithRetryAfter(BoundReached("tenant_workers", message, "TENANT_LIMIT"), absl::Seconds(1));
+}
+
 }  // namespace
 
 absl::StatusOr<WorkerEntry*> Fleet::See(const SynchronizeRequest& request, absl::Duration now, absl::Duration term) {
   const auto stale = [&](const std::string& what) {
     return WithReason(absl::AbortedError(absl::StrCat("worker ", request.worker, ": ", what)), "STALE_SEQ");
   };
+  const WorkerEntry* const known = Find(request.worker);
+  if (known == nullptr || !CountTogether(known->admission, request.admission)) {
+    CHAINFLEET_RETURN_IF_ERROR(CheckFleetRoom(workers_, request.admission));
+  }
   const auto [entry, inserted] = workers_.try_emplace(request.worker);
   WorkerEntry& worker = entry->second;
   const bool is_new = inserted || worker.incarnation != request.incarnation;

@@ -19,6 +19,12 @@ namespace chainfleet {
 // A wave of workers may arrive one by one: chains wait this long after the first, so that the others get their share.
 inline constexpr absl::Duration kFleetSettles = absl::Milliseconds(500);
 
+// Workers of one tenant, and workers for all tenants together, that the fleet knows: also those that fell silent, until
+// they are forgotten. A token lets in any number of workers, and each that is new takes memory and time of the
+// dispatcher.
+inline constexpr int64_t kMaxTenantWorkers = 2'000;
+inline constexpr int64_t kMaxFleetWorkers = 10'000;
+
 struct WorkerEntry {
   std::string id, incarnation, host, device, metrics_address;
   Admission admission;
@@ -48,7 +54,8 @@ class Fleet {
   // heard under this id within `term`. ABORTED / STALE_SEQ for a lower seq, and for a former incarnation until
   // the present one has been silent for `term`. The rule ends then, because after a restart of the server a late call
   // of a dead process may look like the newer incarnation. A process for all tenants replaces one for a single tenant
-  // at once.
+  // at once. RESOURCE_EXHAUSTED / TENANT_LIMIT or QUEUE_FULL for a new worker beyond kMaxTenantWorkers or
+  // kMaxFleetWorkers.
   absl::StatusOr<WorkerEntry*> See(const SynchronizeRequest& request, absl::Duration now, absl::Duration term);
 
   const WorkerEntry* Find(const std::string& id) const;

@@ -334,6 +334,10 @@ absl::StatusOr<Principal> Authenticator::Authorize(std::string_view method, cons
   if (ending_ && needed != kNoToken) return absl::UnavailableError("the server is ending: repeat the call");
   if (!wants_tokens_) {
     const std::optional<Principal> worker = FindWorker(metadata);
+    // Else draws would have no signature until the worker renews its certificate.
+    if (!worker && workers_ != nullptr && needed == kWork && metadata.count(kWorkerProofHeader) > 0) {
+      return Unauthenticated(kWork, /*given=*/false);
+    }
     return Principal{"", kDefaultTenant, RightsOf(Role::kAdmin, kDefaultTenant) | kJoin | kWork,
                      worker ? worker->worker : nullptr};
   }

@@ -114,9 +114,9 @@ class Authenticator {
   absl::StatusOr<std::optional<Principal>> Identify(const CallMetadata& metadata) const;
 
   // Returns the caller of `method` ("/chainfleet.v1.JobService/GetJob") by the token in "authorization: Bearer TOKEN".
-  // Needs only the metadata. UNAUTHENTICATED: no known token, or one that has expired; a worker must join.
-  // PERMISSION_DENIED / NOT_ALLOWED: the token lacks the right that the method needs. UNAVAILABLE after RefuseAll, or
-  // by IdentityTokens.
+  // Needs only the metadata. UNAUTHENTICATED: no known token, or one that has expired; a worker must join, also on a
+  // server without tokens if its proof is refused. PERMISSION_DENIED / NOT_ALLOWED: the token lacks the right that the
+  // method needs. UNAVAILABLE after RefuseAll, or by IdentityTokens.
   absl::StatusOr<Principal> Authorize(std::string_view method, const CallMetadata& metadata) const;
 
   // As Authorize, for a call that is being served. REQUIRES: a CallRecord (call_record.h), which records the method in

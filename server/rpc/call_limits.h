@@ -21,6 +21,8 @@ inline constexpr int64_t kConnectionBytesInFlight = kBytesInFlight / 2;
 // Streams of inference: all that are open, and the requests of one that are read and not answered. A stream may keep
 // the bytes of one more request that has not arrived completely.
 inline constexpr size_t kInferenceStreams = 64, kStreamRequests = 8;
+// Health watches, which need no token. A host holds no more than it leaves free, so half of them at most.
+inline constexpr int64_t kHealthWatches = 1024;
 inline constexpr int64_t kFreeBytes = 64 * kKiB;         // smaller messages are not counted
 inline constexpr int64_t kUnmeasuredBytes = 512;         // requests that are smaller also when they are parsed
 inline constexpr int64_t kStreamParsedBytes = 2 * kMiB;  // memory of a streamed message beyond its bytes

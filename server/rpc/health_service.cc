@@ -4,7 +4,15 @@
 #include <grpcpp/impl/rpc_service_method.h>
 #include <grpcpp/support/server_callback.h>
 
+#include <functional>
+#include <memory>
 #include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/peer_name.h"
+#include "core/base/status.h"
+#include "core/wire/grpc_status.h"
+#include "server/rpc/peer.h"
 
 namespace chainfleet {
 namespace {
@@ -33,7 +41,7 @@ class HealthService::Answer final : public RawReactor {
 
 class HealthService::Watch final : public RawReactor {
  public:
-  explicit Watch(HealthService* health) : health_(health) {
+  Watch(HealthService* health, std::unique_ptr<BudgetShare> place) : health_(health), place_(std::move(place)) {
     const MutexLock lock(&health_->mutex_);
     health_->watches_.insert(this);
     WriteNews();
@@ -65,22 +73,40 @@ class HealthService::Watch final : public RawReactor {
 
  private:
   HealthService* const health_;
+  const std::unique_ptr<BudgetShare> place_;
   int told_ CHAINFLEET_GUARDED_BY(health_->mutex_) = -1;
   bool is_writing_ CHAINFLEET_GUARDED_BY(health_->mutex_) = false;
   grpc::ByteBuffer response_ CHAINFLEET_GUARDED_BY(health_->mutex_);
 };
 
+class HealthService::Refusal final : public RawReactor {
+ public:
+  Refusal() {
+    Finish(ToGrpc(BoundReached("health_watches",
+                               absl::StrCat("clients hold too many of the ", limits::kHealthWatches,
+                                            " watches of the server's health, of which a host may hold half of what "
+                                            "others do not use: call Check instead"),
+                               "QUEUE_FULL")));
+  }
+  void OnDone() override { delete this; }
+};
+
 HealthService::HealthService(bool is_serving) : is_serving_(is_serving) {
-  const auto add = [this](int index, const char* path, std::function<RawReactor*()> make) {
+  const auto add = [this](int index, const char* path,
+                          std::function<RawReactor*(const grpc::CallbackServerContext&)> make) {
     AddMethod(new grpc::internal::RpcServiceMethod(path, grpc::internal::RpcMethod::BIDI_STREAMING, nullptr));
     MarkMethodCallback(index, new grpc::internal::CallbackBidiHandler<grpc::ByteBuffer, grpc::ByteBuffer>(
-                                  [make = std::move(make)](grpc::CallbackServerContext*) { return make(); }));
+                                  [make = std::move(make)](grpc::CallbackServerContext* call) { return make(*call); }));
   };
-  add(0, "/grpc.health.v1.Health/Check", [this] {
+  add(0, "/grpc.health.v1.Health/Check", [this](const grpc::CallbackServerContext&) {
     const MutexLock lock(&mutex_);
     return new Answer(is_serving_);
   });
-  add(1, "/grpc.health.v1.Health/Watch", [this] { return new Watch(this); });
+  add(1, "/grpc.health.v1.Health/Watch", [this](const grpc::CallbackServerContext& call) -> RawReactor* {
+    auto place = std::make_unique<BudgetShare>(open_watches_, HostOf(ClientPeer(call)));
+    if (!place->Add(1)) return new Refusal;
+    return new Watch(this, std::move(place));
+  });
 }
 
 void HealthService::SetServing(bool is_serving) {

@@ -31,7 +31,8 @@ v1::Job::Report CommonReport(const JobPlan& plan) {
 v1::Job::Report WithNumbers(v1::Job::Report report, const JobSpec& spec) {
   const double value = spec.schedule.initial_value(), n = static_cast<double>(report.num_examples());
   const bool is_rate = spec.schedule.scale == StepScale::kLearningRate;
-  report.set_prior_precision(spec.prior.precision());
+  const auto* bsam = std::get_if<BsamSpec>(&spec.sampler.kind);  // has a prior of its own
+  report.set_prior_precision(bsam != nullptr ? bsam->prior_precision : spec.prior.precision());
   report.set_temperature(spec.temperature);
   report.set_learning_rate(is_rate ? value : value * n);
   report.set_step_size(is_rate ? value / n : value);
@@ -113,8 +114,9 @@ v1::Job RenderListedJob(const ListedJob& listed) {
   if (plan.dataset) job.set_dataset_digest(plan.dataset->digest);
   job.set_num_chains(NumChains(plan.spec));
   *job.mutable_report() = CommonReport(plan);
+  const int64_t draw_bytes = EstimateDrawBytes(plan, job.report().num_parameters());
   if (!plan.spec.sweep.any()) *job.mutable_report() = WithNumbers(job.report(), plan.spec);
-  job.mutable_report()->set_stored_bytes(EstimateStoredBytes(plan));
+  job.mutable_report()->set_stored_bytes(EstimateStoredBytes(plan, draw_bytes));
   return job;
 }
 

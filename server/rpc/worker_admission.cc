@@ -74,7 +74,7 @@ std::shared_ptr<const WorkerCertificate> WorkerAdmission::Verify(std::string_vie
   {
     MutexLock lock(&mutex_);
     const auto found = verified_.find(key);
-    if (found != verified_.end()) return now < found->second.until ? found->second.certificate : nullptr;
+    if (found != verified_.end()) return found->second.At(now);
   }
   v1::WorkerProof message;
   if (!message.ParseFromString(key)) return nullptr;
@@ -87,7 +87,7 @@ std::shared_ptr<const WorkerCertificate> WorkerAdmission::Verify(std::string_vie
   MutexLock lock(&mutex_);
   if (verified_.size() >= kMostVerified) verified_.clear();
   verified_.insert_or_assign(key, verified);
-  return now < verified.until ? verified.certificate : nullptr;
+  return verified.At(now);
 }
 
 absl::Status WorkerAdmission::TakeSignatures(const WorkerCertificate* worker, const std::string& store_incarnation,

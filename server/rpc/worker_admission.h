@@ -54,6 +54,11 @@ class WorkerAdmission {
   struct Verified {
     std::shared_ptr<const WorkerCertificate> certificate;
     absl::Time until;
+
+    // Null if the certificate is not valid at that time, as after the clock was put back.
+    std::shared_ptr<const WorkerCertificate> At(absl::Time now) const {
+      return certificate->validity().from <= now && now < until ? certificate : nullptr;
+    }
   };
   const Signer authority_;
   const Clock* const clock_;

@@ -80,13 +80,14 @@ grpc::ServerUnaryReactor* WorkerService::CommitProgress(Context* context, const 
     if (!taken.ok()) return answer->Fail(taken);
     const auto commit = std::make_shared<ProgressCommit>(*std::move(parsed));
     const auto make = [answer, commit, dispatcher = parts_.dispatcher, traces = parts_.traces, clock = parts_.clock,
-                       expected = parts_.traces->Expect(commit->chain.job)] {
-      dispatcher->CommitProgress(*commit, [answer, commit, traces, expected, clock](absl::StatusOr<CommitReply> reply) {
+                       expected = parts_.traces->Expect(commit->chain.job), admission = AdmissionOf(*caller)] {
+      const auto made = [answer, commit, traces, expected, clock](const absl::StatusOr<CommitReply>& reply) {
         if (reply.ok() && !reply->replayed) {
           traces->Add(commit->chain, commit->trace, commit->ends_as, clock->Monotonic());
         }
         answer->Answer(reply, &ToReply);
-      });
+      };
+      dispatcher->CommitProgress(*commit, made, admission);
     };
     const ChainObjects objects(parts_.state, parts_.blobs, parts_.writer, *parts_.dispatcher);
     if (!objects.MustPrepare(*commit)) return make();

@@ -18,6 +18,7 @@ using Json = nlohmann::json;
 
 constexpr size_t kLongestToken = 8192;
 constexpr int kDeepest = 8;
+constexpr double kYear10000 = 253402300800;  // seconds since 1970; a Timestamp of protobuf ends before
 
 absl::Status Malformed(std::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("the JWT ", std::string(what)));
@@ -53,12 +54,14 @@ void AddClaims(const std::string& name, const Json& value, std::multimap<std::st
   for (const auto& [inner, item] : value.items()) AddClaims(absl::StrCat(name, ".", inner), item, claims);
 }
 
-// Seconds since 1970. False: the claim is there, and is no number.
+// Seconds since 1970. False: the claim is there, and is no number or no time that a Timestamp has.
 bool ReadTime(const Json& claims, const char* name, absl::Time* time) {
   const auto found = claims.find(name);
   if (found == claims.end()) return true;
   if (!found->is_number()) return false;
-  *time = absl::UnixEpoch() + absl::Seconds(found->get<double>());
+  const double seconds = found->get<double>();
+  if (!(seconds >= 0 && seconds < kYear10000)) return false;
+  *time = absl::UnixEpoch() + absl::Seconds(seconds);
   return true;
 }
 
@@ -77,7 +80,7 @@ absl::Status ReadClaims(const Json& claims, WebToken* token) {
   if (token->issuer.empty() || token->subject.empty()) return Malformed("lacks iss or sub");
   if (!claims.contains("exp") || !ReadTime(claims, "exp", &token->expires_at) ||
       !ReadTime(claims, "nbf", &token->not_before)) {
-    return Malformed("lacks exp, or has a time that is no number");
+    return Malformed("lacks exp, or has a time that is no number of seconds from 1970 to 9999");
   }
   for (const auto& [name, value] : claims.items()) AddClaims(name, value, &token->claims);
   return absl::OkStatus();

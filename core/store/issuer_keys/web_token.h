@@ -22,7 +22,8 @@ struct WebToken {
 };
 
 // Checks the form, not the signature. INVALID_ARGUMENT; the message has no part of the token. Refuses tokens that are
-// longer than 8 KiB, lack iss, sub or exp, give a name twice, have critical headers or are no ID or access token.
+// longer than 8 KiB, lack iss, sub or exp, have a time before 1970 or after 9999, give a name twice, have critical
+// headers or are no ID or access token.
 absl::StatusOr<WebToken> ParseWebToken(const std::string& text);
 
 }  // namespace chainfleet

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "chainfleet/v1/jobs.pb.h"
-#include "core/base/check.h"
+#include "core/base/log.h"
 #include "core/wire/parsed_bytes.h"
 #include "server/http/error_reply.h"
 #include "server/http/http_limits.h"
@@ -46,8 +46,12 @@ class MessageTranslation final : public Translation {
     options.always_print_primitive_fields = true;
     options.preserve_proto_field_names = true;
     WebReply json;
-    CHAINFLEET_CHECK(protobuf::util::MessageToJsonString(reply, &json.body, options).ok());
-    return json;
+    const auto written = protobuf::util::MessageToJsonString(reply, &json.body, options);
+    if (written.ok()) return json;
+    // A time after the year 9999, for example, has no form in JSON.
+    const std::string& type = reply.GetDescriptor()->full_name();
+    Log(LogLevel::kError, "reply has no form in JSON", {{"type", type}, {"error", std::string(written.message())}});
+    return ErrorReply(absl::InternalError(absl::StrCat("the reply, a ", type, ", has no form in JSON: call by gRPC")));
   }
 
  private:

@@ -78,6 +78,19 @@ TEST(WebToken, RefusesOtherFormsAndShowsNoneOfThem) {
   }
 }
 
+// Replies show the expiry as a Timestamp, which ends with the year 9999.
+TEST(WebToken, RefusesTimesThatNoTimestampHas) {
+  const auto read = [](const std::string& times) {
+    return ParseWebToken(Text(kHeader, absl::StrCat(R"({"iss":"i","sub":"ada",)", times, "}"))).status();
+  };
+  EXPECT_TRUE(read(R"("exp":253402300799)").ok());
+  EXPECT_TRUE(read(R"("exp":253402300799,"nbf":0)").ok());
+  for (const char* times : {R"("exp":253402300800)", R"("exp":1e300)", R"("exp":-1)", R"("exp":-1e18)",
+                            R"("exp":18446744073709551615)", R"("exp":9,"nbf":1e12)", R"("exp":9,"nbf":-1)"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(read(times))) << times;
+  }
+}
+
 TEST(WebToken, RefusesNamesThatAreGivenTwice) {
   EXPECT_TRUE(ParseWebToken(Text(kHeader, R"({"iss":"i","sub":"a","exp":9,"x":{"sub":"b"},"y":{"sub":"c"}})")).ok());
   for (const char* claims : {R"({"iss":"i","sub":"ada","sub":"eve","exp":2000000000})",

@@ -128,6 +128,38 @@ TEST_F(JobEvents, AChainIsLostAndItsStaleCommitIsRejectedOnce) {
   EXPECT_EQ(coordinator_->events()->After(chain.job, 0).back()->fields.at("worker"), "w1");
 }
 
+TEST_F(JobEvents, ACommitOfAWorkerOfAnotherTenantIsAnsweredAsForNoChainAndLeavesNoEvent) {
+  FakeWorker worker("w1"), stranger("w2");
+  const ChainId chain = LeaseOne(&worker);
+  stranger.names_begin_with = worker.names_begin_with;
+  stranger.chains = worker.chains;
+  stranger.chains[chain].epoch = 7;
+  const auto commit = [&](const ProgressCommit& wanted, const std::string& tenant) {
+    return Wait<CommitReply>([&](auto done) {
+             dispatcher_->CommitProgress(stranger.Made(wanted), done, Admission{"token", tenant});
+           })
+        .status();
+  };
+  ProgressCommit step = stranger.NextCommit(chain);
+  step.segment.reset();
+  ProgressCommit absent = step;
+  absent.chain.job = "none-aaaaaa";
+  ProgressCommit fresh = step;  // a replay of the chain's beginning
+  fresh.resume_point = {};
+  const std::vector<std::string> before = Messages(chain.job);
+  for (const ProgressCommit& wanted : {step, fresh}) {
+    const absl::Status refused = commit(wanted, "vision");
+    EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+    EXPECT_EQ(ReasonOf(refused), "LEASE_FENCED");
+    EXPECT_EQ(std::string(refused.message()), "chain " + ToString(chain) + " does not exist, drop it");
+  }
+  const absl::Status of_none = commit(absent, "vision");
+  EXPECT_EQ(std::string(of_none.message()), "chain " + ToString(absent.chain) + " does not exist, drop it");
+  EXPECT_EQ(Messages(chain.job), before);
+  EXPECT_FALSE(commit(step, kDefaultTenant).ok());
+  EXPECT_EQ(Messages(chain.job).back(), "commit rejected 0") << "of its own tenant";
+}
+
 TEST_F(JobEvents, AChainDivergesAndItsJobFails) {
   FakeWorker worker("w1");
   const ChainId chain = LeaseOne(&worker);

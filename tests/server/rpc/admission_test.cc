@@ -376,6 +376,35 @@ TEST_F(AdmissionTimes, ACertificateIsRefusedAfterADay) {
   EXPECT_TRUE(Knows(ProofUntil(Join(), absl::Minutes(5)))) << "the same process, with another certificate";
 }
 
+// Else commits would have times at which the certificate of their worker was not valid.
+TEST_F(AdmissionTimes, ACertificateIsRefusedWhileTheClockIsPutBackBeforeItsStart) {
+  const v1::JoinReply joined = Join();
+  const std::string proof = ProofUntil(joined, absl::Minutes(5));
+  EXPECT_TRUE(Knows(proof));
+  clock_.JumpWall(-absl::Minutes(5));
+  EXPECT_TRUE(Knows(proof)) << "a certificate starts 5 minutes before it is issued";
+  clock_.JumpWall(-absl::Seconds(1));
+  EXPECT_FALSE(Knows(proof)) << "the server has verified this proof before";
+  EXPECT_FALSE(Knows(ProofUntil(joined, absl::Minutes(6)))) << "a proof that the server has not seen";
+  EXPECT_TRUE(Knows(ProofUntil(Join(), absl::Minutes(5)))) << "the same process after it has joined again";
+  clock_.JumpWall(absl::Minutes(5) + absl::Seconds(1));
+  EXPECT_TRUE(Knows(proof));
+}
+
+TEST_F(AdmissionTimes, AServerWithoutTokensTellsAWorkerWhoseProofItRefusesToJoinAgain) {
+  const AccessTokens none(nullptr, nullptr, StoredState());
+  const Authenticator open({}, &none, &admission_, &clock_);
+  const std::string commit = "/chainfleet.v1.WorkerService/CommitProgress";
+  const std::string proof = ProofUntil(Join(), absl::Minutes(5));
+  const auto with_proof = open.Authorize(commit, {{kWorkerProofHeader, proof}});
+  ASSERT_TRUE(with_proof.ok()) << with_proof.status();
+  EXPECT_NE(with_proof->worker, nullptr);
+  clock_.JumpWall(-absl::Minutes(6));
+  EXPECT_TRUE(absl::IsUnauthenticated(open.Authorize(commit, {{kWorkerProofHeader, proof}}).status()));
+  EXPECT_TRUE(open.Authorize("/chainfleet.v1.WorkerService/Join", {{kWorkerProofHeader, proof}}).ok());
+  EXPECT_TRUE(open.Authorize(commit, {}).ok()) << "a caller that has not joined";
+}
+
 TEST_F(AdmissionTimes, AProofIsRefusedFromTheTimeThatItNames) {
   const v1::JoinReply joined = Join();
   const std::string seen = ProofUntil(joined, absl::Minutes(5)), unseen = ProofUntil(joined, absl::Seconds(299));

@@ -1,5 +1,6 @@
 // JSON and binary tensors of the Open Inference Protocol.
 #include <gmock/gmock.h>
+#include <google/protobuf/timestamp.pb.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,6 +19,16 @@ namespace {
 using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
+
+TEST(MessageTranslation, AnswersWithAnErrorIfTheReplyHasNoFormInJson) {
+  google::protobuf::Timestamp time;
+  time.set_seconds(253402300799);
+  EXPECT_EQ(MakeMessageTranslation()->Write(time, time).body, "\"9999-12-31T23:59:59Z\"");
+  time.set_seconds(253402300800);
+  const WebReply reply = MakeMessageTranslation()->Write(time, time);
+  EXPECT_EQ(reply.code, 500);
+  EXPECT_THAT(reply.body, HasSubstr("google.protobuf.Timestamp, has no form in JSON"));
+}
 
 class InferTranslationTest : public testing::Test {
  protected:

@@ -244,6 +244,9 @@ void ValidateForSampler(const JobSpec& spec, Violations* violations) {
       violations->push_back({"prior", "bsam has a prior of its own: set sampler.bsam.prior_precision"});
     }
   }
+  if (std::holds_alternative<PenaltyMhSpec>(spec.sampler.kind) && spec.temperature == 0) {
+    violations->push_back({"temperature", "must be above 0 for penalty_mh: at 0 its penalty rejects every proposal"});
+  }
   if (const auto* emcmc = std::get_if<EmcmcSpec>(&spec.sampler.kind)) {
     if (emcmc->anchor_decay && !spec.prior.is_flat() && spec.prior.precision() == 0) {
       violations->push_back({"sampler.emcmc.anchor_decay", "needs a Gaussian prior of one precision"});
@@ -490,7 +493,8 @@ absl::Status CheckAgainstData(const JobSpec& spec, const Dataset* dataset, const
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateWeights(weights, parameters)));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateVariances(spec, weights)));
   CHAINFLEET_RETURN_IF_ERROR(InvalidFields(ValidateSnapshots(spec, weights)));
-  const int64_t bytes = EstimateChainBytes(spec, input_shape, num_classes, stored);
+  const int64_t num_rows = dataset != nullptr ? dataset->num_rows : 0;
+  const int64_t bytes = EstimateChainBytes(spec, input_shape, num_classes, stored, num_rows);
   if (bytes <= limits::kMaxChainBytes) return absl::OkStatus();
   const auto gib = [](int64_t n) { return static_cast<double>(n) / static_cast<double>(1024 * limits::kMiB); };
   return InvalidFields({{"model", absl::StrCat("one chain of ", NumParameters(parameters), " parameters in batches of ",

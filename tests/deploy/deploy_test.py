@@ -356,6 +356,9 @@ class Kubernetes(unittest.TestCase):
 class Systemd(unittest.TestCase):
     UNITS = sorted(glob.glob(os.path.join(ROOT, "deploy", "systemd", "*.service")))
 
+    def test_a_stop_signals_only_the_worker_and_not_its_modules(self):
+        self.assertIn("\nKillMode=mixed\n", read("deploy", "systemd", "chainfleet-worker@.service"))
+
     def test_units_start_programs_with_flags_that_they_have(self):
         self.assertEqual(len(self.UNITS), 2)
         for unit in self.UNITS:

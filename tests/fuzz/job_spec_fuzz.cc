@@ -39,7 +39,8 @@ Dataset DatasetOf(uint8_t choice) {
 
 void CheckAccepted(const JobSpec& spec, const Dataset* dataset) {
   const int64_t bytes = dataset != nullptr
-                            ? EstimateChainBytes(spec, dataset->input_shape, chainfleet::NumClasses(dataset->targets))
+                            ? EstimateChainBytes(spec, dataset->input_shape, chainfleet::NumClasses(dataset->targets),
+                                                 nullptr, dataset->num_rows)
                             : EstimateChainBytes(spec, {}, 0);
   Require(bytes >= 0, "an estimate is not negative");
   Require(bytes <= chainfleet::limits::kMaxChainBytes, "a chain takes no more memory than allowed");

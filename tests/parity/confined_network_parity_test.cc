@@ -169,6 +169,18 @@ TEST_F(ConfinedNetworkTest, ThrowsWhenItsProcessEndsAndStartsAnother) {
   EXPECT_TRUE(at::equal(confined->Logits(parameters, SomeInputs()), before));
 }
 
+// A worker that gets these signals still needs its modules, to reach a resume point.
+TEST_F(ConfinedNetworkTest, ItsProcessOutlivesSignalsThatStopAWorker) {
+  const auto confined = *Confined(ScriptedMlp({784, 10}));
+  const Tensors parameters = SomeParameters(confined->shape(), false);
+  const at::Tensor before = confined->Logits(parameters, SomeInputs());
+  const std::vector<pid_t> children = Children();
+  ASSERT_EQ(children.size(), 1u);
+  for (const int number : {SIGTERM, SIGINT}) ASSERT_EQ(kill(children[0], number), 0);
+  EXPECT_TRUE(at::equal(confined->Logits(parameters, SomeInputs()), before));
+  EXPECT_EQ(Children(), children) << "the same process answers";
+}
+
 TEST_F(ConfinedNetworkTest, AModuleIsAtFaultForTheEndOfItsProcessUnlessAnotherOneKilledIt) {
   for (const auto& [signal, code] : {std::pair(SIGKILL, absl::StatusCode::kResourceExhausted),
                                      std::pair(SIGUSR1, absl::StatusCode::kInvalidArgument)}) {

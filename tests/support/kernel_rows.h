@@ -30,18 +30,21 @@ class KernelRows {
         scratch_(ThetaArena(potential->layout(), Device{})) {
     (void)InitializeDevice("cpu", 1);  // threads would only wait for each other on such short rows
     for (size_t i = 0; i < ArenaNames(kernel_).size(); ++i) state_.arenas.emplace_back(potential->layout(), Device{});
-    state_.numbers.resize(rows);
     for (int64_t row = 0; row < rows; ++row) {
-      for (ThetaArena& arena : state_.arenas) arena.AddRow();
+      state_.AddRow();
       std::visit([&](const auto& k) { k.InitRow(&state_, row); }, kernel_);
       chains_.push_back({Fold(RngKey{seed}, static_cast<uint64_t>(row)), 0, step_size, temperature, true});
     }
   }
 
-  // Sets parameter 0 of every row. REQUIRES, after a step: the kernel keeps nothing of theta besides theta.
+  // Sets parameter 0 of every row. REQUIRES, after a step: no arena or number of the kernel depends on theta.
   void Set(const std::function<double(int64_t row)>& start) {
     for (int64_t row = 0; row < rows(); ++row) state_.theta().row(row)[0] = static_cast<float>(start(row));
+    ForgetDerived();
   }
+
+  // Leaves the state that a resume point restores.
+  void ForgetDerived() { state_.derived.assign(state_.derived.size(), nullptr); }
 
   std::vector<StepInfo> Step() {
     const StepInputs inputs = {potential_, &batches_, &plan_, chains_, &scratch_};

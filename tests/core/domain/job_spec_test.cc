@@ -243,6 +243,12 @@ TEST(JobSpec, EveryWrongFieldIsNamedAtItsPath) {
               }),
               ElementsAre("step_size.constant"));
   EXPECT_THAT(paths_after([](JobSpec& s) { s.temperature = -1; }), ElementsAre("temperature"));
+  EXPECT_THAT(paths_after([](JobSpec& s) {
+                s.sampler.kind = PenaltyMhSpec{};
+                s.schedule.scale = StepScale::kStepSize;
+                s.temperature = 0;
+              }),
+              ElementsAre("temperature"));
   EXPECT_THAT(paths_after([](JobSpec& s) { s.batch_size = 0; }), ElementsAre("batch_size"));
   EXPECT_THAT(paths_after([](JobSpec& s) { s.num_steps = 10; }), ElementsAre("num_epochs"));
   EXPECT_THAT(paths_after([](JobSpec& s) { s.num_epochs = 13; }), ElementsAre("num_epochs")) << "13 epochs in 4 cycles";

@@ -36,9 +36,10 @@ class Bernoulli final : public Likelihood {
 
   void Probabilities(const float* outputs, float* probability) const override {
     for (int64_t l = 0; l < kLanes; ++l) {
-      const double odds = std::exp(-static_cast<double>(outputs[l]));  // against label 1
-      probability[l] = static_cast<float>(1 - 1 / (1 + odds));
-      probability[kLanes + l] = static_cast<float>(1 / (1 + odds));
+      const double logit = outputs[l];
+      // Not one minus the other, which would be 0 from a logit of 37 on.
+      probability[l] = static_cast<float>(1 / (1 + std::exp(logit)));
+      probability[kLanes + l] = static_cast<float>(1 / (1 + std::exp(-logit)));
     }
   }
 };

@@ -12,7 +12,7 @@ namespace chainfleet {
 at::Tensor NormalLoss::Loss(const at::Tensor& prediction, const at::Tensor& target, at::Tensor* slope) const {
   const at::Tensor gap = prediction - target;
   *slope = gap / variance;
-  return (gap.square() / variance + LogNormaliser()) / 2;
+  return (gap.square() / variance + log_normaliser) / 2;
 }
 
 at::Tensor NormalLoss::Curvature(const at::Tensor& prediction) const { return at::full_like(prediction, 1 / variance); }

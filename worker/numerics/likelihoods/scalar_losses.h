@@ -14,16 +14,17 @@ namespace chainfleet {
 struct NormalLoss {
   double variance;
   double unit = 1;
+  // Kept, because a logarithm costs as much as the rest of a loss.
+  double log_normaliser = std::log(2 * std::numbers::pi * variance * unit * unit);
   // `slope`: derivative with respect to the prediction. With respect to log variance: (1 - slope (prediction - target))
   // / 2.
   double Loss(double prediction, double target, double* slope) const {
     const double gap = prediction - target;
     *slope = gap / variance;
-    return (gap * gap / variance + LogNormaliser()) / 2;
+    return (gap * gap / variance + log_normaliser) / 2;
   }
   at::Tensor Loss(const at::Tensor& prediction, const at::Tensor& target, at::Tensor* slope) const;
   at::Tensor Curvature(const at::Tensor& prediction) const;  // second derivative, the same for every target
-  double LogNormaliser() const { return std::log(2 * std::numbers::pi * variance * unit * unit); }
 };
 
 // The loss of N(prediction, exp(log_variance)), gap = prediction - target. Differentiable by autograd in both.

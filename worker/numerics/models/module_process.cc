@@ -56,9 +56,12 @@ absl::StatusOr<pid_t> Spawn(const std::string& program, int socket, int memory) 
   posix_spawn_file_actions_adddup2(&actions, memory, kModuleMemory);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
+  // A terminal or a service manager may send these to all processes of a worker. The worker then still needs its
+  // modules to reach a resume point, and ends them by SIGKILL.
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  for (const int number : {SIGTERM, SIGINT}) sigaddset(&blocked, number);
+  posix_spawnattr_setsigmask(&attributes, &blocked);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   std::string name = "chainfleet-worker", argument = kServeModule;
   char* const arguments[] = {name.data(), argument.data(), nullptr};

@@ -53,13 +53,15 @@ std::vector<StepInfo> Hmc::Step(const StepInputs& inputs, SamplerState* state) c
     GradientOverAllData(inputs, *proposal, gradient_to);
     kinetic_to = Kick(inputs, step < leapfrog_steps ? 1 : 0.5, momentum, gradient_to, proposal);
   }
-  const std::vector<EnergyChange> changes = ChangeOverAllData(inputs, *theta, *proposal, 1);
+  const std::vector<EnergyChange> changes = ChangeOverAllData(inputs, *proposal, 1, state);
   std::vector<Verdict> verdicts(changes.size());
   for (size_t row = 0; row < verdicts.size(); ++row) {
     const double cost = changes[row].change + (kinetic_to[row].sum - kinetic[row].sum) / 2;
     verdicts[row] = {changes[row].energy, finite[row], made[row].check == 0 && Accepts(inputs.chains[row], cost)};
   }
-  return Settle(inputs, verdicts, {{theta, proposal}, {gradient, gradient_to}}, state);
+  std::vector<StepInfo> info = Settle(inputs, verdicts, {{theta, proposal}, {gradient, gradient_to}}, state);
+  KeepLosses(inputs, info, state);
+  return info;
 }
 
 }  // namespace chainfleet

@@ -15,7 +15,7 @@ std::vector<StepInfo> Mala::Step(const StepInputs& inputs, SamplerState* state) 
   const std::vector<bool> finite = KnowGradient(inputs, state, gradient, gradient_to);
   const auto made = ProposeLangevin(inputs, 1, proposal, theta, gradient);
   GradientOverAllData(inputs, *proposal, gradient_to);
-  const std::vector<EnergyChange> changes = ChangeOverAllData(inputs, *theta, *proposal, 1);
+  const std::vector<EnergyChange> changes = ChangeOverAllData(inputs, *proposal, 1, state);
   std::vector<double> cost(changes.size());
   for (size_t row = 0; row < cost.size(); ++row) cost[row] = changes[row].change;
   AddLangevinCost(inputs, 1, proposal, theta, gradient, gradient_to, &cost);
@@ -23,7 +23,9 @@ std::vector<StepInfo> Mala::Step(const StepInputs& inputs, SamplerState* state) 
   for (size_t row = 0; row < verdicts.size(); ++row) {
     verdicts[row] = {changes[row].energy, finite[row], made[row].check == 0 && Accepts(inputs.chains[row], cost[row])};
   }
-  return Settle(inputs, verdicts, {{theta, proposal}, {gradient, gradient_to}}, state);
+  std::vector<StepInfo> info = Settle(inputs, verdicts, {{theta, proposal}, {gradient, gradient_to}}, state);
+  KeepLosses(inputs, info, state);
+  return info;
 }
 
 }  // namespace chainfleet

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <utility>
 
 #include "worker/numerics/kernels/minibatch_ids.h"
 #include "worker/numerics/samplers/anchored_langevin.h"
@@ -37,19 +39,28 @@ int64_t ValidationRows(const MileSpec& spec, int64_t num_examples) {
   return static_cast<int64_t>(spec.validation_fraction * static_cast<double>(num_examples));
 }
 
-// Ids of each row's examples in an order of its own, [C, N] as two lists: validation part, then the rest.
-struct Split {
-  std::vector<int64_t> validation, rest;
-};
+// A row's value in SamplerState::derived: the ids of all examples in the chain's own order, its validation part first.
+using ExampleOrder = std::vector<int64_t>;
 
-Split SplitRows(const StepInputs& inputs, int64_t num_validation) {
+// Computes the missing orders. A row keeps its order, because computing it takes up to a third of a step.
+void KnowOrders(const StepInputs& inputs, SamplerState* state) {
   const int64_t all = inputs.potential->num_examples();
-  Split split;
-  for (const ChainStep& chain : inputs.chains) {
-    const KeyedPermutation permutation(Fold(chain.key, static_cast<uint64_t>(RngStream::kInit)), all);
-    for (int64_t i = 0; i < all; ++i) (i < num_validation ? split.validation : split.rest).push_back(permutation(i));
+  for (size_t row = 0; row < inputs.chains.size(); ++row) {
+    if (state->derived[row] != nullptr) continue;
+    const KeyedPermutation permutation(Fold(inputs.chains[row].key, static_cast<uint64_t>(RngStream::kInit)), all);
+    auto order = std::make_shared<ExampleOrder>(static_cast<size_t>(all));
+    for (int64_t i = 0; i < all; ++i) (*order)[i] = permutation(i);
+    state->derived[row] = std::move(order);
   }
-  return split;
+}
+
+// Positions [first, first + count) of each row's order.
+ChosenRows PartOfOrders(const SamplerState& state, int64_t first, int64_t count) {
+  ChosenRows chosen = {{}, count};
+  for (const std::shared_ptr<void>& derived : state.derived) {
+    chosen.ids.push_back(static_cast<const ExampleOrder*>(derived.get())->data() + first);
+  }
+  return chosen;
 }
 
 // The steps of the warm-up's parts 1 and 2 together, and where 2 begins.
@@ -72,7 +83,12 @@ std::vector<StepInfo> Mile::Step(const StepInputs& inputs, SamplerState* state) 
   std::vector<StepInfo> infos(inputs.chains.size());
   // Evaluate everything before a row or its numbers change, because an evaluation may run out of memory.
   Descending at;
-  if (Any(descending)) at = EvaluateDescent(ForChains(inputs, descending), *state);
+  if (Any(descending)) {
+    if (ValidationRows(spec, inputs.potential->num_examples()) > 0) KnowOrders(inputs, state);
+    at = EvaluateDescent(ForChains(inputs, descending), *state);
+  } else {
+    std::ranges::fill(state->derived, nullptr);  // the dynamics see all data in stored order
+  }
   if (Any(moving)) Move(ForChains(inputs, moving), state, &infos);
   if (!Any(descending)) return infos;
   const std::vector<ChainStep>& training = at.training;
@@ -98,11 +114,12 @@ Mile::Descending Mile::EvaluateDescent(const StepInputs& inputs, const SamplerSt
   }
   if (!Any(at.training)) return at;
   const StepInputs some = ForChains(inputs, at.training);
-  const Split split = held_out == 0 ? Split() : SplitRows(inputs, held_out);
-  if (held_out > 0) at.losses = LossOver(some, state.theta(), {split.validation.data(), held_out});
-  at.energies = GradientOver(some, state.theta(), {held_out > 0 ? split.rest.data() : nullptr, all - held_out},
-                             &inputs.scratch->Arena(3, state.theta()))
-                    .get();
+  ChosenRows rest = {{}, all};
+  if (held_out > 0) {
+    at.losses = LossOver(some, state.theta(), PartOfOrders(state, 0, held_out));
+    rest = PartOfOrders(state, held_out, all - held_out);
+  }
+  at.energies = GradientOver(some, state.theta(), rest, &inputs.scratch->Arena(3, state.theta())).get();
   return at;
 }
 

@@ -15,13 +15,15 @@ std::vector<StepInfo> RandomWalk::Step(const StepInputs& inputs, SamplerState* s
       Pass::kNormalAround, {&proposal, &theta}, inputs.chains,
       [&](int64_t row, float* s) { s[0] = static_cast<float>(inputs.chains[row].step_size); }, RngStream::kProposal);
   const double weight = data_size == 0 ? 1 : data_size / static_cast<double>(inputs.potential->num_examples());
-  const std::vector<EnergyChange> changes = ChangeOverAllData(inputs, theta, proposal, weight);
+  const std::vector<EnergyChange> changes = ChangeOverAllData(inputs, proposal, weight, state);
   std::vector<Verdict> verdicts(changes.size());
   for (size_t row = 0; row < verdicts.size(); ++row) {
     verdicts[row].energy = changes[row].energy;
     verdicts[row].accept = made[row].check == 0 && Accepts(inputs.chains[row], changes[row].change);
   }
-  return Settle(inputs, verdicts, {{&theta, &proposal}}, state);
+  std::vector<StepInfo> info = Settle(inputs, verdicts, {{&theta, &proposal}}, state);
+  KeepLosses(inputs, info, state);
+  return info;
 }
 
 }  // namespace chainfleet

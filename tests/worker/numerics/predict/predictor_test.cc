@@ -219,6 +219,21 @@ TEST(Predictor, ALogitIsAClassifierOfTwo) {
   }
 }
 
+TEST(Predictor, ASmallProbabilityOfEitherLabelIsNotLost) {
+  const auto data = Resident(MakeTable(9, 2, true));
+  auto plan = std::make_shared<PredictPlan>();
+  plan->model = ModelSpec{LogisticRegressionPotential()};
+  plan->input_shape = {2};
+  plan->targets = Classes{2};
+  plan->normalisation = data->description().normalisation;
+  for (const float logit : {-40.0f, 40.0f}) {
+    const DrawStack draws = NumberDraws({{0, 0, logit}, {0, 0, logit}});
+    const auto sums = PredictRows(MakePredictor(plan), draws, *data, 0, 1, true, false);
+    ASSERT_TRUE(sums.ok()) << sums.status();
+    EXPECT_NEAR(sums->classes().sum_wp[logit > 0 ? 0 : 1] / (3.5 * std::exp(-40.0)), 1, 1e-5);
+  }
+}
+
 TEST(Predictor, GivesTheSameBitsHoweverRowsAreCutAndThreadsAreSet) {
   const auto data = SyntheticImages(150);
   for (const std::string model : {"mlp", "lenet5"}) {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "tests/support/kernel_rows.h"
@@ -33,6 +34,7 @@ class Spring final : public Potential {
   int64_t num_examples() const override { return examples_; }
   double prior_precision() const override { return kPrior; }
   void Losses(const ThetaArena& theta, const BatchRows& batch, double* losses) override {
+    num_losses_ += batch.size;
     for (int64_t row = 0; row < theta.rows(); ++row) {
       for (int64_t i = 0; i < batch.size; ++i) {
         const double gap = At(theta, row) - static_cast<double>(batch.row(row)[i]);
@@ -53,6 +55,7 @@ class Spring final : public Potential {
     }
   }
   int64_t largest_batch() const { return largest_batch_; }
+  int64_t num_losses() const { return num_losses_; }  // a row
 
  private:
   double At(const ThetaArena& theta, int64_t row) const {
@@ -61,7 +64,7 @@ class Spring final : public Potential {
   }
   const int64_t examples_;
   const double edge_;
-  int64_t largest_batch_ = 0;
+  int64_t largest_batch_ = 0, num_losses_ = 0;
   const std::shared_ptr<const Layout> layout_ = OneParameter();
 };
 
@@ -70,10 +73,10 @@ struct Fixture {
   explicit Fixture(Potential* potential, int64_t batch_size, std::vector<float> at)
       : batches(Minibatches::kReshuffle, potential->num_examples(), batch_size),
         scratch(ThetaArena(potential->layout(), Device{})),
-        theta(potential->layout(), Device{}),
+        theta(state.arenas.emplace_back(potential->layout(), Device{})),
         inputs{potential, &batches, &plan, chains, &scratch} {
     for (size_t row = 0; row < at.size(); ++row) {
-      theta.AddRow();
+      state.AddRow();
       theta.row(static_cast<int64_t>(row))[0] = at[row];
       chains.push_back({Fold(RngKey{5}, row), 7, 0.1, 1, true});
     }
@@ -82,7 +85,8 @@ struct Fixture {
   const StepPlan plan;
   StepScratch scratch;
   std::vector<ChainStep> chains;
-  ThetaArena theta;
+  SamplerState state;
+  ThetaArena& theta;
   const StepInputs inputs;
 };
 
@@ -101,7 +105,7 @@ TEST(FullData, GradientOfChunksMatchesTheWholeWithThePriorOnce) {
 TEST(FullData, EnergyChangeIsSummedByExampleWithThePriorAndTheWeight) {
   Spring spring(1000);
   Fixture from(&spring, 200, {2, -3}), to(&spring, 200, {2.5, -3});
-  const auto changes = ChangeOverAllData(from.inputs, from.theta, to.theta, 0.5);
+  const auto changes = ChangeOverAllData(from.inputs, to.theta, 0.5, &from.state);
   double energy = 1.5 * 4, change = 1.5 * (6.25 - 4);
   for (int i = 0; i < 1000; ++i) {
     energy += 0.25 * (2 - i) * (2 - i);
@@ -126,7 +130,7 @@ TEST(MinibatchPlan, BatchesOfAStepAreDisjointAndThoseOfTwoStepsDiffer) {
 TEST(BatchDifferences, OnAllDataEqualTheDifferenceWithoutVariance) {
   Spring spring(120);
   Fixture from(&spring, 20, {2}), to(&spring, 20, {2.5});
-  const double whole = ChangeOverAllData(from.inputs, from.theta, to.theta, 2)[0].change;
+  const double whole = ChangeOverAllData(from.inputs, to.theta, 2, &from.state)[0].change;
   const BatchDifferences all = CompareOnBatches(from.inputs, from.theta, to.theta, 6, 2)[0];
   EXPECT_NEAR(all.difference, whole, 1e-9);
   EXPECT_EQ(all.variance, 0);
@@ -140,7 +144,7 @@ TEST(BatchDifferences, EstimateTheirOwnVarianceInAFinitePopulation) {
   Spring spring(120);
   Fixture from(&spring, 5, std::vector<float>(20000, 2)), to(&spring, 5, std::vector<float>(20000, 2.5));
   std::vector<double> squares, variances;
-  const double whole = ChangeOverAllData(from.inputs, from.theta, to.theta, 1)[0].change;
+  const double whole = ChangeOverAllData(from.inputs, to.theta, 1, &from.state)[0].change;
   for (const BatchDifferences& seen : CompareOnBatches(from.inputs, from.theta, to.theta, 12, 1)) {
     squares.push_back((seen.difference - whole) * (seen.difference - whole));
     variances.push_back(seen.variance);
@@ -212,6 +216,34 @@ TEST(MetropolisKernels, RowAtRestIsLeftAsItIs) {
     for (int step = 0; step < 10; ++step) rows.Step();
     EXPECT_NE(rows.theta(0), 28);
     EXPECT_EQ(rows.theta(1), 28);
+  }
+}
+
+// Each step after the first one computes only the losses of its proposal, with the bits of a chain that was resumed.
+TEST(MetropolisKernels, OnAllDataKeepTheLossesOfTheirState) {
+  constexpr int64_t kExamples = 300, kSteps = 20, kRows = 3;  // three parts of at most 128 examples
+  const std::pair<Kernel, double> cases[] = {
+      {RandomWalk{}, 0.1}, {RandomWalk{30}, 0.3}, {Mala{}, 0.0045}, {Hmc{3}, 0.08}};
+  for (const auto& [kernel, step_size] : cases) {
+    SCOPED_TRACE(kernel.index());
+    Spring spring(kExamples), again(kExamples);
+    KernelRows rows(kernel, &spring, 10, kRows, 9, step_size), resumed(kernel, &again, 10, kRows, 9, step_size);
+    for (KernelRows* some : {&rows, &resumed}) some->Set([](int64_t) { return 148; });
+    int64_t moves = 0;
+    for (int64_t step = 0; step < kSteps; ++step) {
+      resumed.chain(2).active = rows.chain(2).active = step >= 5;  // as a row that joins later
+      if (step % 3 == 0) resumed.ForgetDerived();
+      const std::vector<StepInfo> info = rows.Step(), expected = resumed.Step();
+      for (int64_t row = 0; row < kRows; ++row) {
+        EXPECT_EQ(info[row].energy, expected[row].energy) << step;
+        EXPECT_EQ(rows.theta(row), resumed.theta(row)) << step;
+      }
+      moves += (info[0].moved ? 1 : 0) + (info[1].moved ? 1 : 0);
+    }
+    EXPECT_GT(moves, 0);
+    EXPECT_LT(moves, 2 * kSteps);
+    EXPECT_EQ(spring.num_losses(), (kSteps + 2) * kExamples) << "a pass more at the first step of a row";
+    EXPECT_EQ(again.num_losses(), (kSteps + 8) * kExamples);
   }
 }
 

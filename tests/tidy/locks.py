@@ -1,10 +1,12 @@
 """Clang checks the annotations of core/base/mutex.h, which gcc ignores, in the files that have guarded members."""
 
 import concurrent.futures
+import hashlib
 import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 
 from source_tree import Source, Violation
@@ -24,13 +26,17 @@ def _flags(command):
     return [word for word in words if not word.startswith("-W")]
 
 
-def check_unit(clang, root, flags, code):
-    """Errors of `code`, a translation unit."""
+def check_unit(clang, root, flags, code, folder):
+    """Errors of `code`, a translation unit. Makes an object of it in `folder`, because ccache keeps only those that have one."""
+    source = os.path.join(folder, hashlib.sha256(code.encode()).hexdigest()[:16] + ".cc")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(code)
+    launcher = [path for path in [shutil.which("ccache")] if path]
     done = subprocess.run(
-        [clang, "-x", "c++", "-fsyntax-only", *flags, "-Wno-everything", "-Wthread-safety", "-Werror=thread-safety", "-"],
-        input=code, capture_output=True, text=True, check=False, cwd=root)
-    found = [Violation(os.path.relpath(os.path.join(root, path), root) if path[0] != "<" else path, int(line), "locks",
-                       message) for path, line, message in _ERROR.findall(done.stderr)]
+        [*launcher, clang, *flags, "-O0", "-Wno-everything", "-Wthread-safety", "-Werror=thread-safety", "-c", source, "-o",
+         source + ".o"], capture_output=True, text=True, check=False, cwd=root)
+    found = [Violation(os.path.relpath(os.path.join(root, path), root), int(line), "locks", message)
+             for path, line, message in _ERROR.findall(done.stderr)]
     if done.returncode != 0 and not found:
         found = [Violation("(clang)", 1, "locks", done.stderr.strip())]
     return found
@@ -63,8 +69,11 @@ def check(sources, root, build, clang):
     if not work:
         return [Violation(build, 1, "locks", "compiles no file with guarded members")]
 
+    folder = os.path.join(build, "locks")
+    os.makedirs(folder, exist_ok=True)
+
     def run(entry):
-        return check_unit(clang, root, entry[1], "".join(f'#include "{path}"\n' for path in entry[0]))
+        return check_unit(clang, root, entry[1], "".join(f'#include "{path}"\n' for path in entry[0]), folder)
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         violations = [v for found in pool.map(run, work.items()) for v in found]

@@ -6,7 +6,7 @@ from answers import ask_grpc, ask_http
 FAILURES = ("no answer", "INTERNAL", "UNKNOWN")
 
 
-NOT_500 = "what the caller has to mend is 4xx or INVALID_ARGUMENT, not 500 or INTERNAL"
+NOT_500 = "an error that the caller must correct is 4xx or INVALID_ARGUMENT, not 500 or INTERNAL"
 
 
 def reason(request, chainfleet, triton):

@@ -175,7 +175,7 @@ def bad_bodies():
     yield raw("content type text/plain", good, Content_Type="text/plain")
     yield raw("compressed by gzip", gzip.compress(good), Content_Encoding="gzip")
     yield raw("compressed by deflate", zlib.compress(good), Content_Encoding="deflate")
-    yield raw("unknown compression", good, why="415 is HTTP's code for what the caller has to mend", Content_Encoding="br")
+    yield raw("unknown compression", good, why="415 is HTTP's code for an error that the caller must correct", Content_Encoding="br")
     for length in ("-1", "many", "1000000", "10", "0", "", "99999999999999999999"):
         yield binary(f"header length `{length}`" if length else "empty header length", length=length)
     yield binary("fewer bytes than binary_data_size", tail=b"1234")

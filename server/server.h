@@ -2,7 +2,6 @@
 // down in order.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -12,7 +11,6 @@
 #include "absl/time/time.h"
 #include "core/base/clock.h"
 #include "core/base/file_system.h"
-#include "core/base/host_memory.h"
 #include "core/base/reread.h"
 #include "core/base/status.h"
 #include "core/base/thread_pool.h"
@@ -168,11 +166,9 @@ class Server {
   std::unique_ptr<BlobStore> backup_copies_;
   std::unique_ptr<S3Client> s3_public_;  // signs requests, sends none
   DatasetRoots dataset_roots_;
-  // A fixed bound is larger than the memory of a small machine or pod, whose kernel would end the server first.
-  const int64_t quarter_of_memory_ = HostMemoryBytes() / 4;
-  const FairBudget upload_budget_{std::min(limits::kMaxUploadsBytes, quarter_of_memory_)};
-  const FairBudget object_budget_{std::min(limits::kMaxObjectUploadsBytes, quarter_of_memory_)};
-  const ByteBudget reply_budget_{std::min(kMaxHeldReplyBytes, quarter_of_memory_)};
+  const FairBudget upload_budget_{limits::kMaxUploadsBytes};
+  const FairBudget object_budget_{limits::kMaxObjectUploadsBytes};
+  const ByteBudget reply_budget_{kMaxHeldReplyBytes};
   std::unique_ptr<AuditLog> audit_;
   std::unique_ptr<WorkerAdmission> admission_;
   std::unique_ptr<IdentityTokens> identities_;

@@ -1,6 +1,7 @@
 #include "server/control/fleet.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +18,7 @@ bool CountTogether(const Admission& a, const Admission& b) {
 // RESOURCE_EXHAUSTED if there is no room for one more worker of this admission. The server forgets no worker to make
 // room, because that worker may be alive.
 absl::Status CheckFleetRoom(const std::map<std::string, WorkerEntry>& workers, const Admission& admission) {
+  if (std::ssize(workers) < std::min(kMaxTenantWorkers, kMaxFleetWorkers)) return absl::OkStatus();  // counts no worker
   const auto known =
       std::ranges::count_if(workers, [&](const auto& w) { return CountTogether(w.second.admission, admission); });
   const std::string advice = " workers, with those that left in the last 10 minutes: start fewer, or wait";

@@ -19,7 +19,7 @@ absl::Status UploadShare::Add(int64_t bytes) {
   return BoundReached(
       "uploads",
       absl::StrCat("uploads in progress leave too little of the ", most / limits::kMiB,
-                   " MiB for them, of which a tenant may hold no more than it leaves free: try again later"),
+                   " MiB for them, of which a tenant may hold at most half of what others do not use: try again later"),
       "UPLOADS_FULL");
 }
 

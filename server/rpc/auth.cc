@@ -22,6 +22,8 @@
 namespace chainfleet {
 namespace {
 
+constexpr char kSynchronize[] = "/chainfleet.v1.WorkerService/Synchronize";
+
 constexpr unsigned kNoToken = 0;  // health checks need no token
 
 // The right that each method needs. Methods that are not here are refused to all.
@@ -81,7 +83,7 @@ const std::unordered_map<std::string_view, unsigned>& Needs() {
       {"/inference.GRPCInferenceService/ModelStatistics", kRead},
       {"/inference.GRPCInferenceService/RepositoryIndex", kRead},
       {"/chainfleet.v1.WorkerService/Join", kJoin},
-      {"/chainfleet.v1.WorkerService/Synchronize", kWork},
+      {kSynchronize, kWork},
       {"/chainfleet.v1.WorkerService/CommitProgress", kWork},
       {"/chainfleet.v1.WorkerService/PutBlob", kWork},
       {"/chainfleet.v1.WorkerService/SignUpload", kWork},
@@ -334,8 +336,9 @@ absl::StatusOr<Principal> Authenticator::Authorize(std::string_view method, cons
   if (ending_ && needed != kNoToken) return absl::UnavailableError("the server is ending: repeat the call");
   if (!wants_tokens_) {
     const std::optional<Principal> worker = FindWorker(metadata);
-    // Else draws would have no signature until the worker renews its certificate.
-    if (!worker && workers_ != nullptr && needed == kWork && metadata.count(kWorkerProofHeader) > 0) {
+    // Else draws would have no signature until the worker renews its certificate. In this call alone, because workers
+    // of 0.1 give up a chain if several calls in flight are refused so.
+    if (!worker && workers_ != nullptr && method == kSynchronize && metadata.count(kWorkerProofHeader) > 0) {
       return Unauthenticated(kWork, /*given=*/false);
     }
     return Principal{"", kDefaultTenant, RightsOf(Role::kAdmin, kDefaultTenant) | kJoin | kWork,

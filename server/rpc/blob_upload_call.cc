@@ -51,9 +51,10 @@ absl::Status BlobUploadCall::TakeRoom(const std::string& worker) {
   if (!share_->Add(ref_.size_bytes)) {
     return BoundReached(
         "object_uploads",
-        absl::StrCat("object ", ref_.name, " has ", ref_.size_bytes, " bytes, and objects on their way leave too ",
-                     "little of the ", parts_.object_budget->max_bytes() / limits::kMiB,
-                     " MiB for them, of which a worker may hold no more than it leaves free: put it again later"),
+        absl::StrCat(
+            "object ", ref_.name, " has ", ref_.size_bytes, " bytes, and objects on their way leave too ",
+            "little of the ", parts_.object_budget->max_bytes() / limits::kMiB,
+            " MiB for them, of which a worker may hold at most half of what others do not use: put it again later"),
         "UPLOADS_FULL");
   }
   const absl::Duration time = limits::UploadTimeout(ref_.size_bytes);  // after which a worker gives up, too

@@ -76,7 +76,7 @@ class Pages(unittest.TestCase):
     ELSEWHERE = {"kubernetes": "tests/deploy/deploy_test.py", "from_stan": "tests/e2e/python_test.py",
                  "lora": "tests/e2e/python_test.py"}  # the tests that follow them
     # Kinds of blocks in guides that Guides.check does not follow. Prometheus reads the YAML, tests/run_stan.sh the Stan program.
-    KINDS = {"README": set(), "alerts": set(), "console": set(), "install": {"sh"}, "python": {"sh"}, "kubernetes": {"sh", "yaml"}, "from_stan": {"stan"}}
+    KINDS = {"README": set(), "alerts": set(), "console": set(), "install": {"sh", "toml", "ini"}, "python": {"sh"}, "kubernetes": {"sh", "yaml"}, "from_stan": {"stan"}}
     SESSIONS = {"python", "from_stan", "lora"}  # Python sessions, indented, as doctest reads them
 
     def test_a_test_follows_each_guide_that_has_blocks(self):

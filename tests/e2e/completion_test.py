@@ -62,7 +62,7 @@ class Completion(unittest.TestCase):
 
 
 class BashWords(unittest.TestCase):
-    """Bash ends words at the characters of COMP_WORDBREAKS and replaces only the last of these parts."""
+    """Bash ends words at the characters of COMP_WORDBREAKS and replaces only the last of these parts, with an @ before it."""
 
     def offered(self, line, breaks="@><=;|&(:"):
         script = ("source <(command chainfleet completion bash); chainfleet() { printf '%s\\n' @latest worker-cuda:0 worker-cuda:1; }; "
@@ -73,8 +73,8 @@ class BashWords(unittest.TestCase):
         return run.stdout.split()
 
     def test_words_lack_the_part_that_bash_keeps(self):
-        self.assertEqual(self.offered("chainfleet watch @l"), ["latest"])
-        self.assertEqual(self.offered("chainfleet watch @"), ["latest"])
+        self.assertEqual(self.offered("chainfleet watch @l"), ["@latest"])
+        self.assertEqual(self.offered("chainfleet watch @"), ["@latest"])
         self.assertEqual(self.offered("chainfleet drain worker-cuda:"), ["0", "1"])
         self.assertEqual(self.offered("chainfleet drain w"), ["worker-cuda:0", "worker-cuda:1"])
         self.assertEqual(self.offered("chainfleet watch "), ["@latest", "worker-cuda:0", "worker-cuda:1"])

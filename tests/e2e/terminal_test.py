@@ -6,6 +6,7 @@ import signal
 import struct
 import subprocess
 import termios
+import threading
 import unittest
 import urllib.request
 
@@ -34,6 +35,9 @@ class Watching(unittest.TestCase):
         process = subprocess.Popen([os.path.join(fleets.BIN, "chainfleet"), *arguments], stdout=its, stderr=subprocess.DEVNULL,
                                    env={**os.environ, "CHAINFLEET_ADDRESS": self.fleet.address, "TERM": "xterm", **environment})
         os.close(its)
+        limit = threading.Timer(120, process.kill)  # a text that never comes
+        limit.start()
+        self.addCleanup(limit.cancel)
         written = b""
         try:
             while part := os.read(ours, 65536):

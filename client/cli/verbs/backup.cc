@@ -59,7 +59,6 @@ class BackupRun {
     BackupTotals seen;
     std::vector<BlobRef> batch;
     const auto take = [&]() -> absl::Status {
-      if (clock_.Monotonic() >= end_) return absl::DeadlineExceededError("the copied objects stay in the folder");
       CHAINFLEET_RETURN_IF_ERROR(TakeObjects(std::exchange(batch, {}), &seen));
       text_.Show(absl::StrCat(seen.objects, " of ", copy.objects(), " objects, ", FormatBytes(seen.bytes), " of ",
                               FormatBytes(copy.object_bytes())));
@@ -136,6 +135,7 @@ class BackupRun {
     CHAINFLEET_ASSIGN_OR_RETURN(const std::string path, BackupObjectPath(folder_, object.name));
     const absl::StatusOr<int64_t> size = RealFileSystem()->SizeBytes(path);
     if (size.ok() && *size == object.size_bytes) return false;
+    if (clock_.Monotonic() >= end_) return absl::DeadlineExceededError("the copied objects stay in the folder");
     CHAINFLEET_RETURN_IF_ERROR(MakeOutputFolder(std::filesystem::path(path).parent_path().string()));
     CHAINFLEET_RETURN_IF_ERROR(Download(client, object.name, /*is_copy=*/false, object, path));
     return true;

@@ -18,7 +18,7 @@ constexpr absl::Duration kLookUp = absl::Seconds(1);
 
 // Each script asks this program for the words that may follow; where there are none, the shell completes file names.
 // Bash takes @ and : for ends of words. Its script therefore splits the line at spaces, and returns words without the
-// part that bash keeps on the line.
+// part that bash keeps on the line: all up to a colon, and all before an @.
 constexpr char kBash[] = R"(_chainfleet() {
   local line="${COMP_LINE:0:COMP_POINT}" IFS=$' \t\n'
   local word="${line##*[[:space:]]}" breaks="${COMP_WORDBREAKS//[^@:]/}" names rest
@@ -27,7 +27,8 @@ constexpr char kBash[] = R"(_chainfleet() {
   names=$(chainfleet __complete -- "${words[@]:1}" 2>/dev/null)
   COMPREPLY=($(compgen -W "$names" -- "$word"))
   rest="$word"
-  [[ -z $breaks ]] || rest="${word##*[$breaks]}"
+  [[ $breaks != *:* ]] || rest="${rest##*:}"
+  [[ $breaks != *@* || $rest != *@* ]] || rest="@${rest##*@}"
   COMPREPLY=("${COMPREPLY[@]#"${word%"$rest"}"}")
 }
 complete -o default -F _chainfleet chainfleet

@@ -1,6 +1,6 @@
 """Runs the calls of the synchronous classes in threads, for chainfleet.aio.
 
-A call holds a thread while it waits for the server. 1,000 calls of a process wait at a time; more queue up.
+A call holds a thread while it waits for the server. 64 calls of a process wait at a time; more queue up.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .scope import SCOPE, Scope
 P = ParamSpec("P")
 T = TypeVar("T")
 _END: Any = object()
-_threads = ThreadPoolExecutor(1000, thread_name_prefix="chainfleet-aio")
+_threads = ThreadPoolExecutor(64, thread_name_prefix="chainfleet-aio")
 
 
 async def call(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

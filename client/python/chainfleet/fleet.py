@@ -28,6 +28,7 @@ from .v1 import jobs_pb2, types_pb2
 from .version import __version__
 
 _CONNECT_TIMEOUT = 10.0  # seconds
+_RENEWAL_TIMEOUT = 2.0  # seconds: the program waits for the server by itself
 
 
 def connect(
@@ -332,7 +333,7 @@ class Fleet(Resources):
         """Returns the output of `chainfleet ARGUMENTS` against this server. Raises NotFound without the program."""
         if self.connection.has_token:  # the program cannot renew one that has expired
             with contextlib.suppress(ChainfleetError):
-                self.info(_CONNECT_TIMEOUT)
+                self.info(_RENEWAL_TIMEOUT)
         return programs.run_program(arguments, self.connection.environment())
 
     def close(self) -> None:

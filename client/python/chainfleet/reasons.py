@@ -27,8 +27,8 @@ class BadPageToken(ChainfleetError):
 
 
 class BadShardResult(ChainfleetError):
-    """The last of the workers that were asked sent a result that does not fit the request, and no other worker sent a
-    usable one.
+    """The last of the workers that were asked sent a result that does not fit the request, takes more than 768 MiB of
+    memory, or names objects that were not asked for, and no other worker sent a usable one.
     """
 
     hint = "the server's log names each worker and the fault; replace those workers, then repeat the call"

@@ -30,6 +30,7 @@ from .errors import (
     invalid_field,
 )
 from .evaluation import Evaluation
+from .scope import has_ended
 from .sources import Files, is_uri, source_of
 from .spec import build
 from .v1 import access_pb2, jobs_pb2, predict_pb2, types_pb2
@@ -351,12 +352,15 @@ class Resources:
 
     @contextlib.contextmanager
     def _undone(self) -> Iterator[list[tuple[Callable[[str], None], str]]]:
-        """A list of (delete, name) to call if the block fails. If no server answers, the block may have succeeded."""
+        """A list of (delete, name) to call if the block fails. If no server answers, or
+        nobody waits for the block any more, it may have succeeded.
+        """
         undo: list[tuple[Callable[[str], None], str]] = []
         try:
             yield undo
         except Exception as error:
-            for delete, stored in () if isinstance(error, (Unavailable, DeadlineExceeded)) else undo:
+            unknown = has_ended() or isinstance(error, (Unavailable, DeadlineExceeded))
+            for delete, stored in () if unknown else undo:
                 with contextlib.suppress(ChainfleetError):  # another job may use it by now
                     delete(stored)
             raise

@@ -72,7 +72,7 @@ def job_spec(given: dict[str, Any], model: Model, dataset: str, data: Data | Non
 def _with_defaults(spec: JobSpec, data: Data | None) -> JobSpec:
     if spec.learning_rate is None and spec.step_size is None:
         spec = replace(spec, learning_rate=DEFAULT_LEARNING_RATE)
-    if spec.dataset is not None and spec.prior is None:
+    if spec.dataset is not None and spec.prior is None and not isinstance(spec.sampler, samplers.BSAM):
         spec = replace(spec, prior=DEFAULT_PRIOR)
     if data is not None and spec.batch_size is None and len(data.x) < SERVER_BATCH_SIZE:
         spec = replace(spec, batch_size=len(data.x))

@@ -81,9 +81,9 @@ absl::Status QueueFull() {
 }
 
 absl::Status TenantFull(const std::string& tenant, size_t own) {
-  const std::string message =
-      absl::StrCat("tenant ", tenant, " has ", own, " evaluations that run or wait, and may have ", kPlaces / 2,
-                   ", and no more than it leaves free: start this one again when one of them has ended, or cancel one");
+  const std::string message = absl::StrCat(
+      "tenant ", tenant, " has ", own, " evaluations that run or wait, and may have ", kPlaces / 2,
+      ", and at most half of what others do not use: start this one again when one of them has ended, or cancel one");
   return WithRetryAfter(BoundReached("tenant_evaluations", message, "TENANT_LIMIT"), absl::Seconds(1));
 }
 

@@ -18,6 +18,9 @@ HEAD = '''"""The same as `chainfleet`, for asyncio: `await fleet.sample(...)`, `
 
 Every method takes what the synchronous method of its name takes, and raises the same errors. Cancelling a task cancels
 the call to the server, or ends the program that the method runs; a job that was created goes on.
+
+64 calls of a process wait at a time, and further ones queue. `sample` and `wait` take a place until their job ends, so
+with many jobs at once call `sample(..., wait=False)`.
 """
 '''
 BODY = '''

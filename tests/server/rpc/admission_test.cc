@@ -394,15 +394,16 @@ TEST_F(AdmissionTimes, ACertificateIsRefusedWhileTheClockIsPutBackBeforeItsStart
 TEST_F(AdmissionTimes, AServerWithoutTokensTellsAWorkerWhoseProofItRefusesToJoinAgain) {
   const AccessTokens none(nullptr, nullptr, StoredState());
   const Authenticator open({}, &none, &admission_, &clock_);
-  const std::string commit = "/chainfleet.v1.WorkerService/CommitProgress";
+  const std::string service = "/chainfleet.v1.WorkerService/", synchronize = service + "Synchronize";
   const std::string proof = ProofUntil(Join(), absl::Minutes(5));
-  const auto with_proof = open.Authorize(commit, {{kWorkerProofHeader, proof}});
+  const auto with_proof = open.Authorize(synchronize, {{kWorkerProofHeader, proof}});
   ASSERT_TRUE(with_proof.ok()) << with_proof.status();
   EXPECT_NE(with_proof->worker, nullptr);
   clock_.JumpWall(-absl::Minutes(6));
-  EXPECT_TRUE(absl::IsUnauthenticated(open.Authorize(commit, {{kWorkerProofHeader, proof}}).status()));
-  EXPECT_TRUE(open.Authorize("/chainfleet.v1.WorkerService/Join", {{kWorkerProofHeader, proof}}).ok());
-  EXPECT_TRUE(open.Authorize(commit, {}).ok()) << "a caller that has not joined";
+  EXPECT_TRUE(absl::IsUnauthenticated(open.Authorize(synchronize, {{kWorkerProofHeader, proof}}).status()));
+  EXPECT_TRUE(open.Authorize(service + "Join", {{kWorkerProofHeader, proof}}).ok());
+  EXPECT_TRUE(open.Authorize(service + "CommitProgress", {{kWorkerProofHeader, proof}}).ok());
+  EXPECT_TRUE(open.Authorize(synchronize, {}).ok()) << "a caller that has not joined";
 }
 
 TEST_F(AdmissionTimes, AProofIsRefusedFromTheTimeThatItNames) {

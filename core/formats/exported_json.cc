@@ -15,7 +15,7 @@ using Json = nlohmann::json;
 
 constexpr int kMaxJsonDepth = 64;       // graphs within graphs, which are refused by their operator
 constexpr int64_t kBytesPerToken = 10;  // large models have fewer tokens
-constexpr int64_t kMemoryOfToken = 64;  // of a key or value, besides the bytes of its text
+constexpr int64_t kMemoryOfToken = 64;  // for a key or value, besides the bytes of its text
 constexpr size_t kShown = 120;
 
 // Counts keys, values and depth without parsing: json's filter of its parser takes quadratic time. Returns how many

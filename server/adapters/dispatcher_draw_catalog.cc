@@ -177,7 +177,7 @@ void DispatcherDrawCatalog::Pin(const DrawQuery& query, std::function<void(absl:
   const auto pin = [parts = parts_, kept = kept_, job = *job, point, query,
                     done = std::move(done)](const absl::StatusOr<Version>& found) {
     if (!found.ok()) return done(found.status());
-    const std::string keys = absl::StrCat(KeysOf(job.id), point, "/");  // of the point's versions, in their order
+    const std::string keys = absl::StrCat(KeysOf(job.id), point, "/");  // all versions of the point have it, in their order
     const std::string key = absl::StrCat(keys, absl::Dec(found->number, absl::kZeroPad20));
     const auto load = [&](const std::function<void(absl::StatusOr<KeptVersions::Loaded>)>& loaded) {
       parts.executor->Schedule(

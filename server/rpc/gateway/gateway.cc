@@ -29,7 +29,8 @@ using google::protobuf::Message;
 
 constexpr char kHealthPath[] = "/readyz", kHealthMethod[] = "/grpc.health.v1.Health/Check";
 constexpr size_t kMaxMetadataBytes = 4096;
-constexpr int64_t kSmallBytes = 64 * limits::kKiB;  // translated at once, by the thread that has them
+constexpr absl::Duration kPatience = absl::Seconds(10);  // calls have ended; their callbacks are about to
+constexpr int64_t kSmallBytes = 64 * limits::kKiB;       // translated at once, by the thread that has them
 
 std::string PathOf(const google::protobuf::MethodDescriptor& method) {
   return absl::StrCat("/", method.service()->full_name(), "/", method.name());
@@ -107,6 +108,7 @@ bool IsLocalName(std::string host) {
 }
 
 struct Gateway::Call {
+  std::shared_ptr<void> alive;  // outlives the context
   WebRequest request;
   std::function<void(WebReply)> done;
   RouteMatch match;
@@ -176,6 +178,11 @@ Gateway::Gateway(GatewayParts parts)
       sites_(parts_.audit, "cross-site request refused", limits::kSlowLineInterval),
       stub_(parts_.channel) {}
 
+Gateway::~Gateway() {
+  alive_.reset();
+  calls_ended_->WaitForNotificationWithTimeout(kPatience);
+}
+
 WebApplication::Admission Gateway::Admit(const WebHead& head) {
   if (auto refusal = RefuseSite(head, parts_.is_local)) {
     sites_.Refuse(head.peer, parts_.clock->Monotonic(),
@@ -206,6 +213,7 @@ WebApplication::Admission Gateway::Admit(const WebHead& head) {
 
 std::function<void()> Gateway::Answer(WebRequest request, std::function<void(WebReply)> done) {
   const auto call = std::make_shared<Call>();
+  call->alive = alive_;
   call->request = std::move(request);
   call->done = std::move(done);
   const bool is_packed = !call->request.head.BodyEncoding().empty();

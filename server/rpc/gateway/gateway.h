@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/synchronization/notification.h"
 #include "core/base/clock.h"
 #include "core/base/executor.h"
 #include "core/base/status.h"
@@ -41,6 +42,8 @@ bool IsLocalName(std::string host);
 class Gateway final : public WebApplication {
  public:
   explicit Gateway(GatewayParts parts);
+  // Waits until no call holds the channel. The last one would end it in a thread of gRPC, which 1.51 does not survive.
+  ~Gateway() override;
 
   Admission Admit(const WebHead& head) override;
   std::function<void()> Answer(WebRequest request, std::function<void(WebReply)> done) override;
@@ -56,6 +59,9 @@ class Gateway final : public WebApplication {
   const GatewayParts parts_;
   RefusedPeers sites_;  // clients with pages of other sites
   MessageStub stub_;
+  const std::shared_ptr<absl::Notification> calls_ended_ = std::make_shared<absl::Notification>();
+  // Each call has a copy; the end of the last one notifies.
+  std::shared_ptr<void> alive_{nullptr, [ended = calls_ended_](void*) { ended->Notify(); }};
 };
 
 // Listens on `endpoint` with a Gateway. `is_open`: the server has no tokens. The errors are HttpServer::Start's.

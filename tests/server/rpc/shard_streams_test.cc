@@ -180,16 +180,21 @@ TEST_F(ShardStreamsTest, AShardLargerThanAMessageIsRefusedAndTheStreamOfItsWorke
   EXPECT_TRUE(largest.Get()->ok());
 }
 
+// A worker's RESOURCE_EXHAUSTED.
+v1::ShardUpdate FailureOf(uint64_t shard, const std::string& message, const std::string& reason) {
+  v1::ShardUpdate update;
+  update.mutable_failure()->set_shard_id(shard);
+  update.mutable_failure()->set_code(static_cast<int>(absl::StatusCode::kResourceExhausted));
+  update.mutable_failure()->set_message(message);
+  update.mutable_failure()->set_reason(reason);
+  return update;
+}
+
 TEST_F(ShardStreamsTest, PassesOnTheWorkersError) {
   Serving worker(workers_.get(), "w1");
   auto result = SendWhenServing("w1", 7);
   worker.Hear();
-  v1::ShardUpdate update;
-  update.mutable_failure()->set_shard_id(SentId(7));
-  update.mutable_failure()->set_code(static_cast<int>(absl::StatusCode::kResourceExhausted));
-  update.mutable_failure()->set_message("queue full");
-  update.mutable_failure()->set_reason("QUEUE_FULL");
-  worker.Say(update);
+  worker.Say(FailureOf(SentId(7), "queue full", "QUEUE_FULL"));
   const auto got = result.Get();
   EXPECT_EQ(got->status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(ReasonOf(got->status()), "QUEUE_FULL");
@@ -199,12 +204,7 @@ TEST_F(ShardStreamsTest, AFailureKeepsOnlyReasonsThatWorkersGiveAndTheBeginningO
   Serving worker(workers_.get(), "w1");
   auto result = SendWhenServing("w1", 7);
   worker.Hear();
-  v1::ShardUpdate update;
-  update.mutable_failure()->set_shard_id(SentId(7));
-  update.mutable_failure()->set_code(static_cast<int>(absl::StatusCode::kResourceExhausted));
-  update.mutable_failure()->set_message(std::string(5000, 'x'));
-  update.mutable_failure()->set_reason("A_NEW_LABEL");
-  worker.Say(update);
+  worker.Say(FailureOf(SentId(7), std::string(5000, 'x'), "A_NEW_LABEL"));
   const absl::Status status = result.Get()->status();
   EXPECT_TRUE(absl::IsResourceExhausted(status));
   EXPECT_EQ(ReasonOf(status), "");
